@@ -1,0 +1,174 @@
+"""Graph kernels on NCI1 against GraKeL, and NysHD from parsed graphs against a bare matrix product.
+
+SIMILIA_DATA names the folder of data sets, SIMILIA_GRAKEL_PYTHON an interpreter that has grakel; the rival
+runs there, in a process of its own, and its rows are skipped without it. Both get the same graphs and, for
+the propagation kernel, the same number of terms, bin width and metric. The difference of the kernels
+is printed with GraKeL's own random numbers put into our loops: it should be 0 where no node is isolated::
+
+    SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=/path/to/python python benchmarks/graph_kernels.py [n_graphs]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import similia as sm
+from similia.kernels import Propagation, WeisfeilerLehman
+from similia.kernels._counts import count, inner_products
+from similia.kernels._propagation import hash_bins
+from similia.kernels.propagation import bins, project_labels, propagated
+from similia.objects import GraphBatch, read_tudataset
+
+TERMS, WIDTH, ROUNDS = 5, 0.01, 5
+
+RIVAL = """
+import json, sys, time
+import numpy as np, grakel
+data = np.load(sys.argv[1])
+terms, width, rounds = int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
+indptr, indices, labels = (data[name].tolist() for name in ("indptr", "indices", "labels"))
+
+
+def graph(start, stop):
+    edges = {v - start: {u - start: 1.0 for u in indices[indptr[v]:indptr[v + 1]]} for v in range(start, stop)}
+    return grakel.Graph(edges, node_labels={v - start: labels[v] for v in range(start, stop)}, graph_format="all")
+
+
+def timed(kernel):
+    offsets = data["offsets"].tolist()
+    graphs = [graph(a, b) for a, b in zip(offsets[:-1], offsets[1:])]
+    start = time.perf_counter()
+    K = kernel.fit_transform(graphs)
+    return K, time.perf_counter() - start
+
+
+wl, wl_seconds = timed(grakel.WeisfeilerLehman(n_iter=rounds, base_graph_kernel=grakel.VertexHistogram))
+kernel = grakel.Propagation(t_max=terms, w=width, M="TV", random_state=0)
+propagation, seconds = timed(kernel)
+names = sorted(kernel._enum_labels, key=kernel._enum_labels.get)
+np.savez(sys.argv[2], wl=wl, propagation=propagation, u=kernel._u, beta=kernel._b, names=names)
+print(json.dumps({"propagation": seconds, "wl": wl_seconds, "version": grakel.__version__}))
+"""
+
+
+def run(n_graphs: int = 1000) -> list[dict[str, Any]]:
+    """Return one row per measure: what, rival, ratio and goal (the last row's ratio is a cost, its goal a limit).
+
+    GraKeL's Gram matrix takes 207 s on all 4110 graphs, so that a run by default takes the first `n_graphs`.
+    """
+    folder = os.environ.get("SIMILIA_DATA")
+    if not folder:
+        print("skipped: set SIMILIA_DATA to the folder of data sets")
+        return []
+    graphs, y = read_tudataset(Path(folder) / "graphs" / "NCI1.zip")
+    rows = []
+    if interpreter := os.environ.get("SIMILIA_GRAKEL_PYTHON"):
+        rows = _against_grakel(interpreter, graphs[:n_graphs])
+    else:
+        print("skipped: set SIMILIA_GRAKEL_PYTHON to an interpreter that has grakel")
+    return [*rows, _nyshd(graphs, np.asarray(y))]
+
+
+def _against_grakel(interpreter: str, graphs: GraphBatch) -> list[dict[str, Any]]:
+    propagation, wl = Propagation(n_iter=TERMS - 1, bin_width=WIDTH, metric="tv"), WeisfeilerLehman(ROUNDS)
+    calls = [lambda: propagation(graphs), lambda: wl.features(graphs)]
+    before = [_seconds(call) for call in calls]
+    seconds, arrays = _run_rival(interpreter, graphs)
+    ours = [statistics.median(times + _seconds(call)) for times, call in zip(before, calls, strict=True)]
+    gaps = np.abs(_with_draws(graphs, **arrays) - arrays["propagation"])
+    isolated = np.isin(np.arange(len(graphs)), graphs.graph_of_node[graphs.degrees == 0])
+    print(f"propagation: similia {ours[0]:.4f} s, grakel {seconds['propagation']:.1f} s")
+    print(f"  largest difference {gaps[~isolated][:, ~isolated].max()} over graphs without isolated nodes;")
+    print(f"  {gaps.max()} with the {isolated.sum()} others (GraKeL replaces an isolated node's label by nothing)")
+    gap = np.abs(wl(graphs) - arrays["wl"]).max()
+    print(f"WL: similia features {ours[1]:.4f} s, grakel Gram {seconds['wl']:.2f} s, largest difference of Gram {gap}")
+    name, n = f"GraKeL {seconds['version']}", len(graphs)
+    return [
+        {
+            "what": f"Gram matrix of the propagation kernel, NCI1, {n} graphs, {TERMS} terms",
+            "rival": f"{name} Propagation",
+            "ratio": seconds["propagation"] / ours[0],
+            "goal": 250,
+        },
+        {
+            "what": f"features() of WL, h = {ROUNDS}, NCI1, {n} graphs",
+            "rival": f"{name} WeisfeilerLehman Gram matrix",
+            "ratio": seconds["wl"] / ours[1],
+            "goal": 20,
+        },
+    ]
+
+
+def _nyshd(graphs: GraphBatch, y: npt.NDArray) -> dict[str, Any]:
+    """Time fit and predict of NysHD on an 80/20 split beside the sgemm of its encoding step."""
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[: 4 * len(y) // 5], order[4 * len(y) // 5 :]
+    X, Z = graphs[train], graphs[test]
+    vectors = np.ones((len(train), 300), np.float32)
+    directions = np.ones((300, 10_000), np.float32)
+
+    def fit_predict() -> None:
+        model = sm.recipes.nyshd(Propagation(n_iter=TERMS - 1), n_landmarks=300, random_state=0)
+        model.fit(X, y[train]).predict(Z)
+
+    pairs = [(_seconds(fit_predict, 1)[0], _seconds(lambda: vectors @ directions, 1)[0]) for _ in range(5)]
+    ours, product = (statistics.median(times) for times in zip(*pairs, strict=True))
+    print(f"NysHD fit + predict {ours:.3f} s, sgemm {product:.3f} s")
+    return {
+        "what": "NysHD fit + predict on NCI1 from parsed graphs (times the rival's time, at most)",
+        "rival": f"sgemm {len(train)} x 300 x 10,000",
+        "ratio": ours / product,
+        "goal": 6,
+    }
+
+
+def _with_draws(
+    graphs: GraphBatch, u: npt.NDArray, beta: npt.NDArray, names: npt.NDArray, **_: npt.NDArray
+) -> npt.NDArray[np.float64]:
+    """Return our propagation kernel with the random numbers of another library."""
+    order = np.argsort(names)
+    rows = order[np.searchsorted(names[order], graphs.node_labels)]
+    Z = propagated(graphs, project_labels(rows, u), len(u))
+    ids = hash_bins(bins(Z, beta[:, None], WIDTH).view(np.uint64), len(u))
+    counts = count(ids.ravel(), graphs.node_offsets * len(u))
+    return inner_products(counts, counts)
+
+
+def _seconds(call: Callable[[], Any], repeats: int = 5) -> list[float]:
+    """Return times of a call that has run once before (compiled, memory at hand)."""
+    times = []
+    call()
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def _run_rival(interpreter: str, graphs: GraphBatch) -> tuple[dict[str, Any], dict[str, npt.NDArray]]:
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
+        arrays = {"offsets": graphs.node_offsets, "indptr": graphs.indptr, "indices": graphs.indices}
+        np.savez(source, labels=graphs.node_labels, **arrays)
+        command = [interpreter, "-c", RIVAL, str(source), str(target), str(TERMS), str(WIDTH), str(ROUNDS)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise RuntimeError(f"the rival failed:\n{result.stderr}")
+        return json.loads(result.stdout.splitlines()[-1]), dict(np.load(target))
+
+
+if __name__ == "__main__":
+    for row in run(*map(int, sys.argv[1:])):
+        print(f"{row['what']}: {row['ratio']:.1f} x {row['rival']} (goal {row['goal']})")

@@ -1,0 +1,58 @@
+"""Set up similia in its own virtual environment and run one thing in it; needs only Python >= 3.11 and pip.
+
+python dev.py demo    # the main job on bundled real data
+python dev.py test    # the tests, with coverage; further arguments go to pytest
+python dev.py lint    # style and types
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+ENVIRONMENT = ROOT / ".venv"
+BIN = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
+STEPS = {
+    "demo": [["-m", "similia.cli", "demo"]],
+    "test": [["-m", "pytest", "--cov=similia", "--cov-report=term"]],
+    "lint": [
+        ["-m", "ruff", "check", "."],
+        ["-m", "ruff", "format", "--check", "."],
+        ["-m", "mypy"],
+    ],
+}
+
+
+def install() -> None:
+    """Make the environment and install similia into it, unless that was done for this pyproject.toml."""
+    stamp = ENVIRONMENT / "installed-for"
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + sys.version.encode()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    print(f"setting up {ENVIRONMENT} (once; a minute or two)", flush=True)
+    venv.create(ENVIRONMENT, with_pip=True, clear=True)
+    subprocess.run(
+        [BIN / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[test]"],
+        cwd=ROOT,
+        check=True,
+    )
+    stamp.write_text(wanted)
+
+
+def main() -> int:
+    if len(sys.argv) < 2 or sys.argv[1] not in STEPS:
+        print(__doc__)
+        return 2
+    install()
+    for step in STEPS[sys.argv[1]]:
+        code = subprocess.run([BIN / "python", *step, *sys.argv[2:]], cwd=ROOT).returncode
+        if code:
+            return code
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,94 @@
+"""Settings that hold for a block of code: memory for temporary arrays, processes, progress bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Current settings; see `config`."""
+
+    max_memory: int = 2**30
+    n_jobs: int | None = None
+    progress: bool = False
+
+
+_settings: ContextVar[Settings] = ContextVar("similia_settings", default=Settings())
+
+
+def settings() -> Settings:
+    """Return the settings in force."""
+    return _settings.get()
+
+
+@contextmanager
+def config(
+    *, max_memory: int | str | None = None, n_jobs: int | None = None, progress: bool | None = None
+) -> Iterator[Settings]:
+    """Change settings inside a ``with`` block.
+
+    Parameters
+    ----------
+    max_memory : int or str, optional
+        Working memory in bytes (or ``"512MiB"``, ``"2GB"``) that temporary arrays of one
+        operation may take; work of size O(n m) is cut into blocks that fit. 1 GiB at the start.
+        Results do not depend on it.
+    n_jobs : int, optional
+        Processes that `pairwise` uses for Python functions; -1 means one for each core.
+    progress : bool, optional
+        Whether long loops draw a progress bar on the terminal.
+
+    Yields
+    ------
+    Settings
+        The settings in force inside the block.
+
+    Raises
+    ------
+    ValueError
+        If `max_memory` is not positive or has an unknown unit.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> with sm.config(max_memory="64MiB") as inside:
+    ...     inside.max_memory
+    67108864
+    """
+    changes: dict[str, object] = {}
+    if max_memory is not None:
+        changes["max_memory"] = _parse_bytes(max_memory)
+    if n_jobs is not None:
+        changes["n_jobs"] = n_jobs
+    if progress is not None:
+        changes["progress"] = progress
+    token = _settings.set(replace(settings(), **changes))  # type: ignore[arg-type]
+    try:
+        yield settings()
+    finally:
+        _settings.reset(token)
+
+
+def rows_per_block(bytes_per_row: int, at_most: int | None = None) -> int:
+    """Return how many rows of `bytes_per_row` temporary bytes fit into ``max_memory`` (at least 1)."""
+    rows = max(1, settings().max_memory // max(1, bytes_per_row))
+    return rows if at_most is None else min(rows, at_most)
+
+
+def _parse_bytes(size: int | str) -> int:
+    if isinstance(size, str):
+        digits = size.strip().rstrip("BKMGIbkmgi ")
+        unit = size.strip()[len(digits) :].strip().upper() or "B"
+        try:
+            size = int(float(digits) * _UNITS[unit])
+        except (KeyError, ValueError):
+            raise ValueError(f"max_memory={size!r} is not a size; write bytes or e.g. '512MiB'") from None
+    if size <= 0:
+        raise ValueError(f"max_memory must be positive, got {size}")
+    return int(size)

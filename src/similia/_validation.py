@@ -1,0 +1,83 @@
+"""Checks shared by all rooms; each failure is one sentence that says what to do instead."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return a `numpy.random.Generator` for a seed, a generator, a RandomState or None."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    if random_state is None or isinstance(random_state, Integral):
+        return np.random.default_rng(random_state)
+    raise ValueError(f"random_state must be None, an integer or a numpy generator, got {random_state!r}")
+
+
+def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
+    """Return `value` as int, or raise if it is not an integer >= `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
+    return int(value)
+
+
+def check_n_bits(n_bits: Any) -> int:
+    """Return `n_bits` as int, or raise if it is not a positive multiple of 8."""
+    n_bits = check_positive_int(n_bits, "n_bits")
+    if n_bits % 8:
+        raise ValueError(
+            f"n_bits must be a multiple of 8 (codes are packed into bytes), got {n_bits}; "
+            f"use n_bits={n_bits + 8 - n_bits % 8}"
+        )
+    return n_bits
+
+
+def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> npt.NDArray[np.uint8]:
+    """Return packed bits as a C-contiguous uint8 array (n, n_bits // 8), or raise."""
+    codes = np.asarray(codes)
+    if codes.dtype != np.uint8 or codes.ndim != 2:
+        raise ValueError(
+            f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got dtype {codes.dtype} "
+            f"and shape {codes.shape}; similia.SignRandomProjection makes them from vectors, numpy.packbits from bits"
+        )
+    if n_bits is not None and codes.shape[1] * 8 != n_bits:
+        raise ValueError(f"{name} have {codes.shape[1] * 8} bits, expected {n_bits}: both must come from one encoder")
+    return np.ascontiguousarray(codes)
+
+
+def check_vectors(X: Any, name: str = "X", n_features: int | None = None) -> npt.NDArray[np.floating]:
+    """Return a finite 2-D float32/float64 array, or raise naming the first bad row."""
+    if hasattr(X, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix of shape {X.shape}, expected a dense array; call .toarray()")
+    X = np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"{name} must be a 2-D array (n, n_features), got shape {X.shape}; one vector v is v[None]")
+    if X.shape[0] == 0:
+        raise ValueError(f"{name} is empty: found 0 vectors, expected at least one")
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(f"{name} has {X.shape[1]} features, expected {n_features} as in fit")
+    finite = np.isfinite(X).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise ValueError(f"{name}[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+    return X
+
+
+def check_labels(y: Any, n: int) -> npt.NDArray:
+    """Return labels as a 1-D array of length `n`, or raise."""
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be one label per object (1-D), got shape {y.shape}")
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} labels for {n} objects; give one label per object")
+    return y

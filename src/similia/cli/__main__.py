@@ -1,0 +1,3 @@
+from similia.cli import main
+
+main()

@@ -1,0 +1,50 @@
+"""Hamming distances between packed codes, 64 bits at a time.
+
+Cost: n m d / 64 steps of xor, popcount, add: about 0.1 ns each where the processor counts bits in vectors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._jit import njit
+from similia.codes._threads import run_in_ranges
+
+_TILE = 64  # codes of B that stay in cache while the rows of A pass
+
+
+def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    """Return the number of differing bits of each row of `A` and each row of `B`, shape (n, m)."""
+    words_a, words_b = as_words(A), as_words(B)
+    distances = np.empty((len(A), len(B)), np.int32)
+    run_in_ranges(lambda start, stop: _hamming(words_a, words_b, distances, start, stop), len(A), _TILE)
+    return distances
+
+
+def as_words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    """View codes as 64-bit words, padded with zero bits where needed (equal padding adds no distance)."""
+    codes = np.ascontiguousarray(codes)
+    if codes.shape[1] % 8 or codes.ctypes.data % 8:
+        codes = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))
+    return codes.view(np.uint64)
+
+
+@njit()
+def _hamming(A, B, distances, start, stop):  # type: ignore[no-untyped-def]
+    for first in range(0, len(B), _TILE):
+        for i in range(start, stop):
+            for j in range(first, min(len(B), first + _TILE)):
+                count = np.uint64(0)
+                for word in range(A.shape[1]):
+                    count += _popcount(A[i, word] ^ B[j, word])
+                distances[i, j] = count
+
+
+@njit()
+def _popcount(x):  # type: ignore[no-untyped-def]
+    """Number of 1 bits of a word, by sums of 2, 4, 8 bits side by side; compilers know it as one instruction."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)

@@ -1,0 +1,329 @@
+"""The algebra of hyperdimensional computing, on packed bits.
+
+A hypervector is a vector of ±1, kept as a row of packed bits (bit 1 is +1). Four operations::
+
+    bind(A, B)     product by position (XNOR of bits)   unlike A and B; undone by itself
+    bundle(A)      majority of the rows by position     like each of its members
+    permute(A, s)  cyclic shift by s positions          unlike A; undone by permute(., -s)
+    similarity     cosine = 1 - 2 Hamming / n_bits      0 +- n_bits**-0.5 for unrelated vectors
+
+Cost: a few operations per 64-bit word; nothing is unpacked, except for sums. P. Kanerva, "Hyperdimensional
+computing", Cognitive Computation 1 (2009); multiply-add-permute as in R. Gayler (1998).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._config import rows_per_block
+from similia._validation import check_codes, check_n_bits, check_positive_int, generator
+from similia.codes import _words
+from similia.codes.bits import inner_products, unpack_signs
+
+Codes = npt.NDArray[np.uint8]
+Counts = npt.NDArray[np.int32]
+
+
+def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
+    """Draw independent, uniformly random codes.
+
+    Parameters
+    ----------
+    n : int
+    n_bits : int, default=10_000
+        A multiple of 8.
+    random_state : int, Generator, RandomState or None
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, n_bits // 8)
+        Any two have expected similarity 0 with standard deviation ``n_bits ** -0.5``.
+
+    Raises
+    ------
+    ValueError
+        If `n` is below 1 or `n_bits` is not a multiple of 8.
+
+    Examples
+    --------
+    >>> from similia import codes
+    >>> letters = codes.random(26, n_bits=10_000, random_state=0)
+    >>> letters.shape
+    (26, 1250)
+    """
+    n, n_bits = check_positive_int(n, "n"), check_n_bits(n_bits)
+    return generator(random_state).integers(0, 256, size=(n, n_bits // 8), dtype=np.uint8)
+
+
+def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
+    """Draw codes for n levels of a quantity: the farther apart, the less similar.
+
+    Level i differs from level 0 in the first ``i * n_bits / (2 (n - 1))`` (rounded) positions of a random
+    order, so that the similarity of two levels is ``1 - |i - j| / (n - 1)`` up to that rounding: 1 for a
+    level and itself, exactly 0 for the first and the last.
+
+    Parameters
+    ----------
+    n : int
+        Number of levels. Above ``n_bits / 2 + 1`` some neighbours are equal.
+    n_bits : int, default=10_000
+        A multiple of 8.
+    random_state : int, Generator, RandomState or None
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, n_bits // 8)
+
+    Raises
+    ------
+    ValueError
+        If `n` is below 1 or `n_bits` is not a multiple of 8.
+
+    References
+    ----------
+    D. Widdows and T. Cohen, "Reasoning with vectors: a continuous model for fast robust inference", Logic
+    Journal of the IGPL 23 (2015).
+
+    Examples
+    --------
+    >>> from similia import codes
+    >>> codes.similarity(codes.level(5, n_bits=1024, random_state=0))[0]
+    array([1.  , 0.75, 0.5 , 0.25, 0.  ])
+    """
+    n, n_bits = check_positive_int(n, "n"), check_n_bits(n_bits)
+    rng = generator(random_state)
+    first = np.unpackbits(rng.integers(0, 256, size=n_bits // 8, dtype=np.uint8))
+    place = np.empty(n_bits, dtype=np.int64)
+    place[rng.permutation(n_bits)] = np.arange(n_bits)
+    steps = max(n - 1, 1)
+    out = np.empty((n, n_bits // 8), dtype=np.uint8)
+    for i in range(n):
+        flipped = (2 * i * (n_bits // 2) + steps) // (2 * steps)
+        out[i] = np.packbits(first ^ (place < flipped))
+    return out
+
+
+def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
+    """Bind codes: the product of ±1 vectors, which is the XNOR of their bits.
+
+    Commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It keeps similarities,
+    ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``, and is unlike both arguments.
+
+    Parameters
+    ----------
+    A, B : ndarray of uint8, shape (n, n_bits // 8)
+        Either may have one row, which is bound to all rows of the other.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, n_bits // 8)
+
+    Raises
+    ------
+    ValueError
+        If the codes are not packed bits of one width, or have different numbers of rows.
+
+    Examples
+    --------
+    >>> from similia import codes
+    >>> role, filler = codes.random(2, random_state=0)[:, None]
+    >>> bool((codes.bind(role, codes.bind(role, filler)) == filler).all())
+    True
+    """
+    A = check_codes(A, "A")
+    B = check_codes(B, "B", n_bits=8 * A.shape[1])
+    if len(A) != len(B) and 1 not in (len(A), len(B)):
+        raise ValueError(f"bind takes rows in pairs, got {len(A)} and {len(B)} rows; give equally many, or one")
+    return np.invert(A ^ B)
+
+
+def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
+    """Shift the bits of each code cyclically: position i moves to ``(i + shift) % n_bits``.
+
+    Keeps similarities and distributes over `bind`; ``permute(., -shift)`` undoes it. Marks order: B after A
+    is ``bind(A, permute(B))``.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n, n_bits // 8)
+    shift : int, default=1
+        In bits; negative shifts go to the left.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, n_bits // 8)
+
+    Raises
+    ------
+    ValueError
+        If `codes` are not packed bits or `shift` is not an integer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia import codes
+    >>> np.unpackbits(codes.permute(np.array([[0b10000011]], dtype=np.uint8), shift=1))
+    array([1, 1, 0, 0, 0, 0, 0, 1], dtype=uint8)
+    """
+    codes = check_codes(codes)
+    if isinstance(shift, bool) or not isinstance(shift, int | np.integer):
+        raise ValueError(f"shift must be an integer number of bit positions, got {shift!r}")
+    n_whole, n_rest = divmod(int(shift) % max(8 * codes.shape[1], 1), 8)
+    rolled = np.roll(codes, n_whole, axis=1)
+    if n_rest == 0:
+        return rolled
+    return (rolled >> np.uint8(n_rest)) | (np.roll(rolled, 1, axis=1) << np.uint8(8 - n_rest))
+
+
+def bundle(
+    codes: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    output: str = "bits",
+    random_state: Any = None,
+) -> Codes | Counts:
+    """Bundle codes into one: the sum of ±1 vectors, or its sign (the majority).
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n, n_bits // 8)
+    weights : array of int, shape (n,), optional
+        How often each code counts; a negative weight takes a code out again. 1 if not given.
+    output : {"bits", "counts"}, default="bits"
+        The majority as a code, or the sums themselves.
+    random_state : int, Generator, RandomState or None
+        Draws the code that settles ties (positions with sum 0), one for the whole call.
+
+    Returns
+    -------
+    ndarray of uint8, shape (1, n_bits // 8), or of int32, shape (1, n_bits)
+
+    Raises
+    ------
+    ValueError
+        If there is no code, `output` is unknown, the weights are not n integers, or their absolute values
+        add up to 2**31 or more.
+
+    Examples
+    --------
+    >>> from similia import codes
+    >>> letters = codes.random(4, random_state=0)
+    >>> set_of_three = codes.bundle(letters[:3])
+    >>> codes.similarity(set_of_three, letters).round(1)
+    array([[ 0.5,  0.5,  0.5, -0. ]])
+    """
+    codes = check_codes(codes)
+    check_output(output)
+    if len(codes) == 0:
+        raise ValueError("codes is empty: found 0 codes, expected at least one to bundle")
+    ties = random(1, 8 * codes.shape[1], random_state)
+    if weights is not None:
+        sums = _weighted_sum(codes, _check_weights(weights, len(codes)))
+        return sums if output == "counts" else sign(sums, ties)
+    members = np.arange(len(codes), dtype=np.int64)[:, None]
+    offsets = np.array([0, len(codes)], dtype=np.int64)
+    out = empty_output(1, 8 * codes.shape[1], output)
+    bundle_members(_words.to_words(codes), members, offsets, ties, out)
+    return out
+
+
+def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
+    """Return the cosines of ±1 vectors, 1 - 2 Hamming / n_bits.
+
+    Parameters
+    ----------
+    A : ndarray of uint8, shape (n, n_bits // 8)
+    B : ndarray of uint8, shape (m, n_bits // 8), optional
+        `A` itself if not given.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, m)
+        In [-1, 1].
+
+    Raises
+    ------
+    ValueError
+        If the codes are not packed bits of one width.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia import codes
+    >>> codes.similarity(np.array([[0b11110000]], np.uint8), np.array([[0b11111100], [0b00001111]], np.uint8))
+    array([[ 0.5, -1. ]])
+    """
+    products = inner_products(A, B)
+    return products / (8 * np.shape(A)[1])
+
+
+def check_output(output: Any) -> None:
+    """Raise if `output` is not a kind of hypervector."""
+    if output not in ("bits", "counts"):
+        raise ValueError(f"output must be 'bits' (packed codes) or 'counts' (sums of ±1), got {output!r}")
+
+
+def sign(sums: npt.NDArray, ties: Codes) -> Codes:
+    """Return sums, shape (n, n_bits), as codes; a sum of 0 takes the bit of the one code `ties`."""
+    tie = np.unpackbits(ties[0]).astype(bool)
+    return np.packbits((sums > 0) | ((sums == 0) & tie), axis=1)
+
+
+def empty_output(n: int, n_bits: int, output: str) -> Codes | Counts:
+    """Return room for n hypervectors of kind `output`."""
+    if output == "bits":
+        return np.empty((n, n_bits // 8), dtype=np.uint8)
+    return np.empty((n, n_bits), dtype=np.int32)
+
+
+def bundle_members(
+    table: npt.NDArray[np.uint64],
+    members: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    ties: Codes,
+    out: Codes | Counts,
+    additive: bool = False,
+) -> None:
+    """Write to `out` the bundle, for each of n objects, of its members, each a product of rows of `table`.
+
+    See `_hypervectors.bundle_members` for the arguments; an object without members has sums 0.
+    """
+    from similia.codes import _hypervectors
+
+    n_bits, n_words = 8 * ties.shape[1], table.shape[1]
+    tie_words = _words.to_words(ties)[0]
+    quantised = out.dtype == np.uint8
+    step = rows_per_block(32 * n_words)  # the words of a block, and copies on the way to bytes
+    for start in range(0, len(out), step):
+        block = out[start : start + step]
+        words = np.empty((len(block) if quantised else 0, n_words), dtype=np.uint64)
+        sums = np.empty((0, n_bits), dtype=np.int32) if quantised else block
+        rows = offsets[start : start + step + 1]
+        _hypervectors.bundle_members(table, members, rows, additive, tie_words, n_bits, words, sums)
+        if quantised:
+            block[...] = _words.from_words(words, n_bits)
+
+
+def _check_weights(weights: npt.ArrayLike, n: int) -> npt.NDArray[np.float64]:
+    weights = np.asarray(weights)
+    if weights.shape != (n,) or weights.dtype.kind not in "iub":
+        raise ValueError(
+            f"weights must be {n} integers, one per code, got shape {weights.shape} of {weights.dtype}; "
+            "scale and round other weights, e.g. numpy.rint(1000 * weights).astype(int)"
+        )
+    weights = weights.astype(np.float64)
+    if np.abs(weights).sum() >= 2**31:
+        raise ValueError("the absolute weights add up to 2**31 or more, too much for int32 sums; divide them")
+    return weights
+
+
+def _weighted_sum(codes: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
+    """Return sum_i weights[i] codes[i], shape (1, n_bits); exact, as all sums are integers below 2**53."""
+    n_bits = 8 * codes.shape[1]
+    total = np.zeros(n_bits)
+    step = rows_per_block(9 * n_bits)
+    for start in range(0, len(codes), step):
+        total += weights[start : start + step] @ unpack_signs(codes[start : start + step], np.float64)
+    return total.astype(np.int32)[None]

@@ -1,0 +1,78 @@
+"""From the landmarks' kernel matrix H to the matrix that turns kernel values into coordinates.
+
+H = Q diag(lambda) Q^T; with f the policy for negative eigenvalues, components = Q f(lambda)^(-1/2) over the
+eigenvalues f(lambda) > rcond max f(lambda), so that (C components)(C components)^T = C H^+ C^T for a
+positive semi-definite H. Always in float64; called on one BLAS thread, since the eigenvectors of a
+matrix change in the last bits, or by a sign, with the number of threads. Cost: O(s^3).
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+
+POLICIES = ("clip", "flip", "shift", "raise")
+_SHIFT = 1.5  # of |smallest eigenvalue|; with 1.0 the most negative directions are divided by almost 0
+
+
+def decompose(
+    H: npt.NDArray[np.float64], policy: str, rcond: float, eps: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return (eigenvalues, components) of a symmetric matrix, largest eigenvalue first.
+
+    Parameters
+    ----------
+    H : ndarray of float64, shape (s, s)
+    policy : {"clip", "flip", "shift", "raise"}
+        What becomes of negative eigenvalues; see `Nystroem`.
+    rcond : float
+        Directions below this share of the largest eigenvalue are dropped.
+    eps : float
+        Machine precision of the kernel values: negative eigenvalues below s * eps are rounding.
+
+    Returns
+    -------
+    eigenvalues : ndarray of float64, shape (rank,)
+        Kept eigenvalues, after the policy.
+    components : ndarray of float64, shape (s, rank)
+    """
+    values, vectors = np.linalg.eigh(H)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    if values[0] <= 0:
+        raise ValueError(
+            f"the kernel has no positive eigenvalue on the landmarks (largest: {values[0]:.3g}), expected "
+            "a similarity with k(x, x) > 0 for some landmark; drop objects that are similar to nothing, and turn "
+            "a distance d into a similarity, e.g. exp(-d)"
+        )
+    values = _repair(values, policy, max(len(H) * eps, 1e-10))
+    order = np.argsort(-values, kind="stable")  # flipping changes the order
+    kept = order[values[order] > rcond * values.max()]
+    values, vectors = values[kept], vectors[:, kept]
+    # LAPACK leaves the sign of an eigenvector open: make its largest entry positive.
+    vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(kept))])
+    return values, vectors / np.sqrt(values)
+
+
+def _repair(values: npt.NDArray[np.float64], policy: str, tolerance: float) -> npt.NDArray[np.float64]:
+    """Apply the policy for negative eigenvalues to a descending spectrum."""
+    ratio = -values[-1] / values[0]
+    if ratio <= tolerance:
+        return values
+    found = (
+        f"the kernel is not positive semi-definite on the landmarks: its smallest eigenvalue "
+        f"is {values[-1]:.3g}, {ratio:.2g} times its largest in size"
+    )
+    if policy == "raise":
+        raise ValueError(f'{found}; pass spectrum="clip", "flip" or "shift", or another kernel')
+    if policy == "flip":
+        return np.abs(values)
+    if policy == "shift":
+        return values - _SHIFT * values[-1]
+    warnings.warn(
+        f'{found}; negative directions are dropped (spectrum="flip" or "shift" keeps them)',
+        UserWarning,
+        stacklevel=5,
+    )
+    return values

@@ -1,0 +1,299 @@
+"""Which objects become landmarks: one small function for each strategy.
+
+A strategy is ``f(gram, n_components, rng) -> indices``: it sees the kernel matrix K through a window
+(`gram.n`, `gram.diagonal()`, `gram.columns(indices)`, `gram.block(rows, columns)`) and returns distinct
+positions, in the order in which it chose them. With n objects and s landmarks:
+
+============== ========================================================= ============================
+name           chooses                                                   kernel values, memory
+============== ========================================================= ============================
+``uniform``    each object with the same probability                     none
+``kmeans++``   by squared distance in feature space to those chosen      n s, O(n)
+``leverage``   by approximate ridge leverage scores                      about 3 n s, O(n s)
+``rpcholesky`` by what the landmarks chosen so far leave unexplained     n s, O(n s)
+``adaptive``   by the residual of the columns sampled so far, in rounds  n s, O(n s)
+``ensemble``   uniformly, in independent groups (experts)                none here
+============== ========================================================= ============================
+
+``kmeans++`` and ``rpcholesky`` stop early, with fewer landmarks, once those chosen explain every
+object up to rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+
+from similia.embeddings._gram import Gram, Index
+
+Floats = npt.NDArray[np.float64]
+
+
+def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
+    """Choose landmarks uniformly without replacement.
+
+    Parameters
+    ----------
+    gram : Gram
+        Window on the kernel matrix; only ``gram.n`` is used.
+    n_components : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int64, shape (n_components,)
+    """
+    return rng.choice(gram.n, n_components, replace=False)
+
+
+def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
+    """Choose landmarks as k-means++ chooses its first centres, in the kernel's feature space.
+
+    The next landmark is x with probability proportional to min_z ||phi(x) - phi(z)||^2 over those
+    chosen, where ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007).
+    Drawn a batch at a time: proposals from the distances before the batch, each accepted with
+    probability (distance now) / (distance before), which gives the same law in fewer kernel calls.
+
+    Parameters
+    ----------
+    gram : Gram
+        Window on the kernel matrix.
+    n_components : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int64, shape (at most n_components,)
+    """
+    diagonal = gram.diagonal()
+    noise = 8 * gram.eps() * np.abs(diagonal).max()
+    chosen = rng.integers(gram.n, size=1)
+    distance = np.full(gram.n, np.inf)
+    new = chosen
+    while True:
+        columns = gram.columns(new)
+        squared = (diagonal[:, None] - 2.0 * columns + diagonal[new]).min(axis=1)
+        distance = np.minimum(distance, squared)
+        distance[distance <= noise] = 0.0
+        distance[chosen] = 0.0
+        if len(chosen) >= n_components or not distance.any():
+            return chosen
+        proposals = _propose(distance, n_components, rng)
+        within = gram.block(proposals, proposals)
+        squared = diagonal[proposals][:, None] - 2.0 * within + diagonal[proposals]
+        accepted = _accept_far(distance[proposals], squared, proposals, rng)
+        new = proposals[accepted][: n_components - len(chosen)]
+        chosen = np.concatenate([chosen, new])
+
+
+def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.random.Generator) -> list[int]:
+    """Return positions of the proposals that rejection sampling by squared distance keeps."""
+    now = before.copy()
+    accepted = []
+    for i, u in enumerate(rng.random(len(before))):
+        if u * before[i] < now[i]:
+            accepted.append(i)
+            now = np.minimum(now, squared[:, i])
+            now[proposals == proposals[i]] = 0.0
+    return accepted
+
+
+def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
+    """Choose landmarks by randomly pivoted Cholesky factorisation.
+
+    With F F^T the Nystroem approximation on the pivots chosen so far, the next pivot is i with
+    probability proportional to (K - F F^T)_ii, so that E tr(K - F F^T) is at most (1 + e) times that of
+    the best rank-r approximation after r / e + r log(1 / (e h)) pivots, h being its relative error (Chen,
+    Epperly, Tropp & Webber, 2024, Theorem 2.3). Drawn a batch at a time by rejection, which has the
+    same law (Epperly, Tropp & Webber, 2024, "Embrace rejection"). Stops when the trace of the
+    residual is rounding noise.
+
+    Parameters
+    ----------
+    gram : Gram
+        Window on the kernel matrix.
+    n_components : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int64, shape (at most n_components,)
+    """
+    residual = np.maximum(gram.diagonal(), 0.0)
+    noise = n_components * gram.eps() * residual.max()
+    F = np.zeros((gram.n, n_components))
+    pivots = np.zeros(0, dtype=np.int64)
+    while True:
+        residual[residual <= noise] = 0.0
+        k = len(pivots)
+        if k >= n_components or not residual.any():
+            return pivots
+        proposals = _propose(residual, n_components, rng)
+        R = gram.block(proposals, proposals) - F[proposals, :k] @ F[proposals, :k].T
+        residual[proposals] = np.minimum(residual[proposals], R.diagonal())
+        accepted, L = _accept_unexplained(residual[proposals], R, noise, rng)
+        new = proposals[accepted][: n_components - k]
+        if len(new) == 0:  # all proposals proved to be explained; their residual is 0 from now on
+            continue
+        G = gram.columns(new) - F[:, :k] @ F[new, :k].T
+        F[:, k : k + len(new)] = solve_triangular(L[: len(new), : len(new)], G.T, lower=True).T
+        residual -= (F[:, k : k + len(new)] ** 2).sum(axis=1)
+        residual[new] = 0.0
+        pivots = np.concatenate([pivots, new])
+
+
+def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.Generator) -> tuple[list[int], Floats]:
+    """Return positions of the proposals that rejection by the residual keeps, and their Cholesky factor."""
+    R = (R + R.T) / 2
+    accepted, factor = [], []
+    for i, u in enumerate(rng.random(len(before))):
+        if R[i, i] > noise and u * before[i] < R[i, i]:
+            accepted.append(i)
+            factor.append(R[:, i] / np.sqrt(R[i, i]))
+            R = R - np.outer(factor[-1], factor[-1])
+    return accepted, np.array(factor).reshape(len(accepted), len(before)).T[accepted]
+
+
+def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
+    """Choose landmarks by approximate ridge leverage scores, without forming K.
+
+    The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). A
+    random half of the objects is sampled first, recursively; with that weighted sample S, l_i is about
+    (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3; oversampling
+    log s and k = s / (4 log s) as in the authors' code).
+
+    Parameters
+    ----------
+    gram : Gram
+        Window on the kernel matrix.
+    n_components : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int64, shape (n_components,)
+    """
+    n, s = gram.n, n_components
+    diagonal = np.maximum(gram.diagonal(), 0.0)
+    oversampling = max(1.0, math.log(s))
+    n_levels = math.ceil(math.log2(n / s)) if s < n else 0
+    order = rng.permutation(n)
+    sizes = [math.ceil(n / 2**level) for level in range(n_levels + 1)]
+    sample, weights = order[: sizes[-1]], np.ones(sizes[-1])
+    for size in reversed(sizes[1:-1]):
+        objects = order[:size]
+        scores = _ridge_scores(gram, diagonal, objects, sample, weights, math.ceil(s / (4 * oversampling)))
+        probability = np.minimum(1.0, oversampling * scores)
+        drawn = np.flatnonzero(rng.random(size) < probability)
+        if len(drawn) == 0:  # all scores 0: any sample is as good
+            drawn, probability = rng.choice(size, min(s, size), replace=False), np.ones(size)
+        sample, weights = objects[drawn], 1.0 / np.sqrt(probability[drawn])
+    scores = _ridge_scores(gram, diagonal, np.arange(n), sample, weights, math.ceil(s / (4 * oversampling)))
+    return _without_replacement(np.minimum(1.0, scores), s, rng)
+
+
+def _ridge_scores(gram: Gram, diagonal: Floats, objects: Index, sample: Index, weights: Floats, rank: int) -> Floats:
+    """Return approximate ridge leverage scores of `objects`, given a weighted sample of them."""
+    SKS = gram.block(sample, sample) * weights[:, None] * weights
+    values, vectors = np.linalg.eigh((SKS + SKS.T) / 2)
+    values = np.maximum(values[::-1], 0.0)
+    noise = max(len(sample) * gram.eps() * values[0], np.finfo(np.float64).tiny)
+    ridge = max(values[rank:].sum() / rank, noise)
+    KS = gram.block(objects, sample) * weights
+    explained = np.square(KS @ (vectors[:, ::-1] / np.sqrt(values + ridge))).sum(axis=1)
+    return np.maximum(diagonal[objects] - explained, 0.0) / ridge
+
+
+def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: int = 10) -> Index:
+    """Choose landmarks in rounds, by the residual of the columns sampled so far.
+
+    After each round, C being the sampled columns and H their rows at the landmarks, an object is drawn
+    with probability proportional to the squared norm of its row of C - C Q Q^T, Q the leading half of the
+    eigenvectors of H: what a Nystroem approximation of half the rank misses of C. The first round is
+    uniform (Kumar, Mohri & Talwalkar, 2012, Section 4, "adaptive-partial" sampling). An object that is
+    similar to no landmark yet has a zero row of C and is not drawn: for kernels with isolated groups
+    of objects, ``rpcholesky`` and ``kmeans++`` do better.
+
+    Parameters
+    ----------
+    gram : Gram
+        Window on the kernel matrix.
+    n_components : int
+    rng : numpy.random.Generator
+    n_rounds : int, default=10
+
+    Returns
+    -------
+    ndarray of int64, shape (n_components,)
+    """
+    sizes = [len(part) for part in np.array_split(np.arange(n_components), min(n_rounds, n_components))]
+    chosen = uniform(gram, sizes[0], rng)
+    C = np.empty((gram.n, n_components))
+    before = 0
+    for size in sizes[1:]:
+        k = len(chosen)
+        C[:, before:k] = gram.columns(chosen[before:])
+        before = k
+        H = (C[chosen, :k] + C[chosen, :k].T) / 2
+        trailing = np.linalg.eigh(H)[1][:, : k - k // 2]
+        unexplained = np.square(C[:, :k] @ trailing).sum(axis=1)
+        unexplained[chosen] = 0.0
+        chosen = np.concatenate([chosen, _without_replacement(unexplained, size, rng, exclude=chosen)])
+    return chosen
+
+
+def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts: int = 4) -> list[Index]:
+    """Choose landmarks uniformly and deal them to experts, each its own Nystroem approximation.
+
+    The embedding is the concatenation of sqrt(mu_r) times the experts' embeddings, so that its Gram
+    matrix is the mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5); `Nystroem` fits the
+    weights mu. Less exact than one approximation on all landmarks, but O(s^3) becomes O(s^3 / p^2) and the
+    product with the components costs n s^2 / p operations: for many landmarks.
+
+    Parameters
+    ----------
+    gram : Gram
+        Window on the kernel matrix; only ``gram.n`` is used.
+    n_components : int
+        Landmarks of all experts together.
+    rng : numpy.random.Generator
+    n_experts : int, default=4
+
+    Returns
+    -------
+    list of ndarray of int64
+        The landmarks of each expert.
+    """
+    return np.array_split(uniform(gram, n_components, rng), min(n_experts, n_components))
+
+
+STRATEGIES: dict[str, Callable[[Gram, int, np.random.Generator], Index | list[Index]]] = {
+    "uniform": uniform,
+    "kmeans++": kmeans_plusplus,
+    "leverage": leverage,
+    "rpcholesky": rpcholesky,
+    "adaptive": adaptive,
+    "ensemble": ensemble,
+}
+
+
+def _propose(mass: Floats, n_components: int, rng: np.random.Generator) -> Index:
+    """Draw a batch of proposals, with repeats, with probability proportional to `mass`."""
+    batch = min(max(8, n_components // 4), 256)
+    return rng.choice(len(mass), batch, p=mass / mass.sum())
+
+
+def _without_replacement(mass: Floats, size: int, rng: np.random.Generator, exclude: npt.ArrayLike = ()) -> Index:
+    """Draw distinct positions by `mass`; where too few have any, fill up uniformly from the others."""
+    allowed = np.ones(len(mass), dtype=bool)
+    allowed[np.asarray(exclude, dtype=np.int64)] = False
+    positive = np.flatnonzero(allowed & (mass > 0))
+    others = np.flatnonzero(allowed & ~(mass > 0))
+    n_drawn = min(size, len(positive))
+    p = mass[positive] / mass[positive].sum() if n_drawn else None
+    drawn = rng.choice(positive, n_drawn, replace=False, p=p) if n_drawn else positive
+    return np.concatenate([drawn, rng.choice(others, size - n_drawn, replace=False)])

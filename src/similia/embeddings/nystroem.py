@@ -1,0 +1,383 @@
+"""Nyström: coordinates of any objects from their similarities to a few of them, the landmarks.
+
+With landmarks Z (s of them), H = K(Z, Z) = Q diag(lambda) Q^T and C = K(X, Z), the embedding
+Theta = C Q_k diag(lambda_k)^(-1/2) satisfies Theta Theta^T = C H^+ C^T, the Nyström approximation of K(X, X):
+exact on the landmarks, never above K in the Loewner order (Williams & Seeger, 2001; NysHD, Section 3).
+Cost: s^2 kernel values and O(s^3) to fit; s kernel values and 2 s rank operations to transform an object.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from similia._progress import track
+from similia._validation import RandomState, check_positive_int, generator
+from similia.embeddings import _spectrum
+from similia.embeddings._ensemble import block_diagonal, mixture_weights
+from similia.embeddings._gram import (
+    Gram,
+    Index,
+    PrecomputedGram,
+    as_floats,
+    as_objects,
+    check_finite,
+    evaluate,
+    row_blocks,
+)
+from similia.embeddings._ordered_product import ordered_product
+from similia.embeddings.landmarks import STRATEGIES
+from similia.objects import n_objects, take
+
+Floats = npt.NDArray[np.float64]
+
+
+class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Embed objects by their similarities to landmarks, for any kernel on any objects.
+
+    Parameters
+    ----------
+    kernel : callable or "precomputed"
+        ``kernel(X, Y) -> (n, m)`` array of similarities: a kernel of `similia.kernels`, one of
+        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. It is always
+        called with both arguments. With ``"precomputed"``, X is a matrix of kernel values:
+        `fit` takes the square (n, n) matrix of the training objects, and `transform` their rows
+        against all training objects (m, n), or against the landmarks only (m, n_landmarks). Where
+        the landmarks are given as indices, `fit` also takes the tall block (n, n_landmarks) of their
+        columns. Cross-validation slices a square matrix correctly, and refuses a tall one.
+    n_components : int or "auto", default=300
+        Number of landmarks; ``"auto"`` is the rule of NysHD, min(n, max(300, 0.02 n)). Not used
+        where `landmarks` is a list of indices.
+    landmarks : str, array of int, list of arrays of int, or callable, default="uniform"
+        Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``,
+        ``"rpcholesky"``, ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their
+        indices; or ``f(X, kernel, n_components, rng)`` that returns the indices. A list of index arrays
+        makes an ensemble with one expert for each.
+    spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
+        What becomes of eigenvalues of H below zero, which only an indefinite similarity has:
+        dropped, with a warning if they are more than rounding; replaced by their absolute value;
+        all eigenvalues raised by 1.5 times the size of the smallest, which keeps the
+        division by the smallest harmless (Ray, Monath, McCallum & Musco, 2022); or an error.
+    random_state : int, numpy Generator or None, default=None
+        Draws the landmarks, in `fit`.
+    rcond : float, optional
+        Directions with an eigenvalue below ``rcond`` times the largest are dropped. By default
+        n_landmarks times the machine precision of the kernel's values, float32 or float64. Raise it
+        if a kernel computes in lower precision than it returns.
+
+    Attributes
+    ----------
+    landmarks_ : collection of objects, length n_landmarks
+        The landmarks, in the layout the kernel works on; their indices where it is precomputed.
+    landmark_indices_ : ndarray of int64, shape (n_landmarks,)
+        Their positions in the training collection.
+    eigenvalues_ : ndarray of float64, shape (rank_,)
+        Kept eigenvalues of H after `spectrum`, largest first (within each expert of an ensemble).
+    components_ : ndarray of float64, shape (n_landmarks, rank_)
+        The embedding of x is ``k(x, landmarks_) @ components_``; block-diagonal for an ensemble.
+    rank_ : int
+        Number of columns of the embedding, at most n_landmarks.
+    weights_ : ndarray of float64, shape (n_experts,)
+        Weights mu of the experts that have one above 0; ``[1.0]`` unless `landmarks` makes an ensemble.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: more landmarks asked for than objects, indices out of range, an unknown strategy or
+        policy, a kernel that is not symmetric or not positive anywhere; in both: a kernel value
+        that is not finite, or a kernel result of the wrong shape. The message names the pair.
+    TypeError
+        If kernel values are not real numbers.
+
+    Notes
+    -----
+    All arithmetic after the kernel is in float64. The output is float32 if the kernel's values
+    are, else float64. The row of an object is the same, bit for bit, in whatever block, subset or number of
+    threads it is computed, as long as the kernel's values are.
+
+    An object that has similarity 0 to all landmarks (an empty string) has the zero vector. Identical
+    landmarks are harmless: they only lower `rank_`.
+
+    References
+    ----------
+    Williams & Seeger, "Using the Nyström method to speed up kernel machines", 2001. Zhao et al., "Bridging
+    the gap between hyperdimensional computing and kernel methods via the Nyström method" (NysHD), Section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> import similia as sm
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> nystroem = sm.Nystroem(rbf_kernel, n_components=20, random_state=0).fit(X)
+    >>> nystroem.transform(X).shape
+    (100, 20)
+    >>> nystroem.approximation_error(X) < 0.1
+    True
+
+    Any objects will do:
+
+    >>> def shared_letters(X, Y):
+    ...     return np.array([[len(set(x) & set(y)) for y in Y] for x in X], dtype=float)
+    >>> words = ["tree", "trees", "bush", "bushes"]
+    >>> Z = sm.Nystroem(shared_letters, n_components=4).fit_transform(words)
+    >>> np.allclose(Z @ Z.T, shared_letters(words, words))
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[..., Any] | str,
+        n_components: int | Literal["auto"] = 300,
+        landmarks: str | npt.ArrayLike | Sequence[npt.ArrayLike] | Callable[..., Any] = "uniform",
+        spectrum: str = "clip",
+        random_state: RandomState = None,
+        *,
+        rcond: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.spectrum = spectrum
+        self.random_state = random_state
+        self.rcond = rcond
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the landmarks and decompose their kernel matrix.
+
+        Parameters
+        ----------
+        X : collection of n objects, or ndarray (n, n) or (n, n_landmarks) for a precomputed kernel
+        y : ignored
+
+        Returns
+        -------
+        Nystroem
+            The fitted estimator itself.
+        """
+        self._check_parameters()
+        rng = generator(self.random_state)
+        # One BLAS thread: a sum that differs in its last bit can choose another landmark or turn an eigenvector.
+        with threadpool_limits(limits=1, user_api="blas"):
+            gram = self._gram(X)
+            experts = self._choose(gram, rng)
+            fitted = list(map(partial(self._decompose, gram), experts))
+            weights = np.ones(1)
+            if len(experts) > 1:
+                weights = mixture_weights(gram, experts, [components for _, components in fitted], rng)
+        kept = np.flatnonzero(weights)
+        self.weights_ = weights[kept]
+        self.landmark_indices_ = np.concatenate([experts[r] for r in kept])
+        self.eigenvalues_ = np.concatenate([fitted[r][0] for r in kept])
+        self.components_, self._corners = block_diagonal([np.sqrt(weights[r]) * fitted[r][1] for r in kept])
+        self.rank_ = self._n_features_out = len(self.eigenvalues_)
+        self._n_train = gram.n
+        self.landmarks_ = self.landmark_indices_ if self._precomputed else take(gram.X, self.landmark_indices_)
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[np.floating]:
+        """Embed objects.
+
+        Parameters
+        ----------
+        X : collection of n objects, or ndarray (n, n_train) or (n, n_landmarks) for a precomputed kernel
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, rank_)
+            Dtype of the kernel's values.
+        """
+        check_is_fitted(self)
+        n, blocks = self._landmark_columns(X)
+        out: npt.NDArray[np.floating] = np.empty((0, self.rank_))
+        for rows, C in track(blocks, "Nystroem"):
+            if len(out) == 0:
+                out = np.empty((n, self.rank_), dtype=C.dtype)
+            for (i, a), (j, b) in itertools.pairwise(self._corners):
+                out[rows[0] : rows[-1] + 1, a:b] = ordered_product(C[:, i:j], self.components_[i:j, a:b])
+        return out
+
+    def approximation_error(self, X: Any, n_samples: int | None = 1000, random_state: RandomState = 0) -> float:
+        """Return the relative error of the approximated kernel matrix, in the Frobenius norm.
+
+        The error is ||K - Theta Theta^T||_F / ||K||_F on the kernel matrix K of a sample of `X`, which is
+        computed in blocks of rows.
+
+        Parameters
+        ----------
+        X : collection of n objects, or ndarray (n_train, n_train) for a precomputed kernel
+        n_samples : int or None, default=1000
+            Objects drawn from `X` for the estimate; None takes all, at the cost of n^2 kernel values.
+        random_state : int, numpy Generator or None, default=0
+            Draws the sample.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the kernel is precomputed and `X` is not the square matrix of the training objects.
+        """
+        check_is_fitted(self)
+        if self._precomputed and np.shape(X) != (self._n_train, self._n_train):
+            n = self._n_train
+            raise ValueError(f"the error needs the kernel matrix of fit, of shape {(n, n)}, got {np.shape(X)}")
+        gram = self._gram(X)
+        sample = np.arange(gram.n)
+        if n_samples is not None and check_positive_int(n_samples, "n_samples") < gram.n:
+            sample = np.sort(generator(random_state).choice(gram.n, n_samples, replace=False))
+        theta = self.transform(take(gram.X, sample)).astype(np.float64)
+        error = norm = 0.0
+        for rows in row_blocks(len(sample), 3 * 8 * len(sample)):
+            K = gram.block(sample[rows], sample).astype(np.float64)
+            norm += np.square(K).sum()
+            error += np.square(K - theta[rows] @ theta.T).sum()
+        return float(np.sqrt(error / norm)) if norm else 0.0
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _check_parameters(self) -> None:
+        if not self._precomputed and not callable(self.kernel):
+            raise ValueError(
+                f'kernel must be a callable k(X, Y) -> (n, m) or "precomputed", got {self.kernel!r}; '
+                "see similia.kernels and sklearn.metrics.pairwise"
+            )
+        if isinstance(self.landmarks, str) and self.landmarks not in STRATEGIES:
+            raise ValueError(f"landmarks={self.landmarks!r} is unknown; choose one of {[*STRATEGIES]}")
+        if self.spectrum not in _spectrum.POLICIES:
+            raise ValueError(f"spectrum={self.spectrum!r} is unknown; choose one of {[*_spectrum.POLICIES]}")
+        if self.rcond is not None and not 0 <= self.rcond < 1:
+            raise ValueError(f"rcond must be at least 0 and below 1, got {self.rcond!r}")
+
+    @property
+    def _given(self) -> bool:
+        return not isinstance(self.landmarks, str) and not callable(self.landmarks)
+
+    def _gram(self, X: Any) -> Gram:
+        if not self._precomputed:
+            return Gram(self.kernel, X)  # type: ignore[arg-type]
+        K = _as_matrix(X)
+        if K.shape[0] == K.shape[1]:
+            return PrecomputedGram(K)
+        if not self._given:
+            raise ValueError(
+                f"K has shape {K.shape}, expected a square kernel matrix; a block of landmark columns needs "
+                'their row numbers: Nystroem("precomputed", landmarks=indices)'
+            )
+        columns = np.concatenate(_as_experts(self.landmarks, len(K)))
+        if len(columns) != K.shape[1]:
+            raise ValueError(f"K has {K.shape[1]} columns for {len(columns)} landmarks, expected one for each")
+        return PrecomputedGram(K, columns)
+
+    def _choose(self, gram: Gram, rng: np.random.Generator) -> list[Index]:
+        """Return the indices of each expert's landmarks; a single expert unless there is an ensemble."""
+        if self._given:
+            return _as_experts(self.landmarks, gram.n)
+        if self.n_components == "auto":
+            s = min(gram.n, max(300, gram.n // 50))
+        else:
+            s = check_positive_int(self.n_components, "n_components")
+        if s > gram.n:
+            raise ValueError(
+                f"n_components={s} landmarks cannot be chosen from {gram.n} objects; "
+                f"use n_components={gram.n} or fewer, e.g. min({s}, len(X))"
+            )
+        if isinstance(self.landmarks, str):
+            return _as_experts(STRATEGIES[self.landmarks](gram, s, rng), gram.n)
+        return _as_experts(self.landmarks(gram.X, self.kernel, s, rng), gram.n)  # type: ignore[operator]
+
+    def _decompose(self, gram: Gram, indices: Index) -> tuple[Floats, Floats]:
+        H = gram.block(indices, indices)
+        eps = float(np.finfo(H.dtype).eps)
+        _check_symmetric(H, indices, np.sqrt(eps))
+        H = H.astype(np.float64)
+        rcond = len(H) * eps if self.rcond is None else self.rcond
+        return _spectrum.decompose((H + H.T) / 2, self.spectrum, rcond, eps)
+
+    def _landmark_columns(self, X: Any) -> tuple[int, Iterator[tuple[Index, npt.NDArray]]]:
+        """Return the number of objects, and their kernel values with the landmarks in blocks of rows."""
+        s = len(self.landmark_indices_)
+        if self._precomputed:
+            X = _as_matrix(X)
+            if X.shape[1] not in (s, self._n_train):
+                raise ValueError(
+                    f"K has {X.shape[1]} columns, expected {self._n_train} (all training objects) "
+                    f"or {s} (the landmarks)"
+                )
+            columns = self.landmark_indices_ if X.shape[1] == self._n_train else np.arange(s)
+        else:
+            X = as_objects(self.kernel, X)
+        n = n_objects(X)
+        if n == 0:
+            raise ValueError("X is empty: found 0 objects, expected at least one")
+
+        def blocks() -> Iterator[tuple[Index, npt.NDArray]]:
+            for rows in row_blocks(n, 8 * (2 * s + self.rank_)):
+                if self._precomputed:
+                    C = X[np.ix_(rows, columns)]
+                else:
+                    part = X if len(rows) == n else take(X, rows)
+                    C = evaluate(self.kernel, part, self.landmarks_)  # type: ignore[arg-type]
+                yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
+
+        return n, blocks()
+
+
+def _as_matrix(K: Any) -> npt.NDArray:
+    """Return a precomputed kernel matrix as a 2-D float array, or raise."""
+    K = as_floats(K, "K has")
+    if K.ndim != 2 or len(K) == 0:
+        raise ValueError(
+            f'kernel="precomputed" needs a matrix of kernel values with at least one row, got shape {K.shape}'
+        )
+    return K
+
+
+def _as_experts(landmarks: Any, n: int) -> list[Index]:
+    """Return landmark indices as int64 arrays, one for each expert, or raise naming the first bad index."""
+    many = isinstance(landmarks, list | tuple) and len(landmarks) > 0 and all(np.ndim(part) == 1 for part in landmarks)
+    experts = []
+    for part in map(np.asarray, landmarks if many else [landmarks]):
+        if part.ndim != 1 or len(part) == 0 or part.dtype.kind not in "iu":
+            raise ValueError(
+                f"landmarks must be a non-empty 1-D array of integer indices (or a list of such arrays), got "
+                f"shape {part.shape} of dtype {part.dtype}; turn a mask into indices with numpy.flatnonzero"
+            )
+        bad = (part < 0) | (part >= n)
+        if bad.any():
+            raise ValueError(f"landmark index {part[bad][0]} is out of range, expected 0 to {n - 1} for {n} objects")
+        experts.append(part.astype(np.int64))
+    return experts
+
+
+def _check_symmetric(H: npt.NDArray, indices: Index, tolerance: float) -> None:
+    """Raise, naming the worst pair, if H differs from its transpose by more than rounding."""
+    gap = np.abs(H - H.T)
+    i, j = np.unravel_index(gap.argmax(), H.shape)
+    if gap[i, j] > tolerance * np.abs(H).max():
+        raise ValueError(
+            f"the kernel is not symmetric: k(X[{indices[i]}], X[{indices[j]}]) = {H[i, j]:.6g} but "
+            f"k(X[{indices[j]}], X[{indices[i]}]) = {H[j, i]:.6g}, expected equal values; use "
+            "(k(x, y) + k(y, x)) / 2"
+        )

@@ -1,0 +1,48 @@
+"""The published tables, run again: ``similia reproduce NAME``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from similia.experiments._report import Section
+
+EXPERIMENTS = {
+    "nyshd-graphs": "NysHD, Table 2: eight sets of graphs",
+    "nyshd-strings": "NysHD, Table 3: four sets of strings",
+    "nyshd-kernel-error": "NysHD, Figure 2: how well codes keep the kernel",
+    "nyshd-landmarks": "NysHD, supplement Figure 1: accuracy against the number of landmarks",
+    "nyshd-faults": "accuracy against the share of flipped bits, in codes and in prototypes",
+    "nyshd-best": "the best pipeline similia offers for each set, beside the best of the paper",
+}
+
+
+def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Section:
+    """Run an experiment.
+
+    Parameters
+    ----------
+    name : str
+        A key of `EXPERIMENTS`.
+    only : sequence of str, optional
+        Names of data sets, as the paper prints them; all by default.
+    seeds : int, default=10
+        Number of seeds and of stratified splits.
+
+    Returns
+    -------
+    Section
+        Tables and single results; ``section.write(folder)`` puts them into files.
+
+    Raises
+    ------
+    ValueError
+        If there is no such experiment or data set.
+    """
+    if name not in EXPERIMENTS:
+        raise ValueError(f"no experiment is called {name!r}; there are {', '.join(EXPERIMENTS)}")
+    module = importlib.import_module(f"similia.experiments.{name.replace('-', '_')}")
+    section: Section = module.run(only=only, seeds=seeds)
+    return section

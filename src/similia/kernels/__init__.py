@@ -1,0 +1,13 @@
+"""k(x, y), positive semi-definite: kernels on strings and graphs, combinations, and a lift for Python functions."""
+
+from similia._lazy import attach
+
+_NAMES = {
+    "Kernel": "base", "FeatureKernel": "base",
+    "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
+    "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
+    "VertexHistogram": "graphs", "EdgeHistogram": "graphs",
+    "Sum": "combine", "Product": "combine", "Normalized": "combine", "pairwise": "combine",
+}  # fmt: skip
+__all__ = [*_NAMES]  # noqa: PLE0604
+__getattr__, __dir__ = attach(__name__, _NAMES)

@@ -1,0 +1,125 @@
+"""Feature ids of strings: each loop writes one 64-bit id for each occurrence of a feature.
+
+A k-mer of letters c_1 ... c_k (code points) is the number Σ c_j b^(k - j) modulo 2**64, then mixed by a
+bijection. With b = 256 the number is the k-mer itself when k <= 8 and every letter is below 256, so
+those ids never collide; other k-mers take a large odd b, and v distinct ones collide with odds of
+about v**2 / 2**65. An id depends on the letters alone: not on the collection, the process, or
+whether code points are stored in one byte or four.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from similia._jit import njit
+from similia.kernels._hash import combine, mix
+
+BYTE_BASE = np.uint64(256)
+WIDE_BASE = np.uint64(0xD1342543DE82EF95)
+DEGREE_SHIFT = 56  # ids of the weighted degree kernel hold the length of their k-mer in the top byte
+_DEGREE_SHIFT = np.uint64(DEGREE_SHIFT)
+_DEGREE_FREE = np.uint64((1 << DEGREE_SHIFT) - 1)
+
+
+@njit()
+def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
+    """Return the number of the letters at ``start + positions``."""
+    number = np.uint64(0)
+    narrow = len(positions) <= 8
+    for position in positions:
+        letter = np.uint64(values[start + position])
+        narrow &= letter < BYTE_BASE
+        number = number * BYTE_BASE + letter
+    if narrow:
+        return number
+    number = np.uint64(0)
+    for position in positions:
+        number = number * WIDE_BASE + np.uint64(values[start + position])
+    return number
+
+
+@njit()
+def pair_ids(values, offsets, positions, distinct_gaps, id_offsets, ids):  # type: ignore[no-untyped-def]
+    """Write the ids of all k-mers whose letters lie at ``positions[gap]`` from their start.
+
+    Row `gap` of `positions` ascends; where `distinct_gaps`, a gap is part of the id.
+    """
+    for i in range(len(offsets) - 1):
+        end = id_offsets[i]
+        for gap in range(len(positions)):
+            letters = positions[gap]
+            for start in range(offsets[i], offsets[i + 1] - letters[-1]):
+                number = _kmer(values, letters, start)
+                ids[end] = combine(number, gap) if distinct_gaps and gap > 0 else mix(number)
+                end += 1
+
+
+@njit()
+def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-untyped-def]
+    """Write, for each window, the ids of its distinct subsequences; return how many were written."""
+    window = subsets.max() + 1
+    end = 0
+    id_offsets[0] = 0
+    for i in range(len(offsets) - 1):
+        for start in range(offsets[i], offsets[i + 1] - window + 1):
+            first = end
+            for s in range(len(subsets)):
+                new = mix(_kmer(values, subsets[s], start))
+                place = end
+                while place > first and ids[place - 1] > new:  # insertion keeps the window's ids sorted
+                    place -= 1
+                if place > first and ids[place - 1] == new:
+                    continue
+                for later in range(end, place, -1):
+                    ids[later] = ids[later - 1]
+                ids[place] = new
+                end += 1
+        id_offsets[i + 1] = end
+    return end
+
+
+@njit()
+def neighbour_ids(codes, offsets, letters, powers, positions, shifts, ids, id_offsets):  # type: ignore[no-untyped-def]
+    """Write the ids of all neighbours of each k-mer; return how many were written.
+
+    Neighbour p of a k-mer moves its letter at ``positions[p, s]`` by ``shifts[p, s]`` places in the
+    alphabet `letters`, for each s (a shift of 0 leaves it). `codes` are places in the alphabet, -1
+    for a letter outside it: windows that hold one have no features.
+    """
+    k = len(powers)
+    end = 0
+    id_offsets[0] = 0
+    for i in range(len(offsets) - 1):
+        known = 0  # length of the run of known letters that ends here
+        for last in range(offsets[i], offsets[i + 1]):
+            known = known + 1 if codes[last] >= 0 else 0
+            if known < k:
+                continue
+            start = last - k + 1
+            number = np.uint64(0)
+            for j in range(k):
+                number += letters[codes[start + j]] * powers[j]
+            for p in range(len(positions)):
+                neighbour = number
+                for s in range(positions.shape[1]):
+                    j = positions[p, s]
+                    code = codes[start + j]
+                    moved = (code + shifts[p, s]) % len(letters)
+                    neighbour += (letters[moved] - letters[code]) * powers[j]
+                ids[end] = mix(neighbour)
+                end += 1
+        id_offsets[i + 1] = end
+    return end
+
+
+@njit()
+def positioned_ids(values, offsets, degree, id_offsets, ids):  # type: ignore[no-untyped-def]
+    """Write the ids of all (position, k-mer) for k = 1 ... degree, k in the top byte."""
+    for i in range(len(offsets) - 1):
+        end = id_offsets[i]
+        for start in range(offsets[i], offsets[i + 1]):
+            state = mix(start - offsets[i])
+            for d in range(1, min(degree, offsets[i + 1] - start) + 1):
+                state = combine(state, values[start + d - 1])
+                ids[end] = (state & _DEGREE_FREE) | (np.uint64(d) << _DEGREE_SHIFT)
+                end += 1

@@ -1,0 +1,115 @@
+"""The protocol of a kernel, k(X, Y=None) -> (n, m), and what the built-in ones share.
+
+No base class is asked of a user: any callable of that form is a kernel. The classes here add
+parameters (so that grid search reaches them), a diagonal, and explicit features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from similia._config import rows_per_block
+from similia._validation import check_positive_int
+from similia.kernels._counts import Counts, inner_products
+
+
+class Kernel(BaseEstimator):
+    """Base of the built-in kernels: an object that holds parameters and learns nothing."""
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        """Return the Gram block of `X` against `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        Y : sequence of m objects, optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+        """
+        raise NotImplementedError
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) for each object, shape (n,)."""
+        raise NotImplementedError
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the memory layout this kernel works on (unchanged for a kernel of any objects)."""
+        return X
+
+
+class FeatureKernel(Kernel):
+    """Base of kernels with a finite explicit feature map: a Gram block is one sparse product.
+
+    Subclasses have a parameter `normalize` and implement `_counts`.
+    """
+
+    normalize: bool
+
+    def _counts(self, objects: Any) -> Counts:
+        """Return the feature counts of objects that have been through `as_objects`."""
+        raise NotImplementedError
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        A = self._counts(self.as_objects(X))
+        B = A if Y is None else self._counts(self.as_objects(Y))
+        K = inner_products(A, B)
+        if self.normalize:
+            scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=Y is None)
+        return K
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        counts = self._counts(self.as_objects(X))
+        return np.ones(len(counts)) if self.normalize else counts.squared_norms()
+
+    def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
+        """Return explicit features whose inner products are the kernel.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        n_features : int, default=2**20
+            Number of columns that the 64-bit feature ids are folded into. Two given features
+            share a column with probability 1 / n_features; a collection with v distinct features
+            has about v**2 / (2 n_features) such pairs, each adding to the kernel what it should not.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (n, n_features)
+            With int32 indices. Stateless: an object gets the same columns in any process.
+        """
+        n_features = check_positive_int(n_features, "n_features")
+        if n_features > 2**31 - 1:
+            raise ValueError(f"n_features must be below 2**31 (columns are int32), got {n_features}")
+        counts = self._counts(self.as_objects(X))
+        features = counts.hashed(n_features)
+        if self.normalize:
+            norms = np.sqrt(counts.squared_norms())
+            features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
+        return features
+
+
+def scale_by_norms(
+    K: npt.NDArray[np.float64], kxx: npt.NDArray[np.float64], kyy: npt.NDArray[np.float64], *, same: bool
+) -> None:
+    """Divide K, in place, by sqrt(k(x, x) k(y, y)).
+
+    An object with k(x, x) = 0 has similarity 0 to all others and, where `same` says that rows and
+    columns are the same objects, 1 to itself.
+    """
+    step = rows_per_block(8 * len(kyy), at_most=256)
+    for start in range(0, len(kxx), step):
+        rows = slice(start, start + step)
+        # The root of the product, so that K stays symmetric and equal objects are alike by exactly 1.
+        norms = np.sqrt(np.outer(kxx[rows], kyy))
+        norms[norms == 0] = 1.0  # K is 0 there
+        K[rows] /= norms
+    if same:
+        np.fill_diagonal(K, 1.0)

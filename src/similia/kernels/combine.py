@@ -1,0 +1,462 @@
+"""Kernels made from kernels (sum, product, normalised) and from a Python function of two objects.
+
+Sums with weights >= 0, elementwise products and k(x, y) / sqrt(k(x, x) k(y, y)) of positive
+semi-definite kernels are positive semi-definite (Shawe-Taylor & Cristianini, "Kernel Methods for
+Pattern Analysis", 2004, section 3.4). The parts may be any callables k(X, Y=None) -> (n, m).
+
+Cost: that of the parts and one pass over the Gram block; `pairwise` calls its function n m times, or
+n (n + 1) / 2 times for a symmetric function of one collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia._config import settings
+from similia._progress import track
+from similia._validation import check_positive_int
+from similia.kernels.base import Kernel, scale_by_norms
+from similia.objects import n_objects, take
+from similia.objects._base import Batch
+
+_TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
+
+
+class _Composite(Kernel):
+    """Base of the kernels with a list of parts: parameters of part i are reached as ``k{i}__name``."""
+
+    kernels: list[Any]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; if `deep`, also part i as ``k{i}`` and its parameters as ``k{i}__name``."""
+        params = super().get_params(deep=False)
+        if deep:
+            for i, kernel in enumerate(self.kernels):
+                params[f"k{i}"] = kernel
+                if hasattr(kernel, "get_params"):
+                    params.update({f"k{i}__{name}": value for name, value in kernel.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``k{i}`` replaces part i, ``k{i}__name`` sets a parameter of part i."""
+        if "kernels" in params:
+            self.kernels = params.pop("kernels")
+        names = [f"k{i}" for i in range(len(self.kernels))]
+        self.kernels = [params.pop(name, kernel) for name, kernel in zip(names, self.kernels, strict=True)]
+        super().set_params(**params)
+        return self
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` as the batch that all parts work on, or as it is if they do not share one."""
+        views = [kernel.as_objects(X) if hasattr(kernel, "as_objects") else X for kernel in self._parts()]
+        shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
+        return views[0] if shared else X
+
+    def _parts(self) -> list[Any]:
+        """Return the parts, or raise if there are none or one cannot be called."""
+        if not isinstance(self.kernels, list | tuple) or len(self.kernels) == 0:
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} takes a list of kernels as {name}([Spectrum(3), Spectrum(4)]), got {self.kernels!r}"
+            )
+        for i, kernel in enumerate(self.kernels):
+            if isinstance(kernel, type) or not callable(kernel):
+                raise TypeError(f"kernels[{i}] is {kernel!r}, expected a kernel: an object called as k(X, Y)")
+        return list(self.kernels)
+
+    def _grams(self, X: Any, Y: Any) -> Iterator[npt.NDArray[np.float64]]:
+        X = self.as_objects(X)
+        Y = None if Y is None else self.as_objects(Y)
+        return (_gram(kernel, X, Y) for kernel in self._parts())
+
+    def _diagonals(self, X: Any) -> list[npt.NDArray[np.float64]]:
+        X = self.as_objects(X)
+        return [_diagonal(kernel, X) for kernel in self._parts()]
+
+
+class Sum(_Composite):
+    r"""Weighted sum of kernels, :math:`K(x, y) = \sum_i w_i K_i(x, y)`.
+
+    Parameters
+    ----------
+    kernels : list of kernels
+        Any callables ``k(X, Y=None) -> (n, m)``. Parameters of part i are reached as
+        ``k{i}__name``, the part itself as ``k{i}``.
+    weights : sequence of float, optional
+        One weight >= 0 for each kernel; all 1 if not given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When called, if a part is not callable, a weight is negative or missing, or a part returns
+        another shape than (n, m).
+
+    Examples
+    --------
+    >>> from similia.kernels import Spectrum, Sum
+    >>> kernel = Sum([Spectrum(k=1), Spectrum(k=2)], weights=[1, 10])
+    >>> kernel(["AC", "CA"])
+    array([[12.,  2.],
+           [ 2., 12.]])
+    >>> kernel.set_params(k1__k=1)(["AC", "CA"])
+    array([[22., 22.],
+           [22., 22.]])
+    """
+
+    def __init__(self, kernels: list[Any], weights: Any = None) -> None:
+        self.kernels = kernels
+        self.weights = weights
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        return sum(w * K for w, K in zip(self._weights(), self._grams(X, Y), strict=True))
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) for each object, shape (n,)."""
+        return sum(w * d for w, d in zip(self._weights(), self._diagonals(X), strict=True))
+
+    def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
+        """Return explicit features: those of the parts side by side, times sqrt(weight).
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        n_features : int, default=2**20
+            Columns of all parts together; part i of p gets (n_features + i) // p of them, so that features of
+            different parts never collide.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (n, n_features)
+
+        Raises
+        ------
+        TypeError
+            If a part has no explicit features.
+        ValueError
+            If `n_features` is below the number of parts.
+        """
+        parts = self._parts()
+        check_positive_int(n_features, "n_features", minimum=len(parts))
+        X = self.as_objects(X)
+        blocks = [
+            np.sqrt(weight) * _features(kernel, f"kernels[{i}]", X, (n_features + i) // len(parts))
+            for i, (kernel, weight) in enumerate(zip(parts, self._weights(), strict=True))
+        ]
+        return sp.csr_array(sp.hstack(blocks, format="csr"))
+
+    def _weights(self) -> npt.NDArray[np.float64]:
+        n_parts = len(self._parts())
+        if self.weights is None:
+            return np.ones(n_parts)
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (n_parts,):
+            raise ValueError(f"weights must be one number for each of {n_parts} kernels, got shape {weights.shape}")
+        if not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ValueError(
+                f"weights must be finite and >= 0 (a kernel is positive semi-definite), got {self.weights!r}"
+            )
+        return weights
+
+
+class Product(_Composite):
+    r"""Product of kernels, :math:`K(x, y) = \prod_i K_i(x, y)`: alike only where all parts say so.
+
+    It has no ``features``: its feature space is the tensor product of those of the parts.
+
+    Parameters
+    ----------
+    kernels : list of kernels
+        Any callables ``k(X, Y=None) -> (n, m)``. Parameters of part i are reached as
+        ``k{i}__name``, the part itself as ``k{i}``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When called, if a part is not callable or returns another shape than (n, m).
+
+    Examples
+    --------
+    >>> from similia.kernels import Product, Spectrum
+    >>> Product([Spectrum(k=1), Spectrum(k=2)])(["ACA", "AC"])
+    array([[10.,  3.],
+           [ 3.,  2.]])
+    """
+
+    def __init__(self, kernels: list[Any]) -> None:
+        self.kernels = kernels
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        return reduce(np.multiply, self._grams(X, Y))
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) for each object, shape (n,)."""
+        return reduce(np.multiply, self._diagonals(X))
+
+
+class Normalized(Kernel):
+    r"""Cosine of a kernel, :math:`K(x, y) / \sqrt{K(x, x) K(y, y)}`.
+
+    An object with K(x, x) = 0 has similarity 0 to all others and 1 to itself.
+
+    Parameters
+    ----------
+    kernel : kernel
+        Any callable ``k(X, Y=None) -> (n, m)``; its parameters are reached as ``kernel__name``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When called, if `kernel` is not callable, returns another shape than (n, m), or has a
+        diagonal entry below zero or not finite.
+
+    Examples
+    --------
+    >>> from similia.kernels import Normalized, Spectrum
+    >>> Normalized(Spectrum(k=1))(["AAAA", "AT", ""]).round(2)
+    array([[1.  , 0.71, 0.  ],
+           [0.71, 1.  , 0.  ],
+           [0.  , 0.  , 1.  ]])
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the layout the kernel works on."""
+        return self.kernel.as_objects(X) if hasattr(self.kernel, "as_objects") else X
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        X = self.as_objects(X)
+        Y = None if Y is None else self.as_objects(Y)
+        K = _gram(self.kernel, X, Y)
+        kxx = self._squared_norms(X, "X")
+        kyy = kxx if Y is None else self._squared_norms(Y, "Y")
+        scale_by_norms(K, kxx, kyy, same=Y is None)
+        return K
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return 1 for each object, shape (n,)."""
+        return np.ones(n_objects(self.as_objects(X)))
+
+    def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
+        """Return the explicit features of the kernel, scaled to the norms of the kernel.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        n_features : int, default=2**20
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (n, n_features)
+
+        Raises
+        ------
+        TypeError
+            If the kernel has no explicit features.
+        """
+        X = self.as_objects(X)
+        features = _features(self.kernel, "kernel", X, n_features).copy()
+        norms = np.sqrt(self._squared_norms(X, "X"))
+        features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
+        return features
+
+    def _squared_norms(self, X: Any, name: str) -> npt.NDArray[np.float64]:
+        values = _diagonal(self.kernel, X)
+        good = np.isfinite(values) & (values >= 0)
+        if not good.all():
+            i = int(np.argmin(good))
+            raise ValueError(f"the kernel of {name}[{i}] with itself is {values[i]}, expected a finite number >= 0")
+        return values
+
+
+def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
+    """Lift a Python function of two objects to a kernel of two collections.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x, y) -> float``.
+    symmetric : bool, default=True
+        Whether f(x, y) = f(y, x): the Gram matrix of one collection then takes half the calls.
+    n_jobs : int, optional
+        Processes (started afresh, never forked); -1 means one for each core. What
+        ``similia.config(n_jobs=...)`` says if not given, else this process alone. Lambdas and
+        closures are fine. The result does not depend on it.
+
+    Returns
+    -------
+    Pairwise
+        A kernel ``k(X, Y=None) -> (n, m)`` with ``diag``, on any sequence of objects.
+
+    Raises
+    ------
+    TypeError
+        If `function` is not callable.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> same_length = sm.pairwise(lambda x, y: float(len(x) == len(y)))
+    >>> same_length(["A", "C", "GT"])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    if not callable(function):
+        raise TypeError(f"pairwise takes a function f(x, y) of two objects, got {function!r}")
+    return Pairwise(function, symmetric, n_jobs)
+
+
+class Pairwise(Kernel):
+    """A kernel that calls a Python function for each pair; see `pairwise`."""
+
+    def __init__(
+        self, function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None
+    ) -> None:
+        self.function = function
+        self.symmetric = symmetric
+        self.n_jobs = n_jobs
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        """Return f(x, y) for all pairs, float64 of shape (n, m).
+
+        Raises
+        ------
+        ValueError
+            If the function fails or returns NaN or infinity; the message names the pair.
+        TypeError
+            If it returns something that is not one real number.
+        """
+        mirror = bool(self.symmetric) and Y is None
+        xs = _objects(X, "X")
+        ys = xs if Y is None else _objects(Y, "Y")
+        tiles = [(r, c) for r in _runs(len(xs)) for c in _runs(len(ys)) if not mirror or r.start <= c.start]
+        out = np.empty((len(xs), len(ys)))
+        for (r, c), values in zip(tiles, self._evaluate(xs, ys, tiles, mirror), strict=True):
+            out[r.start : r.stop, c.start : c.stop] = values
+            if mirror:
+                out[c.start : c.stop, r.start : r.stop] = np.transpose(values)
+        return out
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return f(x, x) for each object, shape (n,)."""
+        return np.array([_checked(self.function, x, x, i, i) for i, x in enumerate(_objects(X, "X"))], dtype=np.float64)
+
+    def _evaluate(
+        self, xs: list, ys: list, tiles: list[tuple[range, range]], mirror: bool
+    ) -> Iterator[npt.NDArray[np.float64]]:
+        """Yield the values of each tile, in order; raise the failure of the first tile that has one."""
+        failures: list[Exception] = []
+        tasks = (
+            (self.function, xs[r.start : r.stop], ys[c.start : c.stop], r, c, mirror)
+            for r, c in tiles
+            if not failures  # no new task is handed out after a failure
+        )
+        outcomes = _run(tasks, self.n_jobs if self.n_jobs is not None else settings().n_jobs)
+        for outcome in track(outcomes, "pairwise", len(tiles)):
+            if isinstance(outcome, Exception):
+                failures.append(outcome)
+            elif not failures:
+                yield outcome
+        if failures:
+            raise failures[0]
+
+
+def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.float64] | Exception]:
+    """Return the outcomes of tiles in order, computed here or in processes."""
+    if n_jobs in (None, 1):
+        return (_outcome(*task) for task in tasks)
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=n_jobs, backend="loky", return_as="generator")(delayed(_outcome)(*task) for task in tasks)
+
+
+def _runs(n: int) -> list[range]:
+    """Return 0 ... n - 1 in at most `_TILES_PER_SIDE` runs."""
+    step = max(1, -(-n // _TILES_PER_SIDE))
+    return [range(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _objects(X: Any, name: str) -> list[Any]:
+    """Return the objects as a list; the rows of a frame, the scalars of Arrow as Python values."""
+    n = n_objects(X)
+    if n == 0:
+        raise ValueError(f"{name} is empty: found 0 objects, expected at least one")
+    if hasattr(X, "to_pylist"):
+        return X.to_pylist()
+    rows = X.iloc if hasattr(X, "iloc") else X
+    return [rows[i] for i in range(n)]
+
+
+def _tile(
+    function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
+) -> npt.NDArray[np.float64]:
+    """Return f for the pairs of one tile; on the diagonal of a symmetric block, compute one half."""
+    out = np.empty((len(xs), len(ys)))
+    for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
+        for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
+            if mirror and j < i:
+                out[a, b] = out[b, a]  # here rows and columns are the same run
+            else:
+                out[a, b] = _checked(function, x, y, i, j)
+    return out
+
+
+def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
+    """Return what `_tile` returns or raises, so that the first failure in order is reported, not in time."""
+    try:
+        return _tile(*arguments)
+    except (TypeError, ValueError) as error:
+        return error
+
+
+def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: int) -> float:
+    """Return f(x, y), or raise naming the pair."""
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        value = function(x, y)
+    except Exception as error:
+        text = f"{name} failed for the pair ({i}, {j}): {type(error).__name__}: {error}"
+        raise ValueError(text) from error
+    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, Real):
+        raise TypeError(f"{name} returned {type(value).__name__} for the pair ({i}, {j}), expected one real number")
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{name} returned {float(value)} for the pair ({i}, {j}), expected a finite number")
+    return float(value)
+
+
+def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:
+    """Return the values of any kernel as a fresh float64 array, or raise if its shape is not (n, m)."""
+    values = kernel(X) if Y is None else kernel(X, Y)
+    K = np.array(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
+    expected = (n_objects(X), n_objects(X if Y is None else Y))
+    if K.shape != expected:
+        raise ValueError(
+            f"{kernel!r} returned shape {K.shape}, expected {expected}; "
+            "lift a function of two objects with similia.pairwise(f)"
+        )
+    return K
+
+
+def _diagonal(kernel: Any, X: Any) -> npt.NDArray[np.float64]:
+    """Return k(x, x) for each object: the kernel's ``diag``, or one call of the kernel for each object."""
+    if hasattr(kernel, "diag"):
+        return np.asarray(kernel.diag(X), dtype=np.float64)
+    return np.array([_gram(kernel, take(X, [i]), None)[0, 0] for i in range(n_objects(X))], dtype=np.float64)
+
+
+def _features(kernel: Any, name: str, X: Any, n_features: int) -> sp.csr_array:
+    """Return the explicit features of a part, or raise if it has none."""
+    if not hasattr(kernel, "features"):
+        raise TypeError(f"{name} ({kernel!r}) has no explicit features; similia.Nystroem makes vectors of any kernel")
+    return kernel.features(X, n_features)

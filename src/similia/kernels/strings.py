@@ -1,0 +1,430 @@
+"""Kernels on strings: inner products of how often short substrings occur.
+
+=================  ==================================================================  =================
+kernel             feature                                                             ids per letter
+=================  ==================================================================  =================
+Spectrum           a k-mer                                                             1
+GappyKmers pair    two halves of a k-mer, at most `gaps` letters apart                 gaps + 1
+GappyKmers window  a k-subsequence of a window of k + gaps letters, once per window    C(k + gaps, k)
+Mismatch           a k-mer, counted wherever at most `mismatches` letters differ       neighbourhood
+WeightedDegree     a k-mer at its position, k = 1 ... degree                           degree
+=================  ==================================================================  =================
+
+Cost: linear in the total length; ids are made and counted in blocks of strings that fit the working
+memory. Counts are exact integers; a string too short to hold a feature has none, and kernel 0.
+
+Papers: Leslie, Eskin & Noble 2002 (spectrum); Leslie & Kuang 2004 (gappy windows); Leslie, Eskin, Cohen,
+Weston & Noble 2004 (mismatch); Rätsch & Sonnenburg 2004 (weighted degree); NysHD, section on strings (pairs).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._config import rows_per_block
+from similia._validation import check_positive_int
+from similia.kernels import _strings
+from similia.kernels._counts import Counts, count
+from similia.kernels.base import FeatureKernel
+from similia.objects import StringBatch, as_strings
+
+Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids and where those of each string start
+_BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly
+_MOST_SUBSEQUENCES = 5_000
+_MOST_NEIGHBOURS = 100_000
+
+
+class StringKernel(FeatureKernel):
+    """Base of the kernels on strings: a subclass says which ids a block of strings has."""
+
+    def as_objects(self, X: Any) -> StringBatch:
+        """Return `X` as a `StringBatch`; see `similia.objects.as_strings`."""
+        return as_strings(X)
+
+    def _ids_per_letter(self) -> int:
+        """Check the parameters; return the most features that start at one letter."""
+        raise NotImplementedError
+
+    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+        """Return one id for each occurrence of a feature, string after string."""
+        raise NotImplementedError
+
+    def _counts(self, objects: StringBatch) -> Counts:
+        blocks = _blocks(objects.offsets, rows_per_block(_BYTES_PER_ID * self._ids_per_letter()))
+        return _concatenate([count(*self._ids(*_arrays(objects, rows))) for rows in blocks])
+
+
+class Spectrum(StringKernel):
+    r"""Spectrum kernel: inner product of k-mer counts.
+
+    .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
+
+    where c_a(x) is how often the k-mer a occurs in x. Every character is a letter; case is kept.
+
+    Parameters
+    ----------
+    k : int, default=3
+        Length of the substrings.
+    normalize : bool, default=False
+        Divide by sqrt(K(x, x) K(y, y)).
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range.
+    TypeError
+        When called, if an object is not a string.
+
+    Notes
+    -----
+    Ids of k-mers of bytes (code points below 256) with k <= 8 never collide; among v other distinct
+    k-mers a collision has odds of v**2 / 2**65.
+
+    References
+    ----------
+    Leslie, Eskin & Noble, "The spectrum kernel", PSB 2002.
+
+    Examples
+    --------
+    >>> from similia.kernels import Spectrum
+    >>> Spectrum(k=2)(["GATTACA", "ATTA"])
+    array([[6., 3.],
+           [3., 3.]])
+    """
+
+    def __init__(self, k: int = 3, normalize: bool = False) -> None:
+        self.k = k
+        self.normalize = normalize
+
+    def _ids_per_letter(self) -> int:
+        check_positive_int(self.k, "k")
+        return 1
+
+    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+        return _ids_at(values, offsets, np.arange(self.k)[None], distinct_gaps=False)
+
+
+class GappyKmers(StringKernel):
+    """Gappy k-mer kernel: inner product of counts of k-mers that may have gaps.
+
+    Parameters
+    ----------
+    k : int, default=4
+        Number of letters of a feature, gaps not counted; even for ``kind="pair"``.
+    gaps : int, default=1
+        Most letters that may be skipped.
+    kind : {"pair", "window"}, default="pair"
+        What a gappy k-mer is. ``"pair"``: two halves u and v of k / 2 letters, v starting 0 to
+        `gaps` letters after the end of u; the feature uv counts such places. This is the kernel of
+        the NysHD experiments, and with ``gaps=0`` the spectrum kernel. ``"window"``: a k-letter
+        subsequence of a window of k + gaps letters, counted once for each window that holds it
+        (Leslie & Kuang, without decay); a string shorter than k + gaps has no features.
+    merge : bool, default=True
+        Whether pairs that differ only in the size of the gap are one feature. Windows always
+        merge gaps.
+    normalize : bool, default=False
+        Divide by sqrt(K(x, x) K(y, y)).
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range, or a window has more than 5000 subsequences.
+    TypeError
+        When called, if an object is not a string.
+
+    Notes
+    -----
+    Every character is a letter; case is kept. Collisions of ids: see `Spectrum`.
+
+    References
+    ----------
+    Leslie & Kuang, "Fast string kernels using inexact matching for protein sequences", JMLR 2004,
+    section 3 (their g is the window, k + gaps here).
+
+    Examples
+    --------
+    >>> from similia.kernels import GappyKmers
+    >>> GappyKmers(k=4, gaps=1)(["GATTACA", "GATTTACA"])
+    array([[ 7.,  7.],
+           [ 7., 13.]])
+    >>> GappyKmers(k=4, gaps=1, kind="window")(["GATTACA", "GATTTACA"])
+    array([[16., 10.],
+           [10., 19.]])
+    """
+
+    def __init__(
+        self, k: int = 4, gaps: int = 1, kind: str = "pair", merge: bool = True, normalize: bool = False
+    ) -> None:
+        self.k = k
+        self.gaps = gaps
+        self.kind = kind
+        self.merge = merge
+        self.normalize = normalize
+
+    def _ids_per_letter(self) -> int:
+        k = check_positive_int(self.k, "k")
+        gaps = check_positive_int(self.gaps, "gaps", minimum=0)
+        if self.kind == "pair":
+            if k % 2:
+                raise ValueError(
+                    f"k must be even for kind='pair' (two halves), got {k}; use k={k + 1} or kind='window'"
+                )
+            return gaps + 1
+        if self.kind != "window":
+            raise ValueError(f"kind must be 'pair' or 'window', got {self.kind!r}")
+        subsequences = comb(k + gaps, k)
+        if subsequences > _MOST_SUBSEQUENCES:
+            raise ValueError(
+                f"kind='window' with k={k}, gaps={gaps} has {subsequences} subsequences in each window, "
+                f"expected at most {_MOST_SUBSEQUENCES}; use fewer gaps or kind='pair'"
+            )
+        return subsequences
+
+    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+        if self.kind == "pair":
+            letters = np.arange(self.k)
+            positions = letters + np.arange(self.gaps + 1)[:, None] * (letters >= self.k // 2)
+            return _ids_at(values, offsets, positions, distinct_gaps=not self.merge)
+        window = self.k + self.gaps
+        subsets = np.array(list(itertools.combinations(range(window), self.k)), dtype=np.int64)
+        ids = np.empty(_windows(offsets, window).sum() * len(subsets), dtype=np.uint64)
+        id_offsets = np.empty_like(offsets)
+        end = _strings.window_ids(values, offsets, subsets, ids, id_offsets)
+        return ids[:end], id_offsets
+
+
+class Mismatch(StringKernel):
+    """Mismatch kernel: spectrum kernel in which a k-mer counts for all k-mers close to it.
+
+    The feature a is #{i : Hamming(x[i:i+k], a) <= mismatches}, for every k-mer a over the alphabet.
+
+    Parameters
+    ----------
+    k : int, default=4
+        Length of the substrings.
+    mismatches : int, default=1
+        Most letters that may differ; 0 is the spectrum kernel over the alphabet.
+    alphabet : str or bytes, default="ACGT"
+        The letters. Substrings that hold another character (N in DNA) are skipped. Case is kept:
+        ``"acgt"`` for lower-case DNA.
+    normalize : bool, default=False
+        Divide by sqrt(K(x, x) K(y, y)).
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range, a k-mer has more than 100,000 neighbours, or a
+        string is written in the other case than the alphabet.
+    TypeError
+        When called, if an object is not a string.
+
+    Notes
+    -----
+    Cost: sum over t <= mismatches of C(k, t) (len(alphabet) - 1)**t features for each letter.
+
+    References
+    ----------
+    Leslie, Eskin, Cohen, Weston & Noble, "Mismatch string kernels for discriminative protein
+    classification", Bioinformatics 2004.
+
+    Examples
+    --------
+    >>> from similia.kernels import Mismatch
+    >>> Mismatch(k=4, mismatches=1)(["GATTACA", "GATTTACA"])
+    array([[52., 53.],
+           [53., 81.]])
+    """
+
+    def __init__(
+        self, k: int = 4, mismatches: int = 1, alphabet: str | bytes = "ACGT", normalize: bool = False
+    ) -> None:
+        self.k = k
+        self.mismatches = mismatches
+        self.alphabet = alphabet
+        self.normalize = normalize
+
+    def _ids_per_letter(self) -> int:
+        k = check_positive_int(self.k, "k")
+        m = check_positive_int(self.mismatches, "mismatches", minimum=0)
+        if m > k:
+            raise ValueError(f"mismatches must be at most k={k}, got {m}")
+        n_letters = len(_code_points(self.alphabet))
+        neighbours = sum(comb(k, t) * (n_letters - 1) ** t for t in range(m + 1))
+        if neighbours > _MOST_NEIGHBOURS:
+            raise ValueError(
+                f"k={k}, mismatches={m} over {n_letters} letters gives each k-mer {neighbours} neighbours, "
+                f"expected at most {_MOST_NEIGHBOURS}; use fewer mismatches or GappyKmers"
+            )
+        return neighbours
+
+    def _counts(self, objects: StringBatch) -> Counts:
+        self._ids_per_letter()  # checks the parameters
+        _check_case(objects, self.alphabet)
+        return super()._counts(objects)
+
+    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+        letters = _code_points(self.alphabet)
+        codes = np.searchsorted(letters, values)
+        codes[letters[np.minimum(codes, len(letters) - 1)] != values] = -1
+        exact = self.k <= 8 and letters[-1] < 256
+        base = int(_strings.BYTE_BASE if exact else _strings.WIDE_BASE)
+        powers = np.array([pow(base, self.k - 1 - j, 2**64) for j in range(self.k)], dtype=np.uint64)
+        positions, shifts = _substitutions(self.k, self.mismatches, len(letters))
+        ids = np.empty(_windows(offsets, self.k).sum() * len(positions), dtype=np.uint64)
+        id_offsets = np.empty_like(offsets)
+        end = _strings.neighbour_ids(codes, offsets, letters, powers, positions, shifts, ids, id_offsets)
+        return ids[:end], id_offsets
+
+
+class WeightedDegree(StringKernel):
+    r"""Weighted degree kernel: k-mers that two strings share at the same position.
+
+    .. math:: K(x, y) = \sum_{d=1}^{D} (D - d + 1) \, \#\{i : x[i:i+d] = y[i:i+d]\},
+
+    D = `degree`. It is D (D + 1) / 2 times the kernel of the paper (weights 2 (D - d + 1) / (D (D + 1))),
+    so that values are exact integers; with D = 1 it is the number of equal positions.
+
+    Parameters
+    ----------
+    degree : int, default=5
+        Longest substring, at most 255.
+    normalize : bool, default=False
+        Divide by sqrt(K(x, x) K(y, y)).
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range.
+    TypeError
+        When called, if an object is not a string.
+
+    Notes
+    -----
+    For aligned strings (windows around a site). Positions count from the start of each string;
+    strings of unequal length are compared over the shorter one. Every character is a letter; case
+    is kept. Among v distinct pairs (position, k-mer) a collision of ids has odds of v**2 / 2**57.
+
+    References
+    ----------
+    Rätsch & Sonnenburg, "Accurate splice site detection for Caenorhabditis elegans", in Kernel
+    Methods in Computational Biology, 2004.
+
+    Examples
+    --------
+    >>> from similia.kernels import WeightedDegree
+    >>> WeightedDegree(degree=2)(["ACGT", "ACCT"])
+    array([[11.,  7.],
+           [ 7., 11.]])
+    """
+
+    def __init__(self, degree: int = 5, normalize: bool = False) -> None:
+        self.degree = degree
+        self.normalize = normalize
+
+    def _ids_per_letter(self) -> int:
+        degree = check_positive_int(self.degree, "degree")
+        if degree > 255:
+            raise ValueError(f"degree must be at most 255, got {degree}")
+        return degree
+
+    def _counts(self, objects: StringBatch) -> Counts:
+        counts = super()._counts(objects)
+        lengths = (counts.ids >> np.uint64(_strings.DEGREE_SHIFT)).astype(np.float64)
+        return replace(counts, weights=self.degree + 1 - lengths)
+
+    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+        per_string = sum(_windows(offsets, d) for d in range(1, self.degree + 1))
+        id_offsets = np.concatenate(([0], np.cumsum(per_string)))
+        ids = np.empty(id_offsets[-1], dtype=np.uint64)
+        _strings.positioned_ids(values, offsets, self.degree, id_offsets, ids)
+        return ids, id_offsets
+
+
+def _ids_at(
+    values: npt.NDArray[np.uint32],
+    offsets: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
+    distinct_gaps: bool,
+) -> Ids:
+    """Return the ids of k-mers whose letters lie at ``positions[gap]`` from their start, for each gap."""
+    per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
+    id_offsets = np.concatenate(([0], np.cumsum(per_string)))
+    ids = np.empty(id_offsets[-1], dtype=np.uint64)
+    _strings.pair_ids(values, offsets, positions, distinct_gaps, id_offsets, ids)
+    return ids, id_offsets
+
+
+def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
+    """Return how many windows of `length` letters each string has, shape (n,)."""
+    return np.maximum(np.diff(offsets) - length + 1, 0)
+
+
+def _blocks(offsets: npt.NDArray[np.int64], letters: int) -> Iterator[slice]:
+    """Yield runs of strings of about `letters` letters together (one string at least)."""
+    block = (offsets[:-1] - offsets[0]) // letters
+    cuts = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]
+    return (slice(start, stop) for start, stop in itertools.pairwise(cuts))
+
+
+def _arrays(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Return code points and offsets of some strings; one dtype, so that each loop is compiled once."""
+    offsets = batch.offsets[rows.start : rows.stop + 1]
+    return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
+
+
+def _concatenate(parts: list[Counts]) -> Counts:
+    """Return the counts of all objects of `parts`, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    return Counts(offsets, np.concatenate([p.ids for p in parts]), np.concatenate([p.values for p in parts]))
+
+
+def _code_points(alphabet: str | bytes) -> npt.NDArray[np.uint64]:
+    """Return the letters of an alphabet as ascending code points, or raise."""
+    if not isinstance(alphabet, str | bytes) or len(alphabet) == 0:
+        raise ValueError(f"alphabet must be a string of letters such as 'ACGT', got {alphabet!r}")
+    letters = np.unique(_numbers(alphabet))
+    if len(letters) < len(alphabet):
+        raise ValueError(f"alphabet must hold each letter once, got {alphabet!r}")
+    return letters
+
+
+def _numbers(letters: str | bytes) -> npt.NDArray[np.uint64]:
+    return np.array(list(letters) if isinstance(letters, bytes) else list(map(ord, letters)), dtype=np.uint64)
+
+
+def _substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return all ways to change at most `mismatches` letters: positions, shifts (n_ways, mismatches)."""
+    rows = [
+        (chosen + (0,) * (mismatches - t), moved + (0,) * (mismatches - t))
+        for t in range(mismatches + 1)
+        for chosen in itertools.combinations(range(k), t)
+        for moved in itertools.product(range(1, n_letters), repeat=t)
+    ]
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), 2, mismatches)
+    return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+
+
+def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
+    """Raise if a string has no letter of the alphabet but has some in the other case."""
+    letters = _code_points(alphabet)
+    in_other_case = np.isin(batch.values, np.setdiff1d(_numbers(alphabet.swapcase()), letters))
+    if not in_other_case.any():
+        return
+    n_known = np.diff(np.append(0, np.cumsum(np.isin(batch.values, letters)))[batch.offsets])
+    n_other = np.diff(np.append(0, np.cumsum(in_other_case))[batch.offsets])
+    wrong = (n_known == 0) & (n_other > 0)
+    if wrong.any():
+        raise ValueError(
+            f"X[{np.argmax(wrong)}] holds letters of alphabet={alphabet!r} in the other case only, case is "
+            f"kept; use alphabet={alphabet.swapcase()!r} or change the case of the strings"
+        )

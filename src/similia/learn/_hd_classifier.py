@@ -1,0 +1,196 @@
+"""Loops of `HDClassifier`: one perceptron epoch, class bundles, cosines, Hamming distances.
+
+Samples are rows of floats, or packed bits (uint8). Of packed bits one row at a time is expanded, to
+int8 signs: 10,000 of them stay in the first-level cache, which beats floats (longer rows), an expanded
+copy of all samples (eight times the memory traffic) and look-ups inside the sum (no vector instructions).
+The signs come bit by bit (first the first bit of all bytes), which takes a few vector instructions; the
+dimensions of prototypes that meet packed bits are in the same order, see `by_bit` and `by_byte`.
+
+An epoch first looks at each sample in float32: how much closer is it to each class than to class 0?
+Only if the rounding error of that look could hide a mistake are the cosines computed in float64, so that
+no result depends on float32. For two classes this is one sum over numbers in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+from numba.extending import overload
+
+from similia._jit import njit
+
+Array = npt.NDArray[Any]
+
+TIE = 1e-12
+"""Cosines closer than this are equal: rounding is 1e-15, and its sign depends on the processor."""
+
+_SAFE_NORMS = (1e-15, 1e15)  # of samples that float32 can hold
+
+
+def by_bit(prototypes: Array) -> Array:
+    """Return a copy of the rows with dimension 8 b + k moved to k n_bytes + b."""
+    return prototypes.reshape(len(prototypes), -1, 8).transpose(0, 2, 1).copy().reshape(prototypes.shape)
+
+
+def by_byte(prototypes: Array) -> Array:
+    """Undo `by_bit`."""
+    return prototypes.reshape(len(prototypes), 8, -1).transpose(0, 2, 1).copy().reshape(prototypes.shape)
+
+
+def _row(X: Array, i: int, scratch: Array) -> Array:
+    """Return sample `i` as a row of numbers; packed bits are expanded into `scratch`."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_row)
+def _row_of_type(X: Any, i: Any, scratch: Any) -> Callable[..., Any]:
+    def packed(X: Any, i: Any, scratch: Any) -> Array:
+        n_bytes = X.shape[1]
+        for k in range(8):
+            signs = scratch[k * n_bytes : (k + 1) * n_bytes]
+            mask = np.uint8(128 >> k)
+            for b in range(n_bytes):
+                signs[b] = np.int8(1) if X[i, b] & mask else np.int8(-1)
+        return scratch
+
+    def dense(X: Any, i: Any, scratch: Any) -> Array:
+        return X[i]
+
+    return packed if X.dtype == types.uint8 else dense
+
+
+@njit(reassociate=True)
+def _dot(row: Array, h: Array) -> float:
+    total = 0.0
+    for k in range(h.shape[0]):
+        total += row[k] * h[k]
+    return total
+
+
+@njit(reassociate=True)
+def _dot32(row: Array, h: Array) -> np.float32:
+    total = np.float32(0.0)
+    for k in range(h.shape[0]):
+        total += np.float32(row[k]) * h[k]
+    return total
+
+
+@njit(reassociate=True)
+def _add(a: float, row: Array, h: Array) -> float:
+    """Add a * row to h in place; return the new squared norm of h, which so never drifts."""
+    total = 0.0
+    for k in range(h.shape[0]):
+        h[k] += a * row[k]
+        total += h[k] * h[k]
+    return total
+
+
+@njit()
+def _set_apart(prototypes: Array, squared_norms: Array, j: int, apart: Array) -> None:
+    """Set apart[j] to the unit prototype of class j minus that of class 0."""
+    h, h0 = prototypes[j], prototypes[0]
+    scale = 1.0 / np.sqrt(squared_norms[j]) if squared_norms[j] > 0.0 else 0.0
+    scale0 = 1.0 / np.sqrt(squared_norms[0]) if squared_norms[0] > 0.0 else 0.0
+    for k in range(h.shape[0]):
+        apart[j, k] = h[k] * scale - h0[k] * scale0
+
+
+@njit()
+def _cosines(row: Array, squared_norm: float, prototypes: Array, squared_norms: Array, out: Array) -> None:
+    for j in range(out.shape[0]):
+        scale = np.sqrt(squared_norm * squared_norms[j])
+        out[j] = _dot(row, prototypes[j]) / scale if scale > 0.0 else 0.0
+
+
+@njit()
+def _first_best(cosines: Array) -> int:
+    enough = cosines.max() - TIE
+    j = 0
+    while cosines[j] < enough:
+        j += 1
+    return j
+
+
+@njit()
+def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
+    """Return whether class `right` wins beyond the float32 rounding of the sums with `apart`."""
+    if not _SAFE_NORMS[0] < norm < _SAFE_NORMS[1]:
+        return False
+    # a float32 sum of d products, in any order, is off by less than d 2^-23 times both norms: here norm and 2
+    slack = (2.0**-21 * (row.shape[0] + 8) + 10 * TIE) * norm
+    mine = _dot32(row, apart[right]) if right > 0 else np.float32(0.0)
+    certain = True
+    for j in range(apart.shape[0]):
+        if j != right:
+            other = _dot32(row, apart[j]) if j > 0 else np.float32(0.0)
+            certain = certain and mine - other > slack
+    return certain
+
+
+@njit()
+def epoch(X: Array, squared_norms_of_X: Array, y: Array, order: Array, rate: float, prototypes: Array) -> int:
+    """Visit the samples in `order`, correct the prototypes in place, count the mistakes."""
+    scratch = np.empty(prototypes.shape[1], np.int8)
+    n_classes = prototypes.shape[0]
+    q = np.empty(n_classes)
+    squared_norms = np.array([_dot(h, h) for h in prototypes])
+    apart = np.empty(prototypes.shape, np.float32)
+    for j in range(1, n_classes):
+        _set_apart(prototypes, squared_norms, j, apart)
+    mistakes = 0
+    for i in order:
+        row = _row(X, i, scratch)
+        right = y[i]
+        if _surely_right(row, np.sqrt(squared_norms_of_X[i]), right, apart):
+            continue
+        _cosines(row, squared_norms_of_X[i], prototypes, squared_norms, q)
+        predicted = _first_best(q)
+        if predicted == right:
+            continue
+        mistakes += 1
+        squared_norms[right] = _add(rate * (1.0 - q[right]), row, prototypes[right])
+        squared_norms[predicted] = _add(-rate * (1.0 - q[predicted]), row, prototypes[predicted])
+        for j in range(1, n_classes):
+            if j in (right, predicted) or 0 in (right, predicted):
+                _set_apart(prototypes, squared_norms, j, apart)
+    return mistakes
+
+
+@njit()
+def bundle(X: Array, y: Array, prototypes: Array) -> None:
+    """Add each sample to the prototype of its class, in place."""
+    scratch = np.empty(prototypes.shape[1], np.int8)
+    for i in range(X.shape[0]):
+        _add(1.0, _row(X, i, scratch), prototypes[y[i]])
+
+
+@njit()
+def cosines(X: Array, squared_norms_of_X: Array, prototypes: Array, squared_norms: Array, out: Array) -> None:
+    """Write the cosine of each sample with each prototype into `out` (n, c)."""
+    scratch = np.empty(prototypes.shape[1], np.int8)
+    for i in range(X.shape[0]):
+        _cosines(_row(X, i, scratch), squared_norms_of_X[i], prototypes, squared_norms, out[i])
+
+
+@njit()
+def _count_ones(x: np.uint64) -> np.uint64:
+    # the textbook popcount, which LLVM replaces by the machine's instruction
+    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@njit()
+def hamming(A: Array, B: Array, out: Array) -> None:
+    """Write the number of bits in which rows of 64-bit words of `A` and `B` differ into `out`."""
+    for i in range(A.shape[0]):
+        for j in range(B.shape[0]):
+            differing = np.uint64(0)
+            for k in range(A.shape[1]):
+                differing += _count_ones(A[i, k] ^ B[j, k])
+            out[i, j] = differing

@@ -1,0 +1,414 @@
+"""Perceptron-corrected class prototypes on hypervectors (NysHD: main text and supplement, Algorithm 1).
+
+With prototypes H_j, samples x in the order of the epoch and q_j = cos(H_j, x) (0 if either is zero),
+p = argmax_j q_j (the lowest class on ties). Only if p differs from the right class y::
+
+    H_y += learning_rate (1 - q_y) x        H_p -= learning_rate (1 - q_p) x
+
+Each sample sees all earlier corrections. Cost: one pass over d numbers for each class and sample, two
+more for each mistake; packed bits are never expanded beyond one sample.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from similia._config import rows_per_block
+from similia._progress import track
+from similia._validation import check_codes, check_labels, check_positive_int, check_vectors, generator
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_INITS = ("zeros", "bundle")
+_LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the largest learning rate
+
+
+class HDClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier with one prototype hypervector per class, corrected at each mistake.
+
+    Parameters
+    ----------
+    init : {"zeros", "bundle"}, default="zeros"
+        What the prototypes are before the first epoch: zero (supplement, Algorithm 1), or the sum of
+        the members of each class (main text).
+    max_iter : int, default=20
+        Epochs. Training stops earlier when an epoch made no correction, which changes nothing, since
+        all later epochs would make none either. 0 with ``init="bundle"`` is the single-pass classifier.
+    learning_rate : float, default=0.5
+        Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` all prototypes are proportional to
+        it and the cosine ignores scale: it changes no label, so there is nothing to search.
+    shuffle : bool, default=True
+        Whether `fit` visits the samples in a new random order in each epoch; False keeps the given order.
+    binary_prototypes : bool, default=False
+        Whether predictions use ``prototype_codes_``, the signs of the learnt prototypes: packed samples are
+        then compared by counting bits, nothing else. Training is the same.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the sample order; one permutation is drawn per epoch. Only used with ``shuffle=True``.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n_classes,)
+        Labels, sorted.
+    prototypes_ : ndarray of float64 (n_classes, d)
+        Learnt prototypes.
+    prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8))
+        Their signs as packed bits (1 for +1), which ``binary_prototypes=True`` uses.
+    n_updates_ : list of int
+        Corrected samples in each epoch (each call of `partial_fit` is one epoch).
+    n_iter_ : int
+        Epochs run.
+    converged_ : bool
+        Whether the last epoch made no correction.
+    n_features_in_ : int
+        Columns of the training data: bytes for packed bits, d otherwise.
+
+    Notes
+    -----
+    Samples are packed bits (dtype uint8 always means that: 8 dimensions of ±1 in each byte, bit 1 for
+    +1), or numbers of any other integer or float dtype, one column per dimension, used as they are. Both
+    kinds can be given to one fitted classifier, if d agrees. Arithmetic is float64. Cosines that differ by
+    less than 1e-12 count as equal, so that a tie is a tie whatever the processor or the learning rate.
+
+    The last line of the printed pseudo-code has a misplaced parenthesis: the predicted class is corrected
+    by learning_rate (1 - q_p) x, as here.
+
+    References
+    ----------
+    Zhao, Q., Thomas, A., Brin, A., Yu, X., Rosing, T. "Bridging the gap between hyperdimensional computing
+    and kernel methods via the Nyström method" (NysHD), supplement, Algorithm 1.
+
+    Hernández-Cano, A. et al. "OnlineHD: Robust, efficient, and single-pass online learning using
+    hyperdimensional system". DATE 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.learn import HDClassifier
+    >>> bits = np.array([[1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1, 1, 0]])
+    >>> codes = np.packbits(bits, axis=1)
+    >>> model = HDClassifier(init="bundle", shuffle=False).fit(codes, ["low", "low", "high"])
+    >>> model.predict(np.packbits([[1, 0, 1, 1, 0, 0, 0, 0]], axis=1))
+    array(['low'], dtype='<U4')
+    >>> model.n_updates_, model.converged_
+    ([0], True)
+    """
+
+    def __init__(
+        self,
+        init: str = "zeros",
+        max_iter: int = 20,
+        learning_rate: float = 0.5,
+        shuffle: bool = True,
+        binary_prototypes: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.init = init
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.shuffle = shuffle
+        self.binary_prototypes = binary_prototypes
+        self.random_state = random_state
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+        """Learn prototypes from samples and labels.
+
+        Parameters
+        ----------
+        X : array (n, n_bits // 8) of uint8, or (n, d) of any other integer or float dtype
+            Hypervectors.
+        y : array-like (n,)
+            Labels of at least two classes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, `X` or `y` is not as described, or `y` holds one class only.
+        """
+        self._check_parameters()
+        X = _as_hypervectors(X)
+        y = _as_labels(y, len(X))
+        classes, targets = np.unique(y, return_inverse=True)
+        _check_two_classes(classes, "y")
+        rng = generator(self.random_state)
+        trainer = _Trainer(X, targets, np.zeros((len(classes), _dimension(X))))
+        if self.init == "bundle":
+            trainer.bundle()
+        n_updates = []
+        for _ in track(range(self.max_iter), "HDClassifier", total=self.max_iter):
+            order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
+            n_updates.append(trainer.epoch(order, self.learning_rate))
+            if n_updates[-1] == 0:
+                break
+        return self._learnt(classes, X.shape[1], trainer.prototypes(), n_updates)
+
+    def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
+        """Make one pass over a batch, in the given order, starting from what was learnt before.
+
+        With ``init="bundle"`` the first batch is bundled before its pass. With ``init="bundle", max_iter=0``
+        each call adds its batch to the bundles and makes no correction: batches one after the
+        other give the same as one `fit` on all. Otherwise `max_iter` is not used here.
+
+        Parameters
+        ----------
+        X : array (n, n_bits // 8) of uint8, or (n, d) of any other integer or float dtype
+            Hypervectors.
+        y : array-like (n,)
+            Labels; a batch may lack some classes.
+        classes : array-like (n_classes,), optional
+            All labels that will ever come; needed at the first call, and the same later if given.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As `fit`; also if `classes` is missing at the first call or changes, or a label is not among them.
+        """
+        self._check_parameters()
+        X = _as_hypervectors(X)
+        y = _as_labels(y, len(X))
+        first = not hasattr(self, "prototypes_")
+        known = self._known_classes(classes)
+        targets = _positions(y, known)
+        if not first:
+            _check_dimension(X, self.prototypes_.shape[1])
+        start = np.zeros((len(known), _dimension(X))) if first else self.prototypes_
+        trainer = _Trainer(X, targets, start)
+        n_updates = [] if first else list(self.n_updates_)
+        if self.init == "bundle" and (first or self.max_iter == 0):
+            trainer.bundle()
+        if self.max_iter > 0:
+            n_updates.append(trainer.epoch(np.arange(len(X)), self.learning_rate))
+        n_columns = X.shape[1] if first else self.n_features_in_
+        return self._learnt(known, n_columns, trainer.prototypes(), n_updates)
+
+    def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return cosine similarities to the prototypes.
+
+        Parameters
+        ----------
+        X : array (n, n_bits // 8) of uint8, or (n, d) of any other integer or float dtype
+            Hypervectors of the dimension seen in `fit`.
+
+        Returns
+        -------
+        ndarray of float64 (n, n_classes), or (n,) for two classes
+            Cosines; for two classes the one of ``classes_[1]`` less that of ``classes_[0]``, 0 on a tie.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not as described.
+        """
+        scores = self._similarities(X)
+        if len(self.classes_) > 2:
+            return scores
+        from similia.learn._hd_classifier import TIE
+
+        margin = scores[:, 1] - scores[:, 0]
+        margin[np.abs(margin) <= TIE] = 0.0
+        return margin
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray:
+        """Return the label of the most similar prototype, the first in ``classes_`` on ties.
+
+        Parameters
+        ----------
+        X : array (n, n_bits // 8) of uint8, or (n, d) of any other integer or float dtype
+            Hypervectors of the dimension seen in `fit`.
+
+        Returns
+        -------
+        ndarray (n,)
+            Labels.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not as described.
+        """
+        scores = self._similarities(X)
+        from similia.learn._hd_classifier import TIE
+
+        return self.classes_[np.argmax(scores >= scores.max(axis=1, keepdims=True) - TIE, axis=1)]
+
+    def _similarities(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        check_is_fitted(self, "prototypes_")
+        X = _as_hypervectors(X)
+        d = self.prototypes_.shape[1]
+        _check_dimension(X, d)
+        if not self.binary_prototypes:
+            return _cosines(X, self.prototypes_)
+        if X.dtype == np.uint8:
+            return 1.0 - (2.0 / d) * _hamming(X, self.prototype_codes_)
+        return _cosines(X, np.unpackbits(self.prototype_codes_, axis=1, count=d) * 2.0 - 1.0)
+
+    def _learnt(self, classes: npt.NDArray, n_columns: int, prototypes: npt.NDArray, n_updates: list[int]) -> Self:
+        """Store everything at once, so that an interrupted call leaves the estimator as it was."""
+        self.classes_ = classes
+        self.n_features_in_ = n_columns
+        self.prototypes_ = prototypes
+        self.prototype_codes_ = np.packbits(prototypes >= 0, axis=1)
+        self.n_updates_ = n_updates
+        self.n_iter_ = len(n_updates)
+        self.converged_ = bool(n_updates) and n_updates[-1] == 0
+        return self
+
+    def _known_classes(self, classes: npt.ArrayLike | None) -> npt.NDArray:
+        if not hasattr(self, "prototypes_"):
+            if classes is None:
+                raise ValueError("classes is missing; the first call of partial_fit needs all labels to come")
+            known = np.unique(np.asarray(classes))
+            _check_two_classes(known, "classes")
+            return known
+        if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(f"classes={classes!r} differ from those learnt before, {self.classes_.tolist()}")
+        return self.classes_
+
+    def _check_parameters(self) -> None:
+        if self.init not in _INITS:
+            raise ValueError(f"init must be 'zeros' or 'bundle', got {self.init!r}")
+        check_positive_int(self.max_iter, "max_iter", minimum=0)
+        if self.max_iter == 0 and self.init == "zeros":
+            raise ValueError("max_iter=0 learns nothing from init='zeros', use init='bundle'")
+        rate = self.learning_rate
+        if isinstance(rate, bool) or not isinstance(rate, Real) or not 1e-50 <= rate <= 1e50:
+            raise ValueError(f"learning_rate must be a number in [1e-50, 1e50], got {rate!r}")
+
+
+class _Trainer:
+    """The compiled loops on one batch, with prototypes in the order of dimensions that they want."""
+
+    def __init__(self, X: npt.NDArray, targets: npt.NDArray, prototypes: npt.NDArray) -> None:
+        from similia.learn import _hd_classifier as loops
+
+        self._loops = loops
+        self._X = X
+        self._packed = X.dtype == np.uint8
+        self._squared_norms = _squared_norms(X)
+        self._targets = np.ascontiguousarray(targets, dtype=np.int64)
+        self._prototypes = loops.by_bit(prototypes) if self._packed else prototypes.copy()
+
+    def bundle(self) -> None:
+        self._loops.bundle(self._X, self._targets, self._prototypes)
+
+    def epoch(self, order: npt.NDArray[np.int64], rate: float) -> int:
+        """Correct the prototypes sample by sample, return the mistakes; Ctrl-C is heard between epochs."""
+        mistakes = self._loops.epoch(self._X, self._squared_norms, self._targets, order, float(rate), self._prototypes)
+        return int(mistakes)
+
+    def prototypes(self) -> npt.NDArray[np.float64]:
+        return self._loops.by_byte(self._prototypes) if self._packed else self._prototypes
+
+
+def _cosines(X: npt.NDArray, prototypes: npt.NDArray) -> npt.NDArray[np.float64]:
+    from similia.learn import _hd_classifier as loops
+
+    out = np.empty((len(X), len(prototypes)))
+    arranged = loops.by_bit(prototypes) if X.dtype == np.uint8 else np.ascontiguousarray(prototypes)
+    squared_norms = np.einsum("ij,ij->i", prototypes, prototypes)
+    loops.cosines(X, _squared_norms(X), arranged, squared_norms, out)
+    return out
+
+
+def _hamming(codes: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    from similia.learn import _hd_classifier as loops
+
+    out = np.empty((len(codes), len(others)), dtype=np.int64)
+    block = rows_per_block(codes.shape[1] + 8, at_most=256)  # the padded copy stays in cache
+    for start in range(0, len(codes), block):
+        rows = slice(start, start + block)
+        loops.hamming(_words(codes[rows]), _words(others), out[rows])
+    return out
+
+
+def _words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    """Return packed bits as 64-bit words, the last one filled up with zeros."""
+    padded = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : codes.shape[1]] = codes
+    return padded.view(np.uint64)
+
+
+def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
+    if X.dtype == np.uint8:
+        return np.full(len(X), float(_dimension(X)))
+    squared = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    if not (squared < _LARGEST_SQUARED_NORM).all():
+        row = int(np.argmax(squared >= _LARGEST_SQUARED_NORM))
+        raise ValueError(f"X[{row}] has norm {np.sqrt(squared[row]):.3g}, expected less than 1e75; scale X down")
+    return squared
+
+
+def _dimension(X: npt.NDArray) -> int:
+    return X.shape[1] * 8 if X.dtype == np.uint8 else X.shape[1]
+
+
+def _as_hypervectors(X: Any) -> npt.NDArray:
+    """Return packed bits as they are, other numbers as a float array that holds them exactly."""
+    if hasattr(X, "toarray"):
+        raise ValueError(f"X is a sparse {type(X).__name__}, expected dense hypervectors; give X.toarray()")
+    X = np.asarray(X)
+    if X.dtype.kind not in "iuf":
+        raise ValueError(
+            f"X has dtype {X.dtype}, expected packed bits (uint8; numpy.packbits makes them from bits) "
+            "or integer or float hypervectors"
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X must be 2-D, one hypervector per row, got shape {X.shape}; one vector v is v[None]")
+    if X.size == 0:
+        raise ValueError(f"X is empty: found shape {X.shape}, expected at least one hypervector")
+    if X.dtype == np.uint8:
+        return check_codes(X, "X")
+    if X.dtype.itemsize <= 2:
+        X = X.astype(np.float32)
+    return np.ascontiguousarray(check_vectors(X, "X"))
+
+
+def _as_labels(y: Any, n: int) -> npt.NDArray:
+    y = check_labels(y, n)
+    if y.dtype.kind not in "biufUSO":
+        raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans")
+    for i, label in enumerate(y.tolist() if y.dtype.kind in "fO" else ()):
+        if label is None or (isinstance(label, float) and not np.isfinite(label)):
+            raise ValueError(f"y[{i}] is {label}, expected a class label; drop that object")
+        if isinstance(label, str) != isinstance(y[0], str):
+            raise ValueError(f"y[{i}] is {label!r}, but y[0] is {y[0]!r}; give labels of one type")
+    check_classification_targets(y)
+    return y
+
+
+def _check_dimension(X: npt.NDArray, d: int) -> None:
+    if _dimension(X) != d:
+        bits = f" (packed in {X.shape[1]} bytes)" if X.dtype == np.uint8 else ""
+        raise ValueError(f"X has {_dimension(X)} dimensions{bits}, expected {d} features as in fit")
+
+
+def _check_two_classes(classes: npt.NDArray, name: str) -> None:
+    if len(classes) < 2:
+        raise ValueError(f"{name} holds one class, {classes.tolist()}, expected two or more")
+
+
+def _positions(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int64]:
+    """Return the position of each label in the sorted `classes`."""
+    unseen = ~np.isin(y, classes)
+    if unseen.any():
+        i = int(np.argmax(unseen))
+        raise ValueError(
+            f"y[{i}] is {y.tolist()[i]!r}, not one of the classes {classes.tolist()} of the first call; "
+            "start a new HDClassifier with all of them"
+        )
+    return np.searchsorted(classes, y)

@@ -1,0 +1,338 @@
+"""One graph in each of the forms that users have it, as arrays (`Part`).
+
+Each form is a pair: how to know it (by type or by the attributes it has, so that no library is
+imported) and how to read it. Numbers of nodes are local to the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects._graphs import GraphBatch
+from similia.objects._labels import hash_labels
+from similia.objects._sequences import _short
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names under which networkx and igraph keep labels, attributes and weights (None: leave out)."""
+
+    node_label: str | None
+    node_attributes: str | None
+    edge_label: str | None
+    edge_weight: str | None
+
+
+@dataclass
+class Part:
+    """One graph; what it does not have is None."""
+
+    n_nodes: int
+    edge_index: npt.NDArray[np.int64]
+    node_labels: npt.NDArray[np.int64] | None = None
+    node_attributes: npt.NDArray[np.float64] | None = None
+    edge_labels: npt.NDArray[np.int64] | None = None
+    edge_weights: npt.NDArray[np.float64] | None = None
+
+    def both_directions(self) -> Part:
+        """Add the opposite of each arc that is not a self-loop, with its label and weight."""
+        back = np.flatnonzero(self.edge_index[0] != self.edge_index[1])
+        self.edge_index = np.concatenate([self.edge_index, self.edge_index[::-1, back]], axis=1)
+        for name in ("edge_labels", "edge_weights"):
+            if (value := getattr(self, name)) is not None:
+                setattr(self, name, np.concatenate([value, value[back]]))
+        return self
+
+
+def is_graph(X: Any) -> bool:
+    """Return whether `X` is one graph (and not a collection of graphs)."""
+    return any(known(X) for known, _ in _FORMS)
+
+
+def read_graph(graph: Any, names: Names) -> Part:
+    """Return one graph as arrays, or raise TypeError or ValueError without saying which graph it is."""
+    for known, read in _FORMS:
+        if known(graph):
+            return read(graph, names)
+    raise TypeError(
+        f"is {type(graph).__name__} ({_short(graph)}), expected a networkx, igraph or PyG graph, a square "
+        "adjacency matrix, (edge_index, n_nodes) or a dict with these keys"
+    )
+
+
+# --- networkx and igraph: a dict of values for each node and edge ------------------------------
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The dicts that hang on the nodes (or edges) of one graph."""
+
+    what: str
+    keys: list[Any]
+    data: list[Mapping[str, Any]]
+
+    def column(self, name: str | None, default: Any = None) -> list[Any] | None:
+        """Return one value for each key, or None if no key has it; for one without, `default` or an error."""
+        if name is None:
+            return None
+        values = [data.get(name) for data in self.data]
+        missing = [i for i, value in enumerate(values) if value is None]
+        if len(missing) == len(values):
+            return None
+        for i in missing:
+            if default is None:
+                raise ValueError(f"has no {name!r} at {self.at(i)}, but at others; give it to all or to none")
+            values[i] = default
+        return values
+
+    def labels(self, name: str | None) -> npt.NDArray[np.int64] | None:
+        values = self.column(name)
+        return None if values is None else _labels(values)
+
+    def vectors(self, name: str | None) -> npt.NDArray[np.float64] | None:
+        values = self.column(name)
+        if values is None:
+            return None
+        rows = [np.atleast_1d(_numbers(value, f"{name} of {self.at(i)}")) for i, value in enumerate(values)]
+        for i, row in enumerate(rows):
+            if row.ndim != 1 or row.shape != rows[0].shape:
+                raise ValueError(f"has {name} of shape {row.shape} at {self.at(i)}, expected {rows[0].shape}")
+        return np.stack(rows)
+
+    def weights(self, name: str | None) -> npt.NDArray[np.float64] | None:
+        values = self.column(name, default=1.0)
+        for i, value in enumerate(values or ()):
+            if np.ndim(value) != 0:
+                raise ValueError(f"has a {name} of shape {np.shape(value)} at {self.at(i)}, expected one number")
+        return None if values is None else _numbers(values, f"{name}s of edges")
+
+    def at(self, i: int) -> str:
+        return f"{self.what} {self.keys[i]!r}"
+
+
+def _from_tables(nodes: _Table, edges: _Table, pairs: list[tuple[int, int]], directed: bool, names: Names) -> Part:
+    part = Part(
+        len(nodes.keys),
+        np.array(pairs, dtype=np.int64).reshape(-1, 2).T,
+        nodes.labels(names.node_label),
+        nodes.vectors(names.node_attributes),
+        edges.labels(names.edge_label),
+        edges.weights(names.edge_weight),
+    )
+    return part if directed else part.both_directions()
+
+
+def _is_networkx(graph: Any) -> bool:
+    return hasattr(graph, "is_multigraph") and hasattr(graph, "nodes") and hasattr(graph, "edges")
+
+
+def _from_networkx(graph: Any, names: Names) -> Part:
+    nodes = _Table("node", list(graph.nodes), [data for _, data in graph.nodes(data=True)])
+    ends = list(graph.edges(data=True))
+    edges = _Table("edge", [(u, v) for u, v, _ in ends], [data for _, _, data in ends])
+    number = {node: i for i, node in enumerate(nodes.keys)}
+    pairs = [(number[u], number[v]) for u, v in edges.keys]
+    return _from_tables(nodes, edges, pairs, graph.is_directed(), names)
+
+
+def _is_igraph(graph: Any) -> bool:
+    return hasattr(graph, "get_edgelist") and hasattr(graph, "vcount")
+
+
+def _from_igraph(graph: Any, names: Names) -> Part:
+    nodes = _Table("node", list(range(graph.vcount())), [vertex.attributes() for vertex in graph.vs])
+    pairs = list(graph.get_edgelist())
+    edges = _Table("edge", pairs, [edge.attributes() for edge in graph.es])
+    return _from_tables(nodes, edges, pairs, graph.is_directed(), names)
+
+
+def _labels(values: list[Any]) -> npt.NDArray[np.int64]:
+    for i, label in enumerate(values):
+        if label is None or (isinstance(label, float) and label != label):
+            raise ValueError(f"has a missing label ({label}) at position {i}, expected an integer or a text")
+    return hash_labels(values)
+
+
+def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"has {what} that are not numbers: {_short(value)}") from None
+
+
+# --- adjacency matrices -----------------------------------------------------------------------
+
+
+def _is_sparse(graph: Any) -> bool:
+    return hasattr(graph, "tocoo") and len(graph.shape) == 2
+
+
+def _from_sparse(graph: Any, names: Names) -> Part:
+    if graph.shape[0] != graph.shape[1]:
+        raise ValueError(f"is a sparse matrix of shape {graph.shape}, expected a square adjacency matrix")
+    matrix = graph.tocoo()
+    return _from_entries(graph.shape[0], matrix.row, matrix.col, matrix.data, names)
+
+
+def _is_dense(graph: Any) -> bool:
+    return isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.dtype.kind in "biuf"
+
+
+def _from_dense(graph: Any, names: Names) -> Part:
+    if graph.shape[0] != graph.shape[1]:
+        raise ValueError(f"is an array of shape {graph.shape}, expected a square adjacency matrix")
+    row, col = np.nonzero(graph)
+    return _from_entries(len(graph), row, col, graph[row, col], names)
+
+
+def _from_entries(n: int, row: Any, col: Any, weight: Any, names: Names) -> Part:
+    """Nonzero entries are arcs; they are weights too unless all are 1 (an explicit zero is no arc)."""
+    kept = np.flatnonzero(weight)
+    weights = np.asarray(weight[kept], dtype=np.float64)
+    part = Part(n, np.stack([row[kept], col[kept]]).astype(np.int64))
+    if names.edge_weight is not None and (weights != 1).any():
+        part.edge_weights = weights
+    return part
+
+
+# --- arrays: (edge_index, n_nodes), dict, PyG Data --------------------------------------------
+
+_KEYS = ("edge_index", "n_nodes", "node_labels", "node_attributes", "edge_labels", "edge_weights")
+
+
+def _is_arrays(graph: Any) -> bool:
+    return (
+        isinstance(graph, tuple)
+        and len(graph) in (2, 3)
+        and isinstance(graph[1], Integral)
+        and (len(graph) == 2 or isinstance(graph[2], Mapping))
+    )
+
+
+def _from_arrays(graph: Any, names: Names) -> Part:
+    return _from_dict({**(graph[2] if len(graph) == 3 else {}), "edge_index": graph[0], "n_nodes": graph[1]}, names)
+
+
+def _is_dict(graph: Any) -> bool:
+    return isinstance(graph, Mapping)
+
+
+def _from_dict(graph: Any, names: Names) -> Part:
+    unknown = [key for key in graph if key not in _KEYS]
+    if unknown or "edge_index" not in graph:
+        problem = f"an unknown key {unknown[0]!r}" if unknown else "no key 'edge_index'"
+        raise ValueError(f"is a dict with {problem}; keys are {', '.join(_KEYS)}")
+    return _part(
+        graph["edge_index"],
+        graph.get("n_nodes"),
+        graph.get("node_labels") if names.node_label else None,
+        graph.get("node_attributes") if names.node_attributes else None,
+        graph.get("edge_labels") if names.edge_label else None,
+        graph.get("edge_weights") if names.edge_weight else None,
+    )
+
+
+def _is_pyg(graph: Any) -> bool:
+    return hasattr(graph, "edge_index") and hasattr(graph, "num_nodes")
+
+
+def _from_pyg(graph: Any, names: Names) -> Part:
+    labels, weights = _edge_attr(graph, names)
+    if names.edge_weight and getattr(graph, "edge_weight", None) is not None:
+        weights = graph.edge_weight
+    attributes = graph.x if names.node_attributes and getattr(graph, "x", None) is not None else None
+    return _part(graph.edge_index, graph.num_nodes, None, attributes, labels, weights)
+
+
+def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
+    """Return ``edge_attr`` as (labels, weights): integers and one-hot rows are labels, real numbers weights."""
+    attr = getattr(graph, "edge_attr", None)
+    if attr is None or (names.edge_label is None and names.edge_weight is None):
+        return None, None
+    attr = np.asarray(attr)
+    if attr.ndim == 2 and attr.shape[1] > 1:
+        if not ((attr == 1).sum(axis=1) == 1).all() or np.count_nonzero(attr) != len(attr):
+            raise ValueError(
+                f"has edge_attr of {attr.shape[1]} columns, expected one column or one-hot rows (an edge has "
+                "one label and one weight); leave it out with edge_label=None, edge_weight=None"
+            )
+        attr = attr.argmax(axis=1)
+    attr = attr.reshape(-1)
+    if attr.dtype.kind in "biu":
+        return (attr if names.edge_label else None), None
+    return None, (attr if names.edge_weight else None)
+
+
+def _part(
+    edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any
+) -> Part:
+    """Check arrays as users give them: arcs as given, labels of any kind."""
+    arcs = np.asarray(edge_index)
+    if arcs.size == 0:
+        arcs = np.zeros((2, 0), dtype=np.int64)
+    if arcs.ndim != 2 or arcs.shape[0] != 2 or arcs.dtype.kind not in "iu":
+        raise ValueError(f"has edge_index of {arcs.dtype} and shape {arcs.shape}, expected integers (2, n_arcs)")
+    if n_nodes is None:
+        sizes = [len(value) for value in (node_labels, node_attributes) if value is not None]
+        if not sizes:
+            raise ValueError("has no n_nodes, expected the number of nodes (isolated ones are not in edge_index)")
+        n_nodes = sizes[0]
+    if not isinstance(n_nodes, Integral) or n_nodes < 0:
+        raise ValueError(f"has n_nodes={_short(n_nodes)}, expected an integer >= 0")
+    if node_attributes is not None:
+        node_attributes = _numbers(node_attributes, "node attributes")
+        if node_attributes.ndim == 1:
+            node_attributes = node_attributes[:, None]
+    return Part(
+        int(n_nodes),
+        arcs.astype(np.int64),
+        None if node_labels is None else _label_array(node_labels),
+        node_attributes,
+        None if edge_labels is None else _label_array(edge_labels),
+        None if edge_weights is None else _numbers(edge_weights, "edge weights").reshape(-1),
+    )
+
+
+def _label_array(values: Any) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    return hash_labels(array) if array.dtype.kind in "bi" else _labels(array.tolist())
+
+
+# --- batches of one graph ---------------------------------------------------------------------
+
+
+def _is_batch(graph: Any) -> bool:
+    return isinstance(graph, GraphBatch)
+
+
+def _from_batch(graph: GraphBatch, names: Names) -> Part:
+    if len(graph) != 1:
+        raise ValueError(
+            f"is a GraphBatch of {len(graph)} graphs, expected one graph; a batch is a collection by itself"
+        )
+    return Part(
+        graph.n_nodes,
+        graph.edge_index,
+        graph.node_labels if names.node_label else None,
+        graph.node_attributes if names.node_attributes else None,
+        graph.edge_labels if names.edge_label else None,
+        graph.edge_weights if names.edge_weight else None,
+    )
+
+
+_FORMS = (
+    (_is_batch, _from_batch),
+    (_is_networkx, _from_networkx),
+    (_is_igraph, _from_igraph),
+    (_is_sparse, _from_sparse),
+    (_is_dense, _from_dense),
+    (_is_arrays, _from_arrays),
+    (_is_dict, _from_dict),
+    (_is_pyg, _from_pyg),
+)

@@ -1,0 +1,89 @@
+"""Counting and picking objects, whatever kind of collection the user keeps them in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects._base import Batch, resolve_indices
+
+
+def n_objects(X: Any) -> int:
+    """Return the number of objects in a collection.
+
+    Parameters
+    ----------
+    X : sequence of objects
+        List, tuple, array (its rows), sparse matrix (its rows), pandas or polars Series or
+        frame (its rows), Arrow array, `StringBatch` or `GraphBatch`.
+
+    Raises
+    ------
+    TypeError
+        If `X` is a single object (a string, a number, None) or has no length.
+
+    Examples
+    --------
+    >>> from similia.objects import n_objects
+    >>> n_objects(["ACGT", "AC"])
+    2
+    """
+    if isinstance(X, str | bytes):
+        raise TypeError(f"expected a collection of objects, got one {type(X).__name__}: {_short(X)}; write [x]")
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) > 0:
+        return int(shape[0])
+    if shape is not None or not hasattr(X, "__len__"):
+        raise TypeError(f"expected a collection of objects, got {type(X).__name__}: {_short(X)}; use a list")
+    return len(X)
+
+
+def take(X: Any, indices: npt.ArrayLike) -> Any:
+    """Return the objects at `indices`, in that order, in the kind of collection they came in.
+
+    Parameters
+    ----------
+    X : sequence of objects
+        As for `n_objects`. Arrays, sparse matrices, frames and batches give their own kind
+        back; any other sequence gives a list.
+    indices : array-like of int, or mask of bool, shape (n_taken,) or (n,)
+        Positions; negative ones count from the end, repeats are allowed.
+
+    Raises
+    ------
+    TypeError
+        If `X` is not a collection.
+    IndexError
+        If an index is out of range or a mask has another length.
+
+    Examples
+    --------
+    >>> from similia.objects import take
+    >>> take(["a", "b", "c"], [2, 0])
+    ['c', 'a']
+    """
+    positions = resolve_indices(indices, n_objects(X))
+    if isinstance(X, Batch):
+        return X.take(positions)
+    if hasattr(X, "iloc"):  # pandas
+        return X.iloc[positions]
+    if hasattr(X, "tocsr"):  # scipy sparse; not all formats take indices
+        return X.tocsr()[positions]
+    if isinstance(X, np.ndarray):
+        return X[positions]
+    if not isinstance(X, list | tuple) and hasattr(X, "to_pylist"):  # Arrow
+        return X.take(positions)
+    if not isinstance(X, list | tuple) and hasattr(X, "gather"):  # polars Series
+        return X.gather(positions)
+    return [X[i] for i in positions.tolist()]
+
+
+def _short(value: Any, length: int = 40) -> str:
+    """Return a repr that fits into an error message."""
+    try:
+        text = repr(value)
+    except Exception:  # a broken repr must not hide the error that is being reported
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,73 @@
+"""Strings as values + offsets: one array of code points for a whole collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects._base import Batch, resolve_indices, segments
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StringBatch(Batch):
+    """A collection of strings.
+
+    Attributes
+    ----------
+    values : ndarray of uint8 or uint32, shape (total_length,)
+        Code points of all strings, one after the other; uint8 where all are below 128 or the
+        strings were bytes.
+    offsets : ndarray of int64, shape (n + 1,)
+        String i is ``values[offsets[i]:offsets[i + 1]]``.
+    is_bytes : bool
+        Whether the strings were bytes: items are given back as bytes.
+
+    Examples
+    --------
+    >>> from similia.objects import StringBatch
+    >>> batch = StringBatch.from_list(["ACGT", "", "AC"])
+    >>> batch[-1], batch[[0, 1]].tolist()
+    ('AC', ['ACGT', ''])
+    """
+
+    values: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
+    offsets: npt.NDArray[np.int64]
+    is_bytes: bool = False
+
+    @classmethod
+    def from_list(cls, strings: list[str] | list[bytes]) -> Self:
+        """Make a batch from a list that holds only str or only bytes (unchecked; `as_strings` checks)."""
+        offsets = np.zeros(len(strings) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, strings), np.int64, len(strings)), out=offsets[1:])
+        if strings and isinstance(strings[0], bytes):
+            return cls(_array(b"".join(strings), np.uint8), offsets, True)
+        joined = "".join(strings)  # type: ignore[arg-type]
+        if joined.isascii():
+            return cls(_array(joined.encode("ascii"), np.uint8), offsets)
+        return cls(_array(joined.encode("utf-32-le", "surrogatepass"), np.uint32), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, indices: npt.ArrayLike) -> Self:
+        """Return the batch of the strings at `indices` (in that order, repeats allowed)."""
+        positions, offsets = segments(self.offsets, resolve_indices(indices, len(self)))
+        return type(self)(self.values[positions], offsets, self.is_bytes)
+
+    def tolist(self) -> list[str] | list[bytes]:
+        """Return the strings as a list."""
+        return list(self)
+
+    def _one(self, index: int) -> str | bytes:
+        data = self.values[self.offsets[index] : self.offsets[index + 1]].tobytes()
+        if self.is_bytes:
+            return data
+        return data.decode("ascii" if self.values.dtype == np.uint8 else "utf-32-le", "surrogatepass")
+
+
+def _array(data: bytes, dtype: type[np.uint8] | type[np.uint32]) -> npt.NDArray:
+    """Return a writable copy: numba compiles once more for read-only arrays."""
+    return np.frombuffer(data, dtype).copy()

@@ -1,0 +1,168 @@
+"""Graphs: from the collections that users have to one `GraphBatch`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from similia.objects._graph_forms import Names, Part, is_graph, read_graph
+from similia.objects._graphs import GraphBatch
+from similia.objects._sequences import _short
+
+
+def as_graphs(
+    X: Any,
+    *,
+    node_label: str | None = "label",
+    node_attributes: str | None = "attributes",
+    edge_label: str | None = "label",
+    edge_weight: str | None = "weight",
+) -> GraphBatch:
+    """Return a collection of graphs as a `GraphBatch`.
+
+    Parameters
+    ----------
+    X : sequence of graphs, GraphBatch or path
+        Each graph is one of
+
+        - a networkx graph (also directed or with parallel edges) or an igraph graph;
+        - a square adjacency matrix, scipy sparse or a 2-D array: nonzero entries are arcs, and
+          weights too unless all are 1;
+        - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``;
+        - a dict with the keys ``edge_index``, ``n_nodes``, ``node_labels``, ``node_attributes``,
+          ``edge_labels``, ``edge_weights`` (all but the first optional);
+        - a PyG ``Data``: ``x`` gives the node attributes, ``edge_weight`` the weights,
+          ``edge_attr`` labels (integers, one-hot rows) or weights (one column of real numbers);
+        - a `GraphBatch` of one graph.
+
+        A `GraphBatch` is returned as it is. A path is read by `read_tudataset`.
+    node_label, node_attributes, edge_label, edge_weight : str or None
+        Names under which networkx and igraph graphs keep them; None leaves them out (in any
+        form). Integer labels are kept, other labels become a 64-bit hash of their text.
+
+    Returns
+    -------
+    GraphBatch
+        Directed graphs, matrices and edge indices keep their arcs as given; an undirected edge
+        of networkx and igraph is two arcs. Repeated arcs are merged: the first label is kept,
+        weights are summed. A self-loop is one arc. An arc without a weight among weighted ones
+        weighs 1. `X` is not changed.
+
+    Raises
+    ------
+    TypeError
+        If `X` is one graph or no sequence, or an item is not a graph.
+    ValueError
+        If `X` is empty or a graph does not fit: an arc names a node that does not exist, rows of
+        labels or attributes are missing or too many, numbers are NaN, or labels or attributes are
+        present in some graphs only. The sentence names the graph.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from similia.objects import as_graphs
+    >>> graphs = as_graphs([nx.path_graph(3), nx.cycle_graph(4)])
+    >>> graphs, graphs.degrees
+    (<GraphBatch of 2 objects>, array([1, 2, 1, 2, 2, 2, 2]))
+    """
+    if isinstance(X, str | os.PathLike):
+        from similia.objects.tudataset import read_tudataset
+
+        X = read_tudataset(X)[0]
+    if not isinstance(X, GraphBatch):
+        names = Names(node_label, node_attributes, edge_label, edge_weight)
+        X = _join([_read(i, graph, names) for i, graph in enumerate(_items(X))])
+    if len(X) == 0:
+        raise ValueError("X is empty: found 0 graphs, expected at least one")
+    return X
+
+
+def _items(X: Any) -> list[Any]:
+    if hasattr(X, "to_data_list"):  # a PyG Batch is one graph and a collection
+        return list(X.to_data_list())
+    if callable(getattr(X, "get", None)) and callable(getattr(X, "len", None)):  # a PyG data set
+        return [X[i] for i in range(len(X))]
+    if is_graph(X):
+        raise TypeError(f"X must be a collection of graphs, got one {type(X).__name__}; write [graph]")
+    if not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
+        raise TypeError(f"X must be a sequence of graphs, got {type(X).__name__} ({_short(X)}); use a list")
+    return list(X)
+
+
+def _read(i: int, graph: Any, names: Names) -> Part:
+    """Read graph i and check it alone, so that the sentence names it."""
+    try:
+        part = read_graph(graph, names)
+    except TypeError as error:
+        raise TypeError(f"graph {i} {error}") from None
+    except ValueError as error:
+        raise ValueError(f"graph {i} {error}") from None
+    _check(i, part)
+    return part
+
+
+def _check(i: int, part: Part) -> None:
+    n_arcs = part.edge_index.shape[1]
+    outside = ((part.edge_index < 0) | (part.edge_index >= part.n_nodes)).any(axis=0)
+    if outside.any():
+        arc = int(np.argmax(outside))
+        raise ValueError(
+            f"graph {i}, arc {arc} joins nodes {part.edge_index[:, arc].tolist()}, "
+            f"but the graph has {part.n_nodes} nodes, numbered from 0"
+        )
+    for name, size, what in (
+        ("node_labels", part.n_nodes, "nodes"),
+        ("node_attributes", part.n_nodes, "nodes"),
+        ("edge_labels", n_arcs, "arcs"),
+        ("edge_weights", n_arcs, "arcs"),
+    ):
+        value = getattr(part, name)
+        if value is not None and len(value) != size:
+            raise ValueError(f"graph {i} has {len(value)} rows of {name} for {size} {what}")
+        if value is not None and not np.isfinite(value).all():
+            row = int(np.argwhere(~np.isfinite(value))[0, 0])
+            raise ValueError(f"graph {i}, {what[:-1]} {row}: {name} are NaN or infinite, expected finite numbers")
+
+
+def _join(parts: list[Part]) -> GraphBatch:
+    offsets = np.concatenate(([0], np.cumsum([part.n_nodes for part in parts], dtype=np.int64))).astype(np.int64)
+    arcs = [part.edge_index + start for part, start in zip(parts, offsets[:-1], strict=True)]
+    _fill_weights(parts)
+    return GraphBatch.from_arrays(
+        offsets,
+        np.concatenate(arcs, axis=1) if arcs else np.zeros((2, 0), dtype=np.int64),
+        node_labels=_column(parts, "node_labels"),
+        node_attributes=_column(parts, "node_attributes"),
+        edge_labels=_column(parts, "edge_labels"),
+        edge_weights=_column(parts, "edge_weights"),
+    )
+
+
+def _fill_weights(parts: list[Part]) -> None:
+    """Give weight 1 to the arcs of graphs without weights, if other graphs have them."""
+    if any(part.edge_weights is not None for part in parts):
+        for part in parts:
+            if part.edge_weights is None:
+                part.edge_weights = np.ones(part.edge_index.shape[1])
+
+
+def _column(parts: list[Part], name: str) -> Any:
+    """Return a column of all graphs, or None if none has it; a graph without nodes (arcs) needs none."""
+    columns = [getattr(part, name) for part in parts]
+    having = [i for i, column in enumerate(columns) if column is not None]
+    if not having:
+        return None
+    having.sort(key=lambda i: len(columns[i]) == 0)  # a graph with rows is the example
+    example = columns[having[0]]
+    for i, (part, column) in enumerate(zip(parts, columns, strict=True)):
+        size = part.n_nodes if name.startswith("node") else part.edge_index.shape[1]
+        if column is None and size:
+            raise ValueError(f"graph {i} has no {name}, but graph {having[0]} has; give them to all graphs or to none")
+        if column is not None and size and column.shape[1:] != example.shape[1:]:
+            raise ValueError(
+                f"graph {i} has node attributes of shape {column.shape}, "
+                f"but graph {having[0]} has {example.shape[1:]} of them a node"
+            )
+    return np.concatenate([column for column in columns if column is not None and len(column)] or [example])

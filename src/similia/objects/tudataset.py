@@ -1,0 +1,264 @@
+"""The text format of TUDataset (https://chrsmrrs.github.io/datasets): a collection of graphs in a few files.
+
+``NAME_A.txt`` holds one arc a line (source, target; nodes numbered from 1 over the whole
+collection), ``NAME_graph_indicator.txt`` the graph of each node (numbered from 1); the other files
+hold one line for each node, arc or graph. Reading costs one pass over each file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zipfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects._graphs import GraphBatch
+from similia.objects._labels import hash_labels
+
+_SUFFIX = "_graph_indicator.txt"
+
+
+def read_tudataset(
+    path: str | os.PathLike[str],
+    *,
+    target: Literal["labels", "attributes"] | None = None,
+    edge_weight: int | None = 0,
+) -> tuple[GraphBatch, npt.NDArray[Any] | None]:
+    """Read a collection of graphs in TUDataset format.
+
+    Parameters
+    ----------
+    path : path
+        The folder or the zip file of one data set. Lines may be written ``a, b`` or ``a,b``.
+    target : {"labels", "attributes"}, optional
+        What to return as `y`: the graph labels (classes) or the graph attributes (regression
+        targets). None takes the labels, the attributes where there are no labels, and None where
+        there is neither.
+    edge_weight : int or None
+        Column of the edge attributes that becomes `edge_weights`; None leaves them out.
+
+    Returns
+    -------
+    graphs : GraphBatch
+        With node labels, node attributes, edge labels and edge weights as far as there are files.
+        Labels in several columns become one label (a hash of the row). Arcs are taken as
+        written: the published sets list both directions of an edge. A repeated line counts once
+        (its first label and weight are kept), a self-loop is one arc. A graph number that no
+        node has is a graph without nodes.
+    y : ndarray, shape (n_graphs,) or (n_graphs, n_columns), or None
+        int64 labels or float64 attributes.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` or a needed file does not exist.
+    ValueError
+        If a file is truncated or of another kind, numbers of lines disagree, or an edge leaves
+        its graph; the sentence names the file and the line.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from similia.objects import read_tudataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, text in {"A": "1, 2\\n2, 1\\n", "graph_indicator": "1\\n1\\n2\\n",
+    ...                        "graph_labels": "-1\\n1\\n"}.items():
+    ...         _ = pathlib.Path(folder, f"TINY_{name}.txt").write_text(text)
+    ...     graphs, y = read_tudataset(folder)
+    >>> graphs, y, graphs.degrees
+    (<GraphBatch of 2 objects>, array([-1,  1]), array([1, 1, 0]))
+    """
+    if target not in (None, "labels", "attributes"):
+        raise ValueError(f"target must be 'labels', 'attributes' or None, got {target!r}")
+    files = _open(Path(path))
+    indicator = _column(files, "graph_indicator")
+    arcs = _rows(files, "A", np.int64)
+    if arcs.size and arcs.shape[1] != 2:
+        raise ValueError(f"{files.name('A')} must hold two node numbers a line, found {arcs.shape[1]}")
+    labels = _optional(files, "graph_labels", np.int64)
+    attributes = _optional(files, "graph_attributes", np.float64)
+    n_graphs = _n_graphs(files, indicator, labels, attributes)
+    _check_arcs(files, arcs, indicator)
+    graphs = _batch(files, indicator, arcs.reshape(-1, 2), n_graphs, edge_weight)
+    return graphs, _target(files, target, labels, attributes)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Contents of the data files by the part of their name after ``NAME_``."""
+
+    path: Path
+    data_set: str
+    contents: dict[str, bytes]
+
+    def name(self, kind: str) -> str:
+        return f"{self.path}: {self.data_set}_{kind}.txt"
+
+
+def _open(path: Path) -> _Files:
+    if path.is_dir():
+        found = {file.name: file.read_bytes for file in path.glob("*.txt")}
+        return _select(path, found)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give the folder or the zip file of a TUDataset data set")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.startswith("__MACOSX/")]
+            return _select(path, {Path(name).name: partial(archive.read, name) for name in names})
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path} is not a whole zip file ({error}); download it again") from None
+
+
+def _select(path: Path, found: dict[str, Any]) -> _Files:
+    """Read the files that share the name of the one graph indicator."""
+    names = [name[: -len(_SUFFIX)] for name in found if name.endswith(_SUFFIX)]
+    if len(names) != 1:
+        raise FileNotFoundError(
+            f"{path} holds {len(names)} files named NAME{_SUFFIX}, expected one; "
+            "give the folder or the zip file of one TUDataset data set"
+        )
+    kinds = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes",
+             "edge_labels", "edge_attributes")  # fmt: skip
+    contents = {kind: found[f"{names[0]}_{kind}.txt"]() for kind in kinds if f"{names[0]}_{kind}.txt" in found}
+    return _Files(path, names[0], contents)
+
+
+def _rows(files: _Files, kind: str, dtype: type) -> npt.NDArray[Any]:
+    """Return a file that must be there as a 2-D array."""
+    if kind not in files.contents:
+        raise FileNotFoundError(f"{files.name(kind)} is missing; every TUDataset data set has it")
+    text = files.contents[kind]
+    if not text.strip():
+        return np.zeros((0, 1), dtype=dtype)
+    try:
+        return np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=",", comments=None, ndmin=2)
+    except ValueError as error:
+        raise ValueError(f"{files.name(kind)}, {_with_line(str(error), text)}") from None
+
+
+def _optional(files: _Files, kind: str, dtype: type, n_lines: int | None = None) -> npt.NDArray[Any] | None:
+    """Return a file as a 2-D array of finite numbers with `n_lines` rows, or None if it is absent."""
+    if kind not in files.contents:
+        return None
+    rows = _rows(files, kind, dtype)
+    if n_lines is not None and len(rows) != n_lines:
+        what = kind.split("_")[0]
+        raise ValueError(f"{files.name(kind)} has {len(rows)} lines for {n_lines} {what}s; is it truncated?")
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        line = int(np.argmin(finite)) + 1
+        raise ValueError(f"{files.name(kind)}, line {line}: NaN or infinity, expected finite numbers")
+    return rows
+
+
+def _with_line(message: str, text: bytes) -> str:
+    """Turn numpy's "... at row r" (blank lines not counted) into "line n: ..."."""
+    found = re.search(r"at row (\d+)", message)
+    if not found:
+        return message
+    # numpy counts rows from 1 where the number of columns changes, from 0 where a value is bad
+    row = int(found[1]) - ("columns changed" in message)
+    filled = [number for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    return f"line {filled[min(row, len(filled) - 1)]}: {message[: found.start()].strip()}"
+
+
+def _column(files: _Files, kind: str) -> npt.NDArray[np.int64]:
+    rows = _rows(files, kind, np.int64)
+    if rows.shape[1] != 1:
+        raise ValueError(f"{files.name(kind)} must hold one number a line, found {rows.shape[1]}")
+    return rows[:, 0]
+
+
+def _n_graphs(files: _Files, indicator: npt.NDArray[np.int64], *per_graph: Any) -> int:
+    """Return the number of graphs: of labels or attributes if there are, else the largest number used."""
+    largest = int(indicator.max(initial=0))
+    if len(indicator) and indicator.min() < 1:
+        line = int(np.argmin(indicator)) + 1
+        found = indicator.min()
+        raise ValueError(f"{files.name('graph_indicator')}, line {line}: graphs are numbered from 1, found {found}")
+    counts = [len(rows) for rows in per_graph if rows is not None]
+    n_graphs = max([largest, *counts])
+    for kind, rows in zip(("graph_labels", "graph_attributes"), per_graph, strict=True):
+        if rows is not None and len(rows) != n_graphs:
+            raise ValueError(f"{files.name(kind)} has {len(rows)} lines for {n_graphs} graphs; is it truncated?")
+    if n_graphs == 0:
+        raise ValueError(f"{files.path} holds no graphs")
+    return n_graphs
+
+
+def _check_arcs(files: _Files, arcs: npt.NDArray[np.int64], indicator: npt.NDArray[np.int64]) -> None:
+    outside = ((arcs < 1) | (arcs > len(indicator))).any(axis=1)
+    if outside.any():
+        line = int(np.argmax(outside))
+        raise ValueError(
+            f"{files.name('A')}, line {line + 1}: edge {arcs[line].tolist()} names no node of the set, "
+            f"nodes are numbered 1 to {len(indicator)}; is the graph indicator truncated?"
+        )
+    graph = indicator[arcs - 1] if arcs.size else np.zeros((0, 2), np.int64)
+    across = graph[:, 0] != graph[:, 1]
+    if across.any():
+        line = int(np.argmax(across))
+        raise ValueError(
+            f"{files.name('A')}, line {line + 1}: edge {arcs[line].tolist()} joins graph {graph[line, 0]} "
+            f"to graph {graph[line, 1]}"
+        )
+
+
+def _batch(
+    files: _Files,
+    indicator: npt.NDArray[np.int64],
+    arcs: npt.NDArray[np.int64],
+    n_graphs: int,
+    edge_weight: int | None,
+) -> GraphBatch:
+    """Put nodes in the order of their graphs (they are, in all published sets) and build the batch."""
+    n_nodes, n_arcs = len(indicator), len(arcs)
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(indicator - 1, minlength=n_graphs))))
+    order = np.argsort(indicator, kind="stable")
+    rank = np.empty(n_nodes, dtype=np.int64)
+    rank[order] = np.arange(n_nodes)
+    node_labels = _optional(files, "node_labels", np.int64, n_nodes)
+    node_attributes = _optional(files, "node_attributes", np.float64, n_nodes)
+    edge_labels = _optional(files, "edge_labels", np.int64, n_arcs)
+    weights = _optional(files, "edge_attributes", np.float64, n_arcs) if edge_weight is not None else None
+    return GraphBatch.from_arrays(
+        offsets,
+        rank[arcs.T - 1] if n_arcs else np.zeros((2, 0), np.int64),
+        node_labels=None if node_labels is None else _one_label(node_labels)[order],
+        node_attributes=None if node_attributes is None else node_attributes[order],
+        edge_labels=None if edge_labels is None else _one_label(edge_labels),
+        edge_weights=None if weights is None else _weights(files, weights, edge_weight),
+        repeated="first",
+    )
+
+
+def _one_label(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return one label a row: the number itself, or a hash where there are several columns."""
+    if rows.shape[1] == 1:
+        return rows[:, 0]
+    distinct, where = np.unique(rows, axis=0, return_inverse=True)
+    return hash_labels([",".join(map(str, row)) for row in distinct.tolist()])[where.reshape(-1)]
+
+
+def _weights(files: _Files, rows: npt.NDArray[np.float64], column: int | None) -> npt.NDArray[np.float64]:
+    n_columns = rows.shape[1]
+    if column is None or not -n_columns <= column < n_columns:
+        raise ValueError(f"{files.name('edge_attributes')} has {n_columns} columns, none is edge_weight={column}")
+    return rows[:, column]
+
+
+def _target(files: _Files, target: str | None, labels: Any, attributes: Any) -> npt.NDArray[Any] | None:
+    if target is None:
+        y = attributes if labels is None else labels
+    else:
+        y = labels if target == "labels" else attributes
+        if y is None:
+            raise FileNotFoundError(f"{files.name('graph_' + target)} is missing; choose another target")
+    return y[:, 0] if y is not None and y.shape[1] == 1 else y

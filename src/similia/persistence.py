@@ -1,0 +1,139 @@
+"""Models on disk, without pickle: a loaded file cannot run code.
+
+A model is a zip archive of arrays and one JSON description (the skops format). On loading, every
+class that the description names must be on a literal list: similia's own classes below and
+scikit-learn's estimators. Functions are never loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+_HEADER = "similia-model"
+
+# Literal names, never a prefix: a trusted prefix would load anything that a module re-exports.
+_TRUSTED = (
+    "similia.objects.scaling.AttributeScaler",
+    "similia.objects._strings.StringBatch",
+    "similia.objects._graphs.GraphBatch",
+    "similia.kernels.strings.Spectrum",
+    "similia.kernels.strings.GappyKmers",
+    "similia.kernels.strings.Mismatch",
+    "similia.kernels.strings.WeightedDegree",
+    "similia.kernels.propagation.Propagation",
+    "similia.kernels.graphs.WeisfeilerLehman",
+    "similia.kernels.graphs.ShortestPath",
+    "similia.kernels.graphs.VertexHistogram",
+    "similia.kernels.graphs.EdgeHistogram",
+    "similia.kernels.combine.Sum",
+    "similia.kernels.combine.Product",
+    "similia.kernels.combine.Normalized",
+    "similia.embeddings.nystroem.Nystroem",
+    "similia.codes.sign_projection.SignRandomProjection",
+    "similia.codes.ngram.NGramEncoder",
+    "similia.codes.graphhd.GraphHDEncoder",
+    "similia.codes._records.Bundle",
+    "similia.learn.hd_classifier.HDClassifier",
+)
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model to one file.
+
+    The file appears complete or not at all: it is written beside `path` and then moved there.
+
+    Parameters
+    ----------
+    model : object
+        A similia or scikit-learn estimator, or a pipeline of them.
+    path : str or path
+        Where to write; the folder must exist.
+
+    Returns
+    -------
+    pathlib.Path
+        `path`.
+
+    Raises
+    ------
+    ValueError
+        If the model holds something that `load` would refuse, such as a user's function.
+
+    Examples
+    --------
+    >>> import similia as sm, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "kernel.similia")
+    >>> _ = sm.save(sm.kernels.Spectrum(k=4), path)
+    >>> sm.load(path)
+    Spectrum(k=4)
+    """
+    from skops.io import dumps, get_untrusted_types
+
+    path = Path(path)
+    data = dumps({"format": _HEADER, "model": model})
+    refused = sorted(set(get_untrusted_types(data=data)) - set(_TRUSTED))
+    if refused:
+        raise ValueError(
+            f"the model holds {', '.join(refused)}, which a saved file may not contain (loading it could run code); "
+            "use one of similia's kernels, or kernel='precomputed' and keep your function in your own program"
+        )
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    object
+        The model, with the same parameters and fitted state.
+
+    Raises
+    ------
+    ValueError
+        If the file is truncated, corrupted, of another program, or names a class that is not on
+        the list of classes that may be loaded.
+    FileNotFoundError
+        If there is no such file.
+    """
+    from skops.io import load as skops_load
+    from skops.io.exceptions import UntrustedTypesFoundException
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no model at {path}; similia.save(model, path) writes one")
+    try:
+        with ZipFile(path) as archive:
+            damaged = archive.testzip()
+            if damaged is not None:
+                raise ValueError(f"{path} is damaged (its part {damaged} fails the checksum); save the model again")
+            if "schema.json" not in archive.namelist():
+                raise ValueError(f"{path} is a zip archive but not a model; similia.save(model, path) writes one")
+        content = skops_load(path, trusted=list(_TRUSTED))
+    except UntrustedTypesFoundException as error:
+        raise ValueError(f"{path} was not loaded: {error}") from None
+    except (BadZipFile, EOFError, KeyError, AttributeError, ImportError, TypeError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} is not a model that similia.save wrote, or it is truncated ({type(error).__name__}: {error})"
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != _HEADER:
+        raise ValueError(f"{path} was written by another program; similia.save(model, path) writes what load reads")
+    return content["model"]

@@ -1,0 +1,115 @@
+"""The command line on real input: what it prints and writes, and one sentence for what it cannot do."""
+
+import csv
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import similia as sm
+from similia.cli.app import app
+from similia.cli.inputs import read_objects
+from similia.cli.kernel_spec import parse_kernel
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def promoters_csv(tmp_path):
+    X, y = sm.datasets.load_promoters(return_X_y=True)
+    path = tmp_path / "promoters.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["sequence", "class"], *zip(X, y, strict=True)])
+    return path
+
+
+def similia(*arguments):
+    """Run the command as a user does."""
+    return subprocess.run([sys.executable, "-m", "similia.cli", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_demo_prints_accuracies_of_real_data():
+    result = runner.invoke(app, ["demo"])
+    assert result.exit_code == 0, result.output
+    for words in ("promoters", "splice", "GappyKmers", "WeightedDegree", "bits flipped", "done in"):
+        assert words in result.output
+
+
+def test_fit_then_predict_a_table(promoters_csv, tmp_path):
+    model, predictions = tmp_path / "m.similia", tmp_path / "p.csv"
+    columns = ["--text", "sequence", "--label", "class"]
+    fitted = runner.invoke(app, ["fit", str(promoters_csv), *columns, "-o", str(model), "--bits", "2000"])
+    assert fitted.exit_code == 0, fitted.output
+    assert "all: accuracy" in fitted.output
+    done = runner.invoke(app, ["predict", str(model), str(promoters_csv), "--text", "sequence", "-o", str(predictions)])
+    assert done.exit_code == 0, done.output
+    with predictions.open() as file:
+        rows = list(csv.reader(file))
+    truth = sm.datasets.load_promoters().target
+    assert rows[0] == ["item", "label"]
+    assert np.mean([label == true for (_, label), true in zip(rows[1:], truth, strict=True)]) > 0.9
+
+
+def test_predict_writes_csv_to_the_terminal(promoters_csv, tmp_path):
+    model = sm.save(
+        sm.recipes.nyshd(sm.kernels.Spectrum(), n_bits=256, random_state=0).fit(["AAAA", "CCCC"] * 5, ["a", "c"] * 5),
+        tmp_path / "m.similia",
+    )
+    fasta = tmp_path / "two.fasta"
+    fasta.write_text(">one\nAAAA\n>two\nCC\nCC\n")
+    result = runner.invoke(app, ["predict", str(model), str(fasta)])
+    assert result.output.split() == ["item,label", "0,a", "1,c"]
+
+
+def test_labels_from_fasta_headers(tmp_path):
+    fasta = tmp_path / "x.fa"
+    fasta.write_text(">s1 label=up\nACGT\n>s2 label=down\nGG\n")
+    X, y, kind = read_objects(str(fasta), text="text", label="label")
+    assert (list(X), y.tolist(), kind) == (["ACGT", "GG"], ["up", "down"], "strings")
+    with pytest.raises(ValueError, match=r"record 0 of .* has no family=\.\.\."):
+        read_objects(str(fasta), text="text", label="family")
+
+
+def test_bundled_names_are_data():
+    X, y, kind = read_objects("splice", text="text", label="label")
+    assert (len(X), len(y), kind) == (3186, 3186, "strings")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "absent.csv", "-o", "m"], "absent.csv"),
+        (["fit", "pyproject.toml", "-o", "m"], "unknown ending"),
+        (["fit", "promoters", "-o", "no/such/folder/m"], "does not exist"),
+        (["fit", "promoters", "-o", "m", "--kernel", "Spectrum(q=3)"], "Spectrum takes k, normalize"),
+        (["fit", "promoters", "-o", "m", "--bits", "1001"], "multiple of 8"),
+        (["predict", "absent.similia", "promoters"], "no model at"),
+        (["reproduce", "nysthd"], "no experiment is called 'nysthd'"),
+        (["reproduce", "nyshd-graphs", "--only", "MUTAGEN"], "no data set of this experiment"),
+    ],
+)
+def test_wrong_input_ends_with_one_sentence(arguments, words, tmp_path):
+    result = similia(*arguments)
+    assert result.returncode == 2
+    assert result.stderr.startswith("similia: ")
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("text", ["os.system('ls')", "Spectrum(k=__import__('os'))", "Kernel", "pairwise(len)", "1 +", ""])
+def test_kernel_text_is_parsed_not_run(text):
+    with pytest.raises(ValueError, match="kernel"):
+        parse_kernel(text)
+
+
+def test_kernels_nest_in_text():
+    kernel = parse_kernel("Sum([Spectrum(k=3), Normalized(GappyKmers(k=2, gaps=0))])")
+    assert kernel(["ACGT"], ["ACGT"])[0, 0] == pytest.approx(2 + 1)  # ACG, CGT; and 1 on the diagonal
+
+
+def test_version_and_list_of_experiments():
+    assert runner.invoke(app, ["--version"]).output == f"similia {sm.__version__}\n"
+    assert "nyshd-graphs" in runner.invoke(app, ["reproduce"]).output

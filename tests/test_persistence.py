@@ -1,0 +1,133 @@
+"""Models on disk: what is saved comes back, and what could run code or is damaged does not."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import similia as sm
+from similia import persistence
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = sm.datasets.load_promoters(return_X_y=True)
+    return sm.recipes.nyshd(sm.kernels.GappyKmers(), n_bits=256, random_state=0).fit(X, y), X
+
+
+def public_estimators():
+    for room in (sm.kernels, sm.embeddings, sm.codes, sm.learn, sm.objects):
+        for name in dir(room):
+            thing = getattr(room, name)
+            if isinstance(thing, type) and issubclass(thing, BaseEstimator):
+                yield f"{thing.__module__}.{thing.__name__}"
+
+
+def test_every_public_estimator_is_on_the_list_and_every_name_on_it_exists():
+    bases = {"similia.kernels.base.Kernel", "similia.kernels.base.FeatureKernel"}
+    listed = set(persistence._TRUSTED)
+    assert set(public_estimators()) - bases <= listed
+    for name in listed:
+        module, _, attribute = name.rpartition(".")
+        assert isinstance(getattr(__import__(module, fromlist=["x"]), attribute), type)
+
+
+def test_a_pipeline_comes_back_the_same(fitted, tmp_path):
+    model, X = fitted
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded[:-1].transform(X), model[:-1].transform(X))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.get_params()["nystroem__kernel__gaps"] == 1
+
+
+def test_graphs_come_back_the_same(tmp_path):
+    triangle = {"edge_index": np.array([[0, 1, 2], [1, 2, 0]]), "n_nodes": 3, "node_labels": np.array([1, 1, 2])}
+    path = {"edge_index": np.array([[0, 1], [1, 2]]), "n_nodes": 3, "node_labels": np.array([1, 2, 1])}
+    graphs = sm.objects.as_graphs([triangle, path, triangle])
+    model = sm.Nystroem(sm.kernels.WeisfeilerLehman(n_iter=2), n_components=2, random_state=0).fit(graphs)
+    loaded = sm.load(sm.save(model, tmp_path / "g.similia"))
+    np.testing.assert_array_equal(loaded.transform(graphs), model.transform(graphs))
+
+
+def test_a_users_function_is_refused_by_name_and_nothing_is_written(tmp_path):
+    def shared_letters(X, Y):
+        return np.array([[len(set(x) & set(y)) for y in Y] for x in X], dtype=float)
+
+    model = sm.Nystroem(shared_letters, n_components=2).fit(["ab", "bc", "cd"])
+    with pytest.raises(ValueError, match=r"shared_letters.*may not contain"):
+        sm.save(model, tmp_path / "m.similia")
+    with pytest.raises(ValueError, match=r"may not contain"):
+        sm.save(make_pipeline(FunctionTransformer(np.load)), tmp_path / "m.similia")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
+    path = tmp_path / "m.similia"
+    path.write_bytes(b"old")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(persistence.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sm.save(fitted[0], path)
+    assert [p.name for p in tmp_path.iterdir()] == ["m.similia"]
+    assert path.read_bytes() == b"old"
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no model at"):
+        sm.load(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("keep", [0, 10, 500, -1, -200])
+def test_truncated_files(fitted, tmp_path, keep):
+    path = sm.save(fitted[0], tmp_path / "m.similia")
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(ValueError, match="m.similia is"):
+        sm.load(path)
+
+
+def test_every_corrupted_byte_of_the_data_is_noticed(fitted, tmp_path):
+    path = sm.save(fitted[0], tmp_path / "m.similia")
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="m.similia is"):
+        sm.load(path)
+
+
+def test_files_of_other_programs(tmp_path):
+    import skops.io
+
+    text = tmp_path / "notes.txt"
+    text.write_text("not a model")
+    archive = tmp_path / "photos.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("a.txt", "a")
+    foreign = tmp_path / "scaler.skops"
+    skops.io.dump(StandardScaler(), foreign)
+    for path, words in ((text, "not a model"), (archive, "not a model"), (foreign, "another program")):
+        with pytest.raises(ValueError, match=words):
+            sm.load(path)
+
+
+def test_a_crafted_file_cannot_name_a_function(tmp_path):
+    path = sm.save(sm.kernels.Spectrum(), tmp_path / "m.similia")
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    schema = json.loads(parts["schema.json"])
+    schema["content"]["model"]["__class__"] = "system"
+    schema["content"]["model"]["__module__"] = "os"
+    schema["content"]["model"]["__loader__"] = "FunctionNode"
+    parts["schema.json"] = json.dumps(schema).encode()
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in parts.items():
+            file.writestr(name, data)
+    with pytest.raises(ValueError, match=r"os\.system"):
+        sm.load(path)

@@ -1,0 +1,227 @@
+"""Strings: what as_strings takes and refuses, and that a batch behaves like a list."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from similia.objects import StringBatch, as_strings, n_objects, take
+
+# all code points, lone surrogates included
+TEXT = st.text(st.characters(), max_size=8)
+ASCII = st.text("ACGT", max_size=8)
+STRINGS = st.one_of(
+    st.lists(TEXT, min_size=1, max_size=8),
+    st.lists(ASCII, min_size=1, max_size=8),
+    st.lists(st.binary(max_size=8), min_size=1, max_size=8),
+)
+LAW = settings(max_examples=50, deadline=None)
+
+
+@LAW
+@given(STRINGS)
+def test_a_batch_gives_its_strings_back(strings):
+    batch = as_strings(strings)
+    assert batch.tolist() == strings
+    assert [batch[i] for i in range(len(strings))] == strings
+    assert batch.offsets.dtype == np.int64
+    assert np.diff(batch.offsets).tolist() == [len(s) for s in strings]
+    assert batch.values.flags.writeable
+    assert batch.values.flags.c_contiguous
+
+
+@LAW
+@given(STRINGS, st.data())
+def test_indexing_is_list_indexing(strings, data):
+    batch = as_strings(strings)
+    n = len(strings)
+    start, stop, step = (data.draw(st.none() | st.integers(-n - 1, n + 1).filter(bool)) for _ in range(3))
+    indices = data.draw(st.lists(st.integers(-n, n - 1), max_size=6))
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    assert batch[start:stop:step].tolist() == strings[start:stop:step]
+    assert batch[indices].tolist() == batch.take(indices).tolist() == [strings[i] for i in indices]
+    assert batch[mask].tolist() == [s for s, kept in zip(strings, mask, strict=True) if kept]
+    assert batch[np.array(indices, dtype=np.int32), ...].tolist() == [strings[i] for i in indices]
+    assert batch[-1] == strings[-1]
+
+
+@LAW
+@given(STRINGS)
+def test_as_strings_is_idempotent_and_leaves_its_input_alone(strings):
+    before = list(strings)
+    batch = as_strings(strings)
+    assert as_strings(batch) is batch
+    assert as_strings(batch.tolist()).tolist() == strings == before
+
+
+def test_code_points_are_those_of_python():
+    strings = ["aß", "😀", "", "\ud800"]
+    batch = as_strings(strings)
+    assert batch.values.dtype == np.uint32
+    assert batch.values.tolist() == [ord(c) for s in strings for c in s]
+    assert as_strings(["ab"]).values.dtype == np.uint8
+
+
+FORMS = {
+    "tuple": tuple,
+    "object array": lambda x: np.array(x, dtype=object),
+    "str array": np.array,
+    "StringDType": lambda x: np.array(x, dtype=np.dtypes.StringDType()),
+    "list of numpy str": lambda x: [np.str_(s) for s in x],
+    "pandas": lambda x: pd.Series(x, index=range(5, 5 + len(x))),
+    "pandas object": lambda x: pd.Series(x, dtype=object),
+    "pandas category": lambda x: pd.Series(x, dtype="category"),
+    "pandas array": lambda x: pd.array(x, dtype="string"),
+    "pandas index": pd.Index,
+    "polars": pl.Series,
+    "polars categorical": lambda x: pl.Series(x, dtype=pl.Categorical),
+    "arrow": pa.array,
+    "arrow large": lambda x: pa.array(x, pa.large_string()),
+    "arrow view": lambda x: pa.array(x, pa.string_view()),
+    "arrow dictionary": lambda x: pa.array(x).dictionary_encode(),
+    "arrow chunked": lambda x: pa.chunked_array([x[:1], x[1:]]),
+    "list of arrow scalars": lambda x: list(pa.array(x)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_strings(form):
+    strings = ["ACGT", "", "Ωmega", "ACGT"]
+    batch = as_strings(FORMS[form](strings))
+    assert batch.tolist() == strings
+    assert not batch.is_bytes
+
+
+@pytest.mark.parametrize("form", [list, np.array, pa.array, pd.Series, pl.Series])
+def test_bytes_stay_bytes(form):
+    batch = as_strings(form([b"AC", b"\xff\x01"]))
+    assert batch.is_bytes
+    assert batch.tolist() == [b"AC", b"\xff\x01"]
+
+
+BAD = {
+    "one string": ("ACGT", TypeError, r"write \[x\]"),
+    "one bytes": (b"ACGT", TypeError, r"write \[x\]"),
+    "empty": ([], ValueError, "found 0 strings"),
+    "empty batch": (StringBatch.from_list(["a"])[[]], ValueError, "found 0 strings"),
+    "None": (["a", None], TypeError, r"X\[1\] is missing \(None\)"),
+    "NaN": (["a", "b", float("nan")], TypeError, r"X\[2\] is missing \(nan\)"),
+    "pandas NA": (pd.Series(["a", None], dtype="string"), TypeError, r"X\[1\] is missing"),
+    "arrow null": (pa.array(["a", None]), TypeError, r"X\[1\] is missing"),
+    "polars null": (pl.Series(["a", None]), TypeError, r"X\[1\] is missing"),
+    "number in the middle": (["a", 7, "b"], TypeError, r"X\[1\] is int \(7\).*str\(\)"),
+    "numbers": (np.arange(3), TypeError, r"X\[0\] is int"),
+    "object in the middle": (["a", "b", object()], TypeError, r"X\[2\] is object"),
+    "bytes among str": (["a", b"b"], TypeError, r"X\[1\] is bytes among str"),
+    "str among bytes": ([b"a", b"b", "c"], TypeError, r"X\[2\] is str among bytes"),
+    "lists": ([["a", "b"]], TypeError, r"X\[0\] is list"),
+    "two columns": (np.array([["a", "b"]]), TypeError, "one column"),
+    "frame": (pd.DataFrame({"a": ["x"]}), TypeError, "one column"),
+    "arrow table": (pa.table({"a": ["x"]}), TypeError, "one column"),
+    "0-d": (np.array("a"), TypeError, "one column"),
+    "set": ({"a"}, TypeError, "ordered"),
+    "dict": ({"a": "b"}, TypeError, "ordered"),
+    "generator": ((s for s in "ab"), TypeError, "ordered"),
+    "nothing": (None, TypeError, "ordered"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_sentence(case):
+    value, error, sentence = BAD[case]
+    with pytest.raises(error, match=sentence) as raised:
+        as_strings(value)
+    assert "\n" not in str(raised.value)
+
+
+@LAW
+@given(
+    st.lists(st.one_of(st.text(max_size=3), st.binary(max_size=3), st.none(), st.integers(), st.floats()), max_size=5)
+)
+def test_mixed_lists_are_taken_or_refused_with_the_index(items):
+    homogeneous = items and len({type(item) for item in items}) == 1 and isinstance(items[0], str | bytes)
+    if homogeneous:
+        assert as_strings(items).tolist() == items
+    else:
+        with pytest.raises((TypeError, ValueError), match=r"X\[\d\]|empty"):
+            as_strings(items)
+
+
+@pytest.mark.parametrize("index", [3, -4, 10**12])
+def test_a_wrong_index_is_named(index):
+    batch = as_strings(["a", "b", "c"])
+    with pytest.raises(IndexError, match=f"index {index} is out of range for a batch of 3"):
+        batch[index]
+    with pytest.raises(IndexError, match=f"index {index} is out of range"):
+        batch.take([0, index])
+
+
+def test_wrong_keys_are_refused():
+    batch = as_strings(["a", "b", "c"])
+    with pytest.raises(IndexError, match=r"shape \(3,\), got \(2,\)"):
+        batch[np.array([True, False])]
+    with pytest.raises(IndexError, match="1-D array of integers"):
+        batch[np.array([0.5])]
+    with pytest.raises(IndexError, match="1-D array of integers"):
+        batch[np.zeros((2, 2), dtype=int)]
+
+
+def test_a_batch_survives_pickling_and_scikit_learn_splits():
+    from sklearn.model_selection import train_test_split
+
+    strings = [f"s{i}" for i in range(10)]
+    batch = as_strings(strings)
+    assert pickle.loads(pickle.dumps(batch)).tolist() == strings
+    train, test = train_test_split(batch, random_state=0)
+    assert isinstance(train, StringBatch)
+    assert sorted(train.tolist() + test.tolist()) == strings
+
+
+COLLECTIONS = {
+    "list": list,
+    "tuple": tuple,
+    "array": np.array,
+    "pandas": lambda x: pd.Series(x, index=list("pqr")),
+    "polars": pl.Series,
+    "arrow": pa.array,
+    "chunked": lambda x: pa.chunked_array([x[:1], x[1:]]),
+    "batch": as_strings,
+}
+
+
+@pytest.mark.parametrize("kind", COLLECTIONS)
+def test_take_and_n_objects_work_on_every_collection(kind):
+    X = COLLECTIONS[kind](["a", "b", "c"])
+    assert n_objects(X) == 3
+    taken = take(X, [-1, 0, 0])
+    assert as_strings(taken).tolist() == ["c", "a", "a"]
+    assert type(taken) is (list if kind == "tuple" else type(X))
+    assert as_strings(take(X, np.array([False, True, False]))).tolist() == ["b"]
+    assert n_objects(take(X, [])) == 0
+    with pytest.raises(IndexError, match="out of range"):
+        take(X, [3])
+
+
+def test_take_of_rows():
+    from scipy import sparse
+
+    rows = np.arange(6.0).reshape(3, 2)
+    for matrix in (sparse.coo_array(rows), sparse.csr_matrix(rows)):
+        assert n_objects(matrix) == 3
+        assert (take(matrix, [2, 0]).toarray() == rows[[2, 0]]).all()
+    assert (take(rows, [2, 0]) == rows[[2, 0]]).all()
+    assert take(pl.DataFrame({"a": [1, 2]}), [1])["a"].to_list() == [2]
+    assert take(pa.table({"a": [1, 2]}), [1])["a"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("value", ["ACGT", b"ACGT", None, 3, np.array(3), iter([1])])
+def test_no_collection_no_count(value):
+    with pytest.raises(TypeError, match="expected a collection of objects"):
+        n_objects(value)
