@@ -147,6 +147,19 @@ def test_relabelling_nodes_changes_nothing(kernel, seed, weighted):
     np.testing.assert_array_equal(kernel(graphs_for(kernel, moved, weighted=weighted), fixed), K)
 
 
+@laws
+@given(SEEDS, st.booleans())
+def test_relabelling_changes_no_bit_before_binning(seed, weighted):
+    """Bins hide most of what the order of a sum does; the numbers before them do not."""
+    for g in samples(seed, weighted=weighted):
+        order = np.random.default_rng(seed).permutation(len(g.labels))
+        Z, moved = (
+            propagated(batch([h], weighted=weighted), np.repeat(h.attributes, 3, axis=1), 3)
+            for h in (g, g.relabelled(order))
+        )
+        np.testing.assert_array_equal(Z[order], moved)
+
+
 def test_relabelling_a_star_with_many_leaves_changes_nothing():
     """More than 32 neighbours of unlike values: their sum depends on its order in its last bits."""
     n = 60

@@ -23,7 +23,7 @@ def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[n
 
 
 def as_words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """View codes as 64-bit words, padded with zero bits where needed (equal padding adds no distance)."""
+    """View codes as 64-bit words, padded with zero bits and moved to an aligned address where needed."""
     codes = np.ascontiguousarray(codes)
     if codes.shape[1] % 8 or codes.ctypes.data % 8:
         codes = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))

@@ -34,9 +34,15 @@ N_BITS = 10_000
 # One small grid for all sets of a kind; the paper says only that hyperparameters "were chosen empirically".
 LEARNERS = ("zeros", "bundle")
 GRIDS: dict[str, list[Params]] = {
-    "labelled graphs": [{"bin_width": w, "init": init} for w in (1e-4, 1e-2) for init in LEARNERS],
-    "attributed graphs": [{"bin_width": w, "init": init} for w in (1.0, 2.0) for init in LEARNERS],
-    "strings": [{"normalize": n, "init": init} for n in (False, True) for init in LEARNERS],
+    "labelled graphs": [
+        {"bin_width": w, "metric": m, "init": init}
+        for w, m, init in itertools.product((1e-4, 1e-2), ("tv", "hellinger"), LEARNERS)
+    ],
+    "attributed graphs": [
+        {"bin_width": w, "scaled": scaled, "init": init}
+        for scaled, w, init in itertools.product((True, False), (1.0, 2.0, 4.0), LEARNERS)
+    ],
+    "strings": [{"normalize": n, "init": init} for n, init in itertools.product((False, True), LEARNERS)],
 }
 NGRAM_GRID = [
     {"n": n, "binding": binding, "output": output}
@@ -58,11 +64,11 @@ def kernel_steps(task: Task, params: Params | None = None) -> list[Any]:
         return [GappyKmers(k=4, gaps=1, normalize=params["normalize"])]
     n_iter = task.terms - 1
     if task.kind == "labelled graphs":
-        return [Propagation(n_iter=n_iter, bin_width=params["bin_width"], metric="tv")]
+        return [Propagation(n_iter=n_iter, bin_width=params["bin_width"], metric=params["metric"])]
     per_attribute = Propagation(
         n_iter=n_iter, bin_width=params["bin_width"], metric="l1", use="attributes", per_dimension=True
     )
-    return [AttributeScaler(), per_attribute]
+    return [AttributeScaler(), per_attribute] if params["scaled"] else [per_attribute]
 
 
 def nystroem_steps(task: Task, params: Params | None, seed: int) -> list[Any]:

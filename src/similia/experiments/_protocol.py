@@ -16,12 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
-from sklearn.model_selection import (
-    RepeatedStratifiedKFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-    train_test_split,
-)
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit, train_test_split
 
 from similia._progress import track
 from similia.datasets import fetch, load_promoters
@@ -106,34 +101,43 @@ def stratified_splits(y: npt.NDArray, n_splits: int = 10) -> list[tuple[npt.NDAr
 def tune(method: Method, X: Any, y: npt.NDArray, train: npt.NDArray) -> Params:
     """Return the entry of ``method.grid`` with the best cross-validated accuracy on the training part.
 
-    Five folds, twice, below 600 objects; three folds above. Ties go to the earlier entry.
+    Five folds four times below 200 objects, twice below 600, else three folds once. Ties go to the earlier entry.
     """
     if len(method.grid) == 1:
         return method.grid[0]
-    labels = y[train]
-    folds: Any = (
-        RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)
-        if len(train) < 600
-        else StratifiedKFold(3, shuffle=True, random_state=0)
+    small = len(train) < 600
+    folds = RepeatedStratifiedKFold(
+        n_splits=5 if small else 3, n_repeats=4 if len(train) < 200 else 2 if small else 1, random_state=0
     )
-    splits = [(train[a], train[b]) for a, b in folds.split(np.zeros(len(train)), labels)]
-    means = [_cross_validate(method, params, X, y, splits) for params in method.grid]
-    return method.grid[int(np.argmax(means))]
+    splits = [(train[a], train[b]) for a, b in folds.split(np.zeros(len(train)), y[train])]
+    hits = np.zeros(len(method.grid))
+    for group in _same_encoder(method.grid):
+        for seed, (codes, rest, a, b) in enumerate(_encoded(method, method.grid[group[0]], X, y, splits)):
+            for i in group:
+                learner = method.learner(method.grid[i], seed).fit(codes, y[a])
+                hits[i] += np.mean(learner.predict(rest) == y[b])
+    return method.grid[int(np.argmax(hits))]
 
 
-def _cross_validate(
+def _same_encoder(grid: Sequence[Params]) -> Iterable[list[int]]:
+    """Group the entries of a grid that differ only in the learner (``init``)."""
+    groups: dict[str, list[int]] = {}
+    for i, params in enumerate(grid):
+        groups.setdefault(repr({k: v for k, v in params.items() if k != "init"}), []).append(i)
+    return groups.values()
+
+
+def _encoded(
     method: Method, params: Params, X: Any, y: npt.NDArray, splits: Sequence[tuple[npt.NDArray, npt.NDArray]]
-) -> float:
-    """Return the mean accuracy over `splits`; a stateless encoder encodes once for all of them."""
-    if not method.stateless:
-        scores = [fit_and_score(method, params, X, y, a, b, seed) for seed, (a, b) in enumerate(splits)]
-        return float(np.mean([score.accuracy for score in scores]))
-    codes = method.encoder(params, 0).fit_transform(X)
-    hits = [
-        np.mean(method.learner(params, seed).fit(codes[a], y[a]).predict(codes[b]) == y[b])
-        for seed, (a, b) in enumerate(splits)
-    ]
-    return float(np.mean(hits))
+) -> Iterable[tuple[Any, Any, npt.NDArray, npt.NDArray]]:
+    """Yield training codes, held-out codes and positions for each split; a stateless encoder encodes once."""
+    codes = method.encoder(params, 0).fit_transform(X) if method.stateless else None
+    for seed, (a, b) in enumerate(splits):
+        if codes is not None:
+            yield codes[a], codes[b], a, b
+        else:
+            encoder = method.encoder(params, seed).fit(take(X, a), y[a])
+            yield encoder.transform(take(X, a)), encoder.transform(take(X, b)), a, b
 
 
 def fit_and_score(

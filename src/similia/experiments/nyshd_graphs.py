@@ -11,10 +11,11 @@ from similia.experiments._report import Section
 _TEXT = """
 Propagation kernel with the paper's number of terms t (`n_iter = t - 1`), min(n, max(300, 2 %)) uniform landmarks,
 10,000 bits, 20 epochs. Node labels, or the attributes alone where a set has them (ENZYMES, BZR, COX2), as in the
-paper; attributes are standardised on the training part. Two things are chosen by cross-validation on the training part,
-from one grid for all sets: the bin width (1e-4 or 1e-2 for labels, 1 or 2 for attributes) and the learner (prototypes
-that start from zero, as in the paper's supplement, or from the bundle of a class, as in its main text). GraphHD is tuned
-with three times as many trials (damping of PageRank, bits or counts, both learners). The networks' rows are quoted.
+paper. Chosen by cross-validation on the training part, from one grid for all sets of a kind: the bin width (1e-4 or 1e-2
+for labels; 1, 2 or 4 for attributes), the metric (labels: total variation or Hellinger; attributes: L1), whether
+attributes are standardised, and the learner (prototypes that start from zero, as in the paper's supplement, or from the
+bundle of a class, as in its main text); at most 12 trials. GraphHD gets 12 (damping of PageRank, bits or counts, both
+learners). The networks' rows are quoted.
 *Unquantised* is the same learner on the Nyström vectors themselves.
 """
 

@@ -99,9 +99,9 @@ def number_ids(ids: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt
 
 def inner_products(A: Counts, B: Counts) -> npt.NDArray[np.float64]:
     """Return the inner products of all objects of `A` with all of `B`, shape (len(A), len(B))."""
-    n_shared, columns_a, columns_b = _shared_columns(A, B)
+    n_columns, columns_a, columns_b = _columns(A, B)
     values_a, values_b = A.weighted_values(), B.values
-    dense = _dense_columns(columns_a, columns_b, n_shared, len(A) * len(B))
+    dense = _dense_columns(columns_a, columns_b, n_columns, len(A) * len(B))
     n_dense = int(dense.max(initial=-1)) + 1
     dtype = _exact_dtype(A, B)
     b_dense = np.zeros((len(B), n_dense), dtype)
@@ -123,16 +123,14 @@ def _table(n_ids: int) -> npt.NDArray[np.int64]:
     return np.full(2 ** max(1, (2 * n_ids).bit_length()), -1, dtype=np.int64)
 
 
-def _shared_columns(A: Counts, B: Counts) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (number of columns, column of each feature of A, the same of B); -1 for a feature not in both."""
+def _columns(A: Counts, B: Counts) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return (number of columns, column of each feature of A or -1 if B lacks it, column of each feature of B)."""
     distinct, columns_b = number_ids(B.ids)
     if A is B:
         return len(distinct), columns_b, columns_b
     columns_a = np.empty(len(A.ids), dtype=np.int64)
     _look_up(np.ascontiguousarray(A.ids), distinct, _table(len(distinct)), columns_a)
-    in_a = np.zeros(len(distinct), dtype=bool)
-    in_a[columns_a[columns_a >= 0]] = True
-    return len(distinct), columns_a, np.where(in_a[columns_b], columns_b, -1)
+    return len(distinct), columns_a, columns_b
 
 
 def _dense_columns(
@@ -140,7 +138,7 @@ def _dense_columns(
 ) -> npt.NDArray[np.int64]:
     """Return the place in the dense product of each column that is cheaper there, -1 for the others."""
     in_a = np.bincount(columns_a + 1, minlength=n_columns + 1)[1:]
-    in_b = np.bincount(columns_b + 1, minlength=n_columns + 1)[1:]
+    in_b = np.bincount(columns_b, minlength=n_columns)
     dense = in_a * in_b * _SPARSE_TO_DENSE_COST > n_pairs
     return np.where(dense, np.cumsum(dense) - 1, -1)
 
@@ -161,8 +159,7 @@ def _postings(
     dense: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Return (offsets, rows, values) of the columns that are not dense, column by column."""
-    sparse = np.append(dense, 0)[columns] < 0  # column -1 reads the 0 at the end
-    length = np.bincount(columns[sparse], minlength=len(dense))
+    length = np.bincount(columns[dense[columns] < 0], minlength=len(dense))
     starts = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
     rows, data = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
     _fill_postings(offsets, columns, values, dense, starts[:-1].copy(), rows, data)
@@ -254,7 +251,7 @@ def _fill_postings(offsets, columns, values, dense, ends, rows, data):  # type: 
     for i in range(len(offsets) - 1):
         for k in range(offsets[i], offsets[i + 1]):
             column = columns[k]
-            if column >= 0 and dense[column] < 0:
+            if dense[column] < 0:
                 rows[ends[column]] = i
                 data[ends[column]] = values[k]
                 ends[column] += 1

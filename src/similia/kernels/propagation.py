@@ -206,9 +206,9 @@ def propagated(graphs: GraphBatch, Z: Array, n_terms: int) -> Array:
 
 
 def bins(Z: Array, beta: Array, width: float) -> Array:
-    """Return floor((Z + beta) / width) as whole float64 numbers; adding 0 turns -0.0 into 0.0."""
+    """Return floor((Z + beta) / width) as whole float64 numbers."""
     with np.errstate(over="ignore", invalid="ignore"):
-        b = np.floor((Z + beta.ravel()) / width) + 0.0
+        b = np.floor((Z + beta.ravel()) / width)
     if not np.isfinite(b).all():
         raise ValueError(
             f"attributes divided by bin_width={width} exceed the largest float64; scale them (AttributeScaler) "
