@@ -10,19 +10,11 @@ is printed with GraKeL's own random numbers put into our loops: it should be 0 w
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from measure import Rival, Row, data_folder, in_turns
 
 import similia as sm
 from similia.kernels import Propagation, WeisfeilerLehman
@@ -38,7 +30,7 @@ import json, sys, time
 import numpy as np, grakel
 data = np.load(sys.argv[1])
 terms, width, rounds = int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
-indptr, indices, labels = (data[name].tolist() for name in ("indptr", "indices", "labels"))
+indptr, indices, labels = (data[name].tolist() for name in ("indptr", "indices", "node_labels"))
 
 
 def graph(start, stop):
@@ -47,7 +39,7 @@ def graph(start, stop):
 
 
 def timed(kernel):
-    offsets = data["offsets"].tolist()
+    offsets = data["node_offsets"].tolist()
     graphs = [graph(a, b) for a, b in zip(offsets[:-1], offsets[1:])]
     start = time.perf_counter()
     K = kernel.fit_transform(graphs)
@@ -63,30 +55,25 @@ print(json.dumps({"propagation": seconds, "wl": wl_seconds, "version": grakel.__
 """
 
 
-def run(n_graphs: int = 1000) -> list[dict[str, Any]]:
-    """Return one row per measure: what, rival, ratio and goal (the last row's ratio is a cost, its goal a limit).
+def run(n_graphs: int = 4110) -> list[Row]:
+    """Return speed against GraKeL on the first `n_graphs`, and the cost of NysHD on all of them.
 
-    GraKeL's Gram matrix takes 207 s on all 4110 graphs, so that a run by default takes the first `n_graphs`.
+    GraKeL's Gram matrix takes some minutes on all 4110 graphs.
     """
-    folder = os.environ.get("SIMILIA_DATA")
-    if not folder:
-        print("skipped: set SIMILIA_DATA to the folder of data sets")
+    folder = data_folder()
+    if folder is None:
         return []
-    graphs, y = read_tudataset(Path(folder) / "graphs" / "NCI1.zip")
-    rows = []
-    if interpreter := os.environ.get("SIMILIA_GRAKEL_PYTHON"):
-        rows = _against_grakel(interpreter, graphs[:n_graphs])
-    else:
-        print("skipped: set SIMILIA_GRAKEL_PYTHON to an interpreter that has grakel")
+    graphs, y = read_tudataset(folder / "graphs" / "NCI1.zip")
+    rival = Rival("SIMILIA_GRAKEL_PYTHON")
+    rows = _against_grakel(rival, graphs[:n_graphs]) if rival else []
     return [*rows, _nyshd(graphs, np.asarray(y))]
 
 
-def _against_grakel(interpreter: str, graphs: GraphBatch) -> list[dict[str, Any]]:
+def _against_grakel(rival: Rival, graphs: GraphBatch) -> list[Row]:
     propagation, wl = Propagation(n_iter=TERMS - 1, bin_width=WIDTH, metric="tv"), WeisfeilerLehman(ROUNDS)
-    calls = [lambda: propagation(graphs), lambda: wl.features(graphs)]
-    before = [_seconds(call) for call in calls]
-    seconds, arrays = _run_rival(interpreter, graphs)
-    ours = [statistics.median(times + _seconds(call)) for times, call in zip(before, calls, strict=True)]
+    ours = in_turns(lambda: propagation(graphs), lambda: wl.features(graphs))
+    names = ("node_offsets", "indptr", "indices", "node_labels")
+    seconds, arrays = rival.run(RIVAL, {name: getattr(graphs, name) for name in names}, TERMS, WIDTH, ROUNDS)
     gaps = np.abs(_with_draws(graphs, **arrays) - arrays["propagation"])
     isolated = np.isin(np.arange(len(graphs)), graphs.graph_of_node[graphs.degrees == 0])
     print(f"propagation: similia {ours[0]:.4f} s, grakel {seconds['propagation']:.1f} s")
@@ -95,43 +82,30 @@ def _against_grakel(interpreter: str, graphs: GraphBatch) -> list[dict[str, Any]
     gap = np.abs(wl(graphs) - arrays["wl"]).max()
     print(f"WL: similia features {ours[1]:.4f} s, grakel Gram {seconds['wl']:.2f} s, largest difference of Gram {gap}")
     name, n = f"GraKeL {seconds['version']}", len(graphs)
+    gram = f"Gram matrix of the propagation kernel, NCI1, {n} graphs, {TERMS} terms: speed"
+    features = f"`features()` of WL, h = {ROUNDS}, NCI1, {n} graphs: speed"
     return [
-        {
-            "what": f"Gram matrix of the propagation kernel, NCI1, {n} graphs, {TERMS} terms",
-            "rival": f"{name} Propagation",
-            "ratio": seconds["propagation"] / ours[0],
-            "goal": 250,
-        },
-        {
-            "what": f"features() of WL, h = {ROUNDS}, NCI1, {n} graphs",
-            "rival": f"{name} WeisfeilerLehman Gram matrix",
-            "ratio": seconds["wl"] / ours[1],
-            "goal": 20,
-        },
+        Row(gram, f"{name} Propagation", seconds["propagation"] / ours[0], at_least=250),
+        Row(features, f"{name} WeisfeilerLehman Gram matrix", seconds["wl"] / ours[1], at_least=20),
     ]
 
 
-def _nyshd(graphs: GraphBatch, y: npt.NDArray) -> dict[str, Any]:
+def _nyshd(graphs: GraphBatch, y: npt.NDArray) -> Row:
     """Time fit and predict of NysHD on an 80/20 split beside the sgemm of its encoding step."""
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[: 4 * len(y) // 5], order[4 * len(y) // 5 :]
     X, Z = graphs[train], graphs[test]
-    vectors = np.ones((len(train), 300), np.float32)
+    vectors = np.ones((len(graphs), 300), np.float32)
     directions = np.ones((300, 10_000), np.float32)
 
     def fit_predict() -> None:
         model = sm.recipes.nyshd(Propagation(n_iter=TERMS - 1), n_landmarks=300, random_state=0)
         model.fit(X, y[train]).predict(Z)
 
-    pairs = [(_seconds(fit_predict, 1)[0], _seconds(lambda: vectors @ directions, 1)[0]) for _ in range(5)]
-    ours, product = (statistics.median(times) for times in zip(*pairs, strict=True))
-    print(f"NysHD fit + predict {ours:.3f} s, sgemm {product:.3f} s")
-    return {
-        "what": "NysHD fit + predict on NCI1 from parsed graphs (times the rival's time, at most)",
-        "rival": f"sgemm {len(train)} x 300 x 10,000",
-        "ratio": ours / product,
-        "goal": 6,
-    }
+    ours, product = in_turns(fit_predict, lambda: vectors @ directions)
+    return Row(
+        "NysHD fit + predict on NCI1, from parsed graphs: time", "sgemm 4110 x 300 x 10,000", ours / product, at_most=6
+    )
 
 
 def _with_draws(
@@ -146,29 +120,5 @@ def _with_draws(
     return inner_products(counts, counts)
 
 
-def _seconds(call: Callable[[], Any], repeats: int = 5) -> list[float]:
-    """Return times of a call that has run once before (compiled, memory at hand)."""
-    times = []
-    call()
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return times
-
-
-def _run_rival(interpreter: str, graphs: GraphBatch) -> tuple[dict[str, Any], dict[str, npt.NDArray]]:
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        arrays = {"offsets": graphs.node_offsets, "indptr": graphs.indptr, "indices": graphs.indices}
-        np.savez(source, labels=graphs.node_labels, **arrays)
-        command = [interpreter, "-c", RIVAL, str(source), str(target), str(TERMS), str(WIDTH), str(ROUNDS)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise RuntimeError(f"the rival failed:\n{result.stderr}")
-        return json.loads(result.stdout.splitlines()[-1]), dict(np.load(target))
-
-
 if __name__ == "__main__":
-    for row in run(*map(int, sys.argv[1:])):
-        print(f"{row['what']}: {row['ratio']:.1f} x {row['rival']} (goal {row['goal']})")
+    print(*run(*map(int, sys.argv[1:])), sep="\n")

@@ -8,17 +8,12 @@ rival runs there, in a process of its own, and the rows are skipped without it::
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import tempfile
 import time
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from measure import Rival, Row
 
 from similia import HDClassifier
 
@@ -29,7 +24,7 @@ RIVAL = """
 import json, sys, time
 import numpy as np, torch, torchhd
 data = np.load(sys.argv[1])
-epochs, longest = int(sys.argv[2]), float(sys.argv[3])
+epochs, longest = int(sys.argv[3]), float(sys.argv[4])
 X = torch.from_numpy(np.unpackbits(data["codes"], axis=1).astype(np.float32) * 2 - 1)
 y = torch.from_numpy(data["y"])
 n, d = X.shape
@@ -71,33 +66,23 @@ def overlapping_classes(seed: int = 0) -> tuple[npt.NDArray[np.uint8], npt.NDArr
     return np.packbits(vectors @ rng.standard_normal((300, N_BITS)) >= 0, axis=1), y
 
 
-def run() -> list[dict[str, Any]]:
-    """Return one row per measure: what, rival, ratio and goal (ratios above the goal are good)."""
-    interpreter = os.environ.get("SIMILIA_TORCHHD_PYTHON")
-    if not interpreter:
-        print("skipped: set SIMILIA_TORCHHD_PYTHON to an interpreter that has torchhd")
+def run() -> list[Row]:
+    """Return how much faster and smaller than torchhd."""
+    rival = Rival("SIMILIA_TORCHHD_PYTHON")
+    if not rival:
         return []
     codes, y = overlapping_classes()
     HDClassifier(max_iter=1).fit(codes, y)  # compile
     model, times = _fits(codes, y)
-    rival = _run_rival(interpreter, codes, y)
+    theirs, _ = rival.run(RIVAL, {"codes": codes, "y": y}, EPOCHS, LONGEST)
     seconds = statistics.median(times + _fits(codes, y)[1])  # before and after the rival
     print(f"similia {seconds:.3f} s, mistakes per epoch {model.n_updates_}")
-    print(f"torchhd {rival['seconds']:.1f} s ({rival['epochs']} epochs run, {rival['threads']} threads)")
-    name = f"torchhd {rival['version']}"
+    print(f"torchhd {theirs['seconds']:.1f} s ({theirs['epochs']} epochs run, {theirs['threads']} threads)")
+    name = f"torchhd {theirs['version']}"
+    what = f"{EPOCHS} epochs of HDClassifier, n = {N_SAMPLES}, d = {N_BITS}: speed"
     return [
-        {
-            "what": f"{EPOCHS} epochs of HDClassifier, n = {N_SAMPLES}, d = {N_BITS}",
-            "rival": f"{name} Centroid.add_online, batch 1",
-            "ratio": rival["seconds"] / seconds,
-            "goal": 200,
-        },
-        {
-            "what": "memory of codes",
-            "rival": f"{name} MAP float32",
-            "ratio": rival["bytes"] / codes.nbytes,
-            "goal": 32,
-        },
+        Row(what, f"{name} Centroid.add_online, batch 1", theirs["seconds"] / seconds, at_least=200),
+        Row("memory of codes: less", f"{name} MAP float32", theirs["bytes"] / codes.nbytes, at_least=32),
     ]
 
 
@@ -113,17 +98,5 @@ def _fits(codes: npt.NDArray[np.uint8], y: npt.NDArray[np.int64]) -> tuple[HDCla
     return model, times
 
 
-def _run_rival(interpreter: str, codes: npt.NDArray[np.uint8], y: npt.NDArray[np.int64]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "codes.npz"
-        np.savez(path, codes=codes, y=y)
-        command = [interpreter, "-c", RIVAL, str(path), str(EPOCHS), str(LONGEST)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise RuntimeError(f"the rival failed:\n{result.stderr}")
-    return json.loads(result.stdout.splitlines()[-1])
-
-
 if __name__ == "__main__":
-    for row in run():
-        print(f"{row['what']}: {row['ratio']:.0f} x {row['rival']} (goal {row['goal']})")
+    print(*run(), sep="\n")

@@ -9,17 +9,8 @@ objects, and the rows are skipped without it::
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
-import subprocess
-import tempfile
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
+from measure import Rival, Row, in_turns
 
 from similia import GraphHDEncoder, NGramEncoder
 from similia.objects import GraphBatch, StringBatch
@@ -30,7 +21,7 @@ SHARE = 200  # objects that the rival encodes
 RIVAL = """
 import json, sys, time
 import numpy as np, torch, torchhd
-data, n_bits = np.load(sys.argv[1]), int(sys.argv[2])
+data, n_bits = np.load(sys.argv[1]), int(sys.argv[3])
 torch.set_grad_enabled(False)
 letters, ranks = torchhd.random(128, n_bits), torchhd.random(64, n_bits)
 strings = [torch.from_numpy(row.astype(np.int64)) for row in data["strings"]]
@@ -62,34 +53,31 @@ print(json.dumps({
 """
 
 
-def run() -> list[dict[str, Any]]:
-    """Return one row per measure: what, rival and ratio of times (the rival gets the ranks of nodes for free)."""
-    interpreter = os.environ.get("SIMILIA_TORCHHD_PYTHON")
-    if not interpreter:
-        print("skipped: set SIMILIA_TORCHHD_PYTHON to an interpreter that has torchhd")
+def run() -> list[Row]:
+    """Return how much faster (the rival gets the ranks of nodes for free and encodes a share of the objects)."""
+    rival = Rival("SIMILIA_TORCHHD_PYTHON")
+    if not rival:
         return []
     rng = np.random.default_rng(0)
     letters = rng.integers(97, 123, size=(N_STRINGS, LENGTH)).astype(np.uint8)
     strings = StringBatch(letters.ravel(), np.arange(N_STRINGS + 1, dtype=np.int64) * LENGTH)
     edges = np.stack([rng.permutation(N_NODES) for _ in range(N_GRAPHS)])
     edges = np.stack([edges, np.roll(edges, 1, axis=1)], axis=2)  # rings, nodes in random order
-    rival = _run_rival(interpreter, letters[:SHARE], edges[:SHARE])
-    name = f"torchhd {rival['version']}"
-    rows = []
-    for binding in ("multiply", "add"):
-        seconds = _median(NGramEncoder(3, N_BITS, binding, random_state=0).fit(strings).transform, strings)
-        rows.append(_row(f"NGramEncoder, n = 3, {binding}, {N_STRINGS} x {LENGTH} letters", seconds, N_STRINGS,
-                         f"{name} ngrams (multiply)", rival["strings"]))  # fmt: skip
     graphs = _batch(edges)
-    seconds = _median(GraphHDEncoder(N_BITS, random_state=0).fit(graphs).transform, graphs)
-    rows.append(_row(f"GraphHDEncoder, {N_GRAPHS} graphs of {N_NODES} edges", seconds, N_GRAPHS,
-                     f"{name} bind + multiset without PageRank", rival["graphs"]))  # fmt: skip
-    return rows
-
-
-def _row(what: str, seconds: float, n: int, name: str, rival: float) -> dict[str, Any]:
-    print(f"{what}: {seconds:.3f} s, {name}: {rival / SHARE * n:.1f} s (from {SHARE} objects)")
-    return {"what": what, "rival": name, "ratio": rival / SHARE * n / seconds}
+    theirs, _ = rival.run(RIVAL, {"strings": letters[:SHARE], "edges": edges[:SHARE]}, N_BITS)
+    multiply, add = (NGramEncoder(3, N_BITS, binding, random_state=0).fit(strings) for binding in ("multiply", "add"))
+    by_rank = GraphHDEncoder(N_BITS, random_state=0).fit(graphs)
+    seconds = in_turns(
+        lambda: multiply.transform(strings), lambda: add.transform(strings), lambda: by_rank.transform(graphs)
+    )
+    name = f"torchhd {theirs['version']}"
+    ngrams, edges_only = theirs["strings"] / SHARE * N_STRINGS, theirs["graphs"] / SHARE * N_GRAPHS
+    text, rings = f"{N_STRINGS} x {LENGTH} letters", f"{N_GRAPHS} graphs of {N_NODES} edges"
+    return [
+        Row(f"NGramEncoder, n = 3, multiply, {text}: speed", f"{name} ngrams", ngrams / seconds[0]),
+        Row(f"NGramEncoder, n = 3, add, {text}: speed", f"{name} ngrams (multiply)", ngrams / seconds[1]),
+        Row(f"GraphHDEncoder, {rings}: speed", f"{name} bind + multiset, no PageRank", edges_only / seconds[2]),
+    ]
 
 
 def _batch(edges: np.ndarray) -> GraphBatch:
@@ -98,27 +86,5 @@ def _batch(edges: np.ndarray) -> GraphBatch:
     return GraphBatch.from_arrays(np.arange(N_GRAPHS + 1, dtype=np.int64) * N_NODES, arcs)
 
 
-def _median(encode: Callable[[Any], Any], X: Any) -> float:
-    encode(X)  # compile
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        encode(X)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def _run_rival(interpreter: str, letters: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "objects.npz"
-        np.savez(path, strings=letters, edges=edges)
-        command = [interpreter, "-c", RIVAL, str(path), str(N_BITS)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise RuntimeError(f"the rival failed:\n{result.stderr}")
-    return json.loads(result.stdout.splitlines()[-1])
-
-
 if __name__ == "__main__":
-    for row in run():
-        print(f"{row['what']}: {row['ratio']:.0f} x {row['rival']}")
+    print(*run(), sep="\n")

@@ -5,12 +5,12 @@ Run ``python benchmarks/nystroem.py``; each row is measured in this run, times a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import sklearn.kernel_approximation
+from measure import Row, in_turns
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
@@ -18,48 +18,39 @@ import similia as sm
 from similia.embeddings._ordered_product import ordered_product
 
 
-def run() -> list[dict]:
+def run() -> list[Row]:
     """Return one row for each measurement."""
     return [*float32_rows(), *product_rows(), *landmark_rows()]
 
 
-def float32_rows() -> list[dict]:
+def float32_rows() -> list[Row]:
     """Relative error of the approximation with all objects as landmarks, on kernels of low rank."""
     rows = []
     for name, repeats in (("digits, n = 200", 1), ("digits, n = 200 twice", 2)):
         X = np.tile(load_digits().data[:200], (repeats, 1)).astype(np.float32)
         ours = sm.Nystroem(linear_kernel, len(X), random_state=0).fit_transform(X)
         theirs = sklearn.kernel_approximation.Nystroem(kernel="linear", n_components=len(X), random_state=0)
+        what = f"Nystroem in float32, linear kernel, {name}: relative error"
+        error = _relative_error(X, ours)
+        rows.append(Row(what, "1e-4", error / 1e-4, at_most=1))
         rows.append(
-            {
-                "what": f"Nystroem in float32, linear kernel, {name}: relative error",
-                "rival": f"scikit-learn: {_relative_error(X, theirs.fit_transform(X)):.3g}",
-                "value": _relative_error(X, ours),
-                "goal": "<= 1e-4",
-            }
+            Row(what, "scikit-learn's Nystroem", error / _relative_error(X, theirs.fit_transform(X)), at_most=1)
         )
     return rows
 
 
-def product_rows() -> list[dict]:
+def product_rows() -> list[Row]:
     """Time of the product with a fixed order of sums, relative to BLAS in float64 on the same shape."""
     rng = np.random.default_rng(0)
     rows = []
     for n, s in ((4110, 300), (4110, 1000)):
         C, W = rng.normal(size=(n, s)), rng.normal(size=(s, s))
-        ours, blas = _medians(lambda C=C, W=W: ordered_product(C, W), lambda C=C, W=W: C @ W)
-        rows.append(
-            {
-                "what": f"order-free product, {n} x {s} x {s}: {2 * n * s * s / ours / 1e9:.0f} GFlop/s",
-                "rival": f"BLAS, float64: {blas * 1e3:.1f} ms",
-                "ratio": ours / blas,
-                "goal": "<= 1.5",
-            }
-        )
+        ours, blas = in_turns(lambda C=C, W=W: ordered_product(C, W), lambda C=C, W=W: C @ W)
+        rows.append(Row(f"order-free product, {n} x {s} x {s}: time", "BLAS, float64", ours / blas, at_most=1.5))
     return rows
 
 
-def landmark_rows() -> list[dict]:
+def landmark_rows() -> list[Row]:
     """Error of each strategy relative to uniform sampling, mean of five seeds."""
     rng = np.random.default_rng(0)
     far = [rng.normal(size=10) * 5 + rng.normal(size=(5, 10)) * 0.2 for _ in range(30)]
@@ -71,15 +62,9 @@ def landmark_rows() -> list[dict]:
     ):
         kernel = partial(rbf_kernel, gamma=gamma)
         uniform = _mean_error(kernel, X, s, "uniform")
-        rows += [
-            {
-                "what": f"landmarks={strategy!r}, {s} of {len(X)}, {name}: error",
-                "rival": f"uniform: {uniform:.2e}",
-                "ratio": _mean_error(kernel, X, s, strategy) / uniform,
-                "goal": "shown",
-            }
-            for strategy in ("kmeans++", "leverage", "rpcholesky", "adaptive", "ensemble")
-        ]
+        for strategy in ("kmeans++", "leverage", "rpcholesky", "adaptive", "ensemble"):
+            what = f"landmarks={strategy!r}, {s} of {len(X)}, {name}: error"
+            rows.append(Row(what, "uniform landmarks", _mean_error(kernel, X, s, strategy) / uniform))
     return rows
 
 
@@ -93,18 +78,5 @@ def _mean_error(kernel: Callable, X: np.ndarray, s: int, landmarks: str) -> floa
     return float(np.mean([fit.approximation_error(X, n_samples=None) for fit in fits]))
 
 
-def _medians(*functions: Callable[[], object], repeats: int = 9) -> list[float]:
-    """Return the median time of each function, run in turns so that a disturbance hits all alike."""
-    times: list[list[float]] = [[] for _ in functions]
-    for _ in range(repeats + 1):
-        for function, taken in zip(functions, times, strict=True):
-            start = time.perf_counter()
-            function()
-            taken.append(time.perf_counter() - start)
-    return [float(np.median(taken[1:])) for taken in times]
-
-
 if __name__ == "__main__":
-    for row in run():
-        measured = row.get("ratio", row.get("value"))
-        print(f"{row['what']:80} {measured:8.3g}  {row['rival']:32} {row['goal']}")
+    print(*run(), sep="\n")

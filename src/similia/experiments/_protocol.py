@@ -25,6 +25,7 @@ from similia.objects import as_strings, take
 
 Params = Mapping[str, Any]
 TEST_SHARE = 0.2
+TUNE_ON = 1_000
 
 
 @dataclass(frozen=True)
@@ -98,18 +99,25 @@ def stratified_splits(y: npt.NDArray, n_splits: int = 10) -> list[tuple[npt.NDAr
     return list(splitter.split(np.zeros(len(y)), y))
 
 
-def tune(method: Method, X: Any, y: npt.NDArray, train: npt.NDArray) -> Params:
-    """Return the entry of ``method.grid`` with the best cross-validated accuracy on the training part.
+def tuning_folds(y: npt.NDArray, train: npt.NDArray) -> list[tuple[npt.NDArray, npt.NDArray]]:
+    """Return the folds of the training part on which settings are compared.
 
-    Five folds four times below 200 objects, twice below 600, else three folds once. Ties go to the earlier entry.
+    Five folds ten times below 200 objects and three times below 600; above, three folds twice of a stratified
+    sample of at most `TUNE_ON` objects.
     """
+    n_splits, n_repeats = (5, 10) if len(train) < 200 else (5, 3) if len(train) < 600 else (3, 2)
+    if len(train) > TUNE_ON:
+        sampler = StratifiedShuffleSplit(n_splits=1, train_size=TUNE_ON, random_state=0)
+        train = train[next(sampler.split(train, y[train]))[0]]
+    folds = RepeatedStratifiedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=0)
+    return [(train[a], train[b]) for a, b in folds.split(train, y[train])]
+
+
+def tune(method: Method, X: Any, y: npt.NDArray, train: npt.NDArray) -> Params:
+    """Return the entry of ``method.grid`` with the best accuracy over `tuning_folds`; ties go to the earlier entry."""
     if len(method.grid) == 1:
         return method.grid[0]
-    small = len(train) < 600
-    folds = RepeatedStratifiedKFold(
-        n_splits=5 if small else 3, n_repeats=4 if len(train) < 200 else 2 if small else 1, random_state=0
-    )
-    splits = [(train[a], train[b]) for a, b in folds.split(np.zeros(len(train)), y[train])]
+    splits = tuning_folds(y, train)
     hits = np.zeros(len(method.grid))
     for group in _same_encoder(method.grid):
         for seed, (codes, rest, a, b) in enumerate(_encoded(method, method.grid[group[0]], X, y, splits)):

@@ -1,0 +1,68 @@
+"""Run all benchmarks and write docs/benchmarks.md.
+
+    SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=... SIMILIA_TORCHHD_PYTHON=... \\
+        python benchmarks/run.py --output docs/benchmarks.md
+
+Without the variables, the rows that need them are skipped. Names of benchmarks run only these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+from pathlib import Path
+
+import numpy as np
+from measure import Row
+
+MODULES = ("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "hypervectors")
+
+_HEAD = """# Benchmarks
+
+Ratios to a rival or a limit on the same work in the same run: medians of calls that take turns on a shared machine
+with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would be of that machine only.
+
+`{command}`
+
+The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON` and `SIMILIA_TORCHHD_PYTHON` name the folder of data sets and
+interpreters that have the rivals (`grakel`; `torch` and `torch-hd`).
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"any of {', '.join(MODULES)}")
+    parser.add_argument("--output", type=Path, help="Markdown file to write")
+    arguments = parser.parse_args()
+    sections = []
+    for name in arguments.names or MODULES:
+        module = importlib.import_module(name)
+        print(f"\n== {name}", flush=True)
+        rows: list[Row] = module.run()
+        for row in rows:
+            print(row, flush=True)
+        sections.append((module.__doc__.splitlines()[0], rows))
+    if arguments.output:
+        arguments.output.write_text(_page(sections), encoding="utf-8")
+        print(f"wrote {arguments.output}")
+
+
+def _page(sections: list[tuple[str, list[Row]]]) -> str:
+    head = _HEAD.format(
+        cores=os.cpu_count(),
+        machine=platform.machine(),
+        numpy=np.__version__,
+        command="python benchmarks/run.py --output docs/benchmarks.md",
+    )
+    lines = [head]
+    for title, rows in sections:
+        lines += [f"## {title}", "", "| what | rival or limit | ratio | goal | met |", "|---|---|---|---|---|"]
+        lines += [f"| {r.what} | {r.rival} | {r.ratio:.3g} | {r.goal} | {r.met} |" for r in rows]
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Starting up: `import similia`, and `similia demo` from a warm and a cold cache of compiled loops."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from measure import Row
+
+
+def run() -> list[Row]:
+    """Return seconds against the limits we promise (the only rows that are not ratios)."""
+    demo = ["-m", "similia.cli", "demo"]
+    with tempfile.TemporaryDirectory() as cold:
+        rows = [Row("`similia demo`, nothing compiled yet", "60 s", _seconds(demo, 1, cold) / 60, at_most=1)]
+        rows.append(Row("`similia demo`, warm", "15 s", _seconds(demo, 3, cold) / 15, at_most=1))
+    rows.append(Row("`import similia`", "0.3 s", _seconds(["-c", "import similia"], 7) / 0.3, at_most=1))
+    rows.append(Row("`similia --help`", "0.3 s", _seconds(["-m", "similia.cli", "--help"], 7) / 0.3, at_most=1))
+    return rows
+
+
+def _seconds(arguments: list[str], times: int, cache: str | None = None) -> float:
+    environment = dict(os.environ) if cache is None else {**os.environ, "NUMBA_CACHE_DIR": cache}
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, check=True)
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+if __name__ == "__main__":
+    print(*run(), sep="\n")
