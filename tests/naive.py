@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import itertools
-import math
 
 import numpy as np
 
@@ -105,7 +104,7 @@ def leverage_scores(K, ridge):
 
 
 def sparse_inner_product(x, y, weights=None):
-    """Sum over ids of x[id] y[id] weight[id] for two lists of ids."""
+    """Sum over ids of x[id] y[id] weight[id] for two lists (or Counters) of ids."""
     x, y = collections.Counter(x), collections.Counter(y)
     return sum(count * y[key] * (weights[key] if weights else 1) for key, count in x.items())
 
@@ -145,6 +144,7 @@ def propagation_bins(weights, P, u, beta, width, root=False, per_dimension=False
 
 def histogram_kernel(graphs):
     """Gram matrix of graphs given as lists (over steps) of lists of hashable features."""
+
     def k(x, y):
         return sum(sparse_inner_product(a, b) for a, b in zip(x, y, strict=True))
 
@@ -162,11 +162,6 @@ def weisfeiler_lehman_strings(neighbours, labels, n_iter):
 
 
 # ---- room: kernels/strings
-def inner(a, b):
-    """Inner product of two Counters."""
-    return sum(a[feature] * b[feature] for feature in a)
-
-
 def kmers(x, k):
     return collections.Counter(x[i : i + k] for i in range(len(x) - k + 1))
 
@@ -237,9 +232,7 @@ def hd_perceptron(X, y, prototypes, orders, rate):
 # ---- room: codes, sign projection and bits
 def integer_product_bits(rows, projection):
     """Signs of integer products in Python's integers, which never round."""
-    bits = [
-        [sum(int(a) * int(b) for a, b in zip(q, p, strict=True)) >= 0 for p in projection] for q in rows
-    ]
+    bits = [[sum(int(a) * int(b) for a, b in zip(q, p, strict=True)) >= 0 for p in projection] for q in rows]
     return np.packbits(np.array(bits), axis=1)
 
 

@@ -184,7 +184,7 @@ def test_features_of_normalized():
         (Product([Spectrum]), TypeError, r"kernels\[0\] is <class .*Spectrum'>, expected a kernel"),
         (Sum([Spectrum()], weights=[1, 2]), ValueError, r"one number for each of 1 kernels, got shape \(2,\)"),
         (Sum([Spectrum()], weights=[-1]), ValueError, r"weights must be finite and >= 0 .*, got \[-1\]"),
-        (Sum([lambda X, Y=None: np.ones(3)]), ValueError, r"returned shape \(3,\), expected \(6, 6\); lift"),
+        (Sum([lambda X, Y=None: np.ones(3)]), ValueError, r"shape \(3,\) for 6 x 6 objects, expected \(6, 6\); lift"),
         (Normalized(lambda X, Y=None: -np.ones((len(X), len(X)))), ValueError, r"X\[0\] with itself is -1.0"),
     ],
 )

@@ -463,3 +463,49 @@ def test_as_graphs_imports_no_graph_library():
         "print([m for m in ('networkx', 'igraph', 'torch', 'sklearn', 'numba', 'pandas') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def stored_graphs(**changed):
+    """State of two labelled, weighted edges as a file holds it, with some parts exchanged."""
+    graphs = GraphBatch.from_arrays(
+        [0, 2, 4],
+        [[0, 1, 2, 3], [1, 0, 3, 2]],
+        node_labels=[6, 7, 6, 6],
+        node_attributes=np.eye(4),
+        edge_labels=[1, 1, 2, 2],
+        edge_weights=[0.5, 0.5, 2.0, 2.0],
+    )
+    return {**vars(graphs), **changed}
+
+
+DAMAGED = {
+    "offsets decrease": ({"node_offsets": np.array([0, 4, 2, 4])}, "node_offsets .* never decreases"),
+    "offsets wrap around": ({"node_offsets": np.array([0, 2**62, -(2**62) - 5, 4])}, "node_offsets .* never decreases"),
+    "offsets end early": ({"node_offsets": np.array([0, 2, 3])}, "node_offsets end at 3 .* there are 4 nodes"),
+    "indptr beyond": ({"indptr": np.array([0, 1, 2, 3, 900])}, "indptr at 900, but there are 4 nodes and 4 arcs"),
+    "indptr from elsewhere": ({"indptr": np.array([-3, 1, 2, 3, 4])}, "indptr .* starts at 0"),
+    "arc outside": ({"indices": np.array([1, 0, 3, 10**9])}, r"arc 3 joins nodes \[3, 1000000000\], .* 4 nodes"),
+    "arc below": ({"indices": np.array([-1, 0, 3, 2])}, r"arc 0 joins nodes \[0, -1\]"),
+    "arc across": ({"indices": np.array([1, 0, 3, 0])}, "arc 3 joins graph 1 to graph 0"),
+    "narrow indices": ({"indices": np.array([1, 0, 3, 2], dtype=np.int32)}, "indices must be a 1-D array of int64"),
+    "labels too short": ({"node_labels": np.array([6, 7])}, "node_labels must have one row for each of 4 nodes"),
+    "edge labels too short": ({"edge_labels": np.array([1])}, "edge_labels must have one row for each of 4 edges"),
+    "weights of another type": ({"edge_weights": np.ones(4, np.float32)}, "edge_weights must be a 1-D array of float64"),
+    "flat attributes": ({"node_attributes": np.ones(4)}, "node_attributes must be a 2-D array of float64"),
+    "no arcs": ({"indices": None}, "indices must be a 1-D array of int64, got NoneType"),
+    "more than a batch": ({"take": 1}, r"a stored GraphBatch holds \[.*'take'\], expected"),
+}
+
+
+def test_stored_graphs_come_back():
+    graphs = GraphBatch.__new__(GraphBatch)
+    graphs.__setstate__(stored_graphs())
+    assert same(graphs, copy.deepcopy(graphs)) and graphs[1].edge_weights.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_stored_graphs_are_refused(case):
+    changed, sentence = DAMAGED[case]
+    with pytest.raises(ValueError, match=sentence) as raised:
+        GraphBatch.__new__(GraphBatch).__setstate__(stored_graphs(**changed))
+    assert "\n" not in str(raised.value)

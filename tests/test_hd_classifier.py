@@ -24,7 +24,7 @@ laws = settings(max_examples=30, deadline=None)
 
 
 def signs_of(codes):
-    return 2.0 * np.unpackbits(codes, axis=1) - 1.0
+    return naive.signs(codes).astype(float)
 
 
 def random_problem(seed, n=60, n_bytes=12, n_classes=3, noise=0.35):
@@ -394,6 +394,21 @@ def test_failed_partial_fit_leaves_the_model_as_it_was():
         model.partial_fit(CODES, [0, 1, 2, 0, 1, 9])
     np.testing.assert_array_equal(model.prototypes_, before)
     assert list(model.classes_) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("name", ["prototypes_", "prototype_codes_", "classes_"])
+def test_learnt_arrays_that_do_not_fit_are_refused(name, binary):
+    """A file may hold anything; the compiled loops must not read or write beyond an array."""
+    model = clone_of_fitted().set_params(binary_prototypes=binary)
+    setattr(model, name, getattr(model, name)[:1] if name == "classes_" else getattr(model, name)[:, :-1])
+    used = binary if name == "prototype_codes_" else True
+    if used:
+        with pytest.raises(ValueError, match=r"expected .* features as in fit|fit again|bits, expected"):
+            model.predict(CODES)
+    if name != "prototype_codes_":
+        with pytest.raises(ValueError, match=r"expected .* features as in fit|fit again|not one of the classes"):
+            model.partial_fit(CODES, LABELS)
 
 
 def test_predict_before_fit():

@@ -474,3 +474,11 @@ def test_empty_collection(X):
 def test_single_object():
     nystroem = sm.Nystroem(linear_kernel, 1, random_state=0)
     np.testing.assert_allclose(nystroem.fit_transform([[3.0, 4.0]]), [[5.0]])
+
+
+@pytest.mark.parametrize("change", [lambda W: W[:-1], lambda W: np.vstack([W, W]), lambda W: W[:, 0]])
+def test_components_that_do_not_fit_are_refused(change):
+    """A file may hold anything; the compiled product must not read beyond an array."""
+    nystroem = sm.Nystroem(rbf_kernel, n_components=5, random_state=0).fit(normal(20, 2))
+    with pytest.raises(ValueError, match=r"do not fit components of shape .*; fit again"):
+        ordered_product(rbf_kernel(normal(3, 2), nystroem.landmarks_), change(nystroem.components_))

@@ -54,20 +54,32 @@ def test_max_memory_is_parsed_restored_and_checked():
 
 
 def test_loops_compile_where_numba_finds_no_cache_folder():
-    code = "from similia._jit import njit\ndef double(x):\n    return 2 * x\nprint(njit()(double)(21))"  # no file, no cache
+    code = "from similia._jit import njit\ndef double(x):\n    return 2 * x\nprint(njit()(double)(21))"
     with_cache = code.replace("njit()(double)", "__import__('numba').njit(cache=True)(double)")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "42\n"
     refused = subprocess.run([sys.executable, "-c", with_cache], capture_output=True, text=True)
     assert "cannot cache function" in refused.stderr
 
 
-def test_progress_is_silent_unless_asked_for(capsys):
+def test_progress_is_silent_unless_asked_for(capsys, monkeypatch):
+    import rich.progress
+
     from similia._progress import track
+
+    drawn = []
+    add_task = rich.progress.Progress.add_task
+    monkeypatch.setattr(
+        rich.progress.Progress, "add_task", lambda self, name, **kw: drawn.append(name) or add_task(self, name, **kw)
+    )
 
     assert list(track(range(3), "counting")) == [0, 1, 2]
     assert capsys.readouterr() == ("", "")
     with sm.config(progress=True):
-        assert list(track(range(3), "counting", total=3)) == [0, 1, 2]
+        nested = [(i, j) for i in track(range(2), "outer", 2) for j in track(range(2), "inner", 2)]
+        assert next(track([7], "left early")) == 7
+        assert list(track([1], "after that")) == [1]
+    assert nested == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert drawn == ["outer", "inner", "inner", "left early", "after that"]
 
 
 @pytest.mark.parametrize("seed", [None, 3, np.random.default_rng(3), np.random.RandomState(3)])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -242,7 +243,7 @@ def test_collision_probability_of_attributes():
         if metric == "l1":
             p = 2 / np.pi * np.arctan(r) - np.log(1 + r**2) / (np.pi * r)
         else:
-            p = naive.math.erf(r / 2**0.5) - 2 / ((2 * np.pi) ** 0.5 * r) * (1 - np.exp(-(r**2) / 2))
+            p = math.erf(r / 2**0.5) - 2 / ((2 * np.pi) ** 0.5 * r) * (1 - np.exp(-(r**2) / 2))
         assert abs(np.mean(hits) - p) < 4 * (p * (1 - p) / 2000) ** 0.5
 
 

@@ -301,3 +301,14 @@ def test_a_second_fit_forgets_the_first():
     encoder.fit(np.ones((1, 5)))
     assert encoder.signs_ is None
     assert encoder.transform(np.ones((2, 5))).shape == (2, 10)
+
+
+@pytest.mark.parametrize("method", ["gaussian", "structured"])
+@pytest.mark.parametrize("part", [np.s_[:1], np.s_[:, :1], np.s_[..., :8]], ids=["rows", "columns", "last axis"])
+def test_directions_that_do_not_fit_are_refused(method, part):
+    """A file may hold anything; the compiled loop must not read beyond an array."""
+    encoder = SignRandomProjection(n_bits=1024, method=method, random_state=0).fit(np.ones((1, 200)))
+    name = "projection_" if method == "gaussian" else "signs_"
+    setattr(encoder, name, getattr(encoder, name)[part])
+    with pytest.raises(ValueError, match="fit again"):
+        encoder.transform(np.ones((3, 200)))

@@ -225,3 +225,34 @@ def test_take_of_rows():
 def test_no_collection_no_count(value):
     with pytest.raises(TypeError, match="expected a collection of objects"):
         n_objects(value)
+
+
+DAMAGED = {
+    "offsets beyond": ({"offsets": np.array([0, 4, 900])}, "offsets end at 900, but there are 6 values"),
+    "offsets decrease": ({"offsets": np.array([0, 7, 6])[::-1].copy()}, "offsets .* starts at 0 and never decreases"),
+    "offsets dip": ({"offsets": np.array([0, 900, 6])}, "offsets .* never decreases"),
+    "no offsets": ({"offsets": np.array([], dtype=np.int64)}, "offsets .* starts at 0"),
+    "narrow offsets": ({"offsets": np.array([0, 4, 6], np.int32)}, "offsets must be a 1-D array of int64, got int32"),
+    "values missing": ({"values": None}, "values must be a 1-D array of uint8, got NoneType"),
+    "values in rows": ({"values": np.zeros((6, 1), np.uint8)}, r"values must be a 1-D array of uint8, got .*\(6, 1\)"),
+    "no ASCII": ({"values": np.full(6, 200, np.uint8)}, "values reach 200, expected code points of at most 127"),
+    "no Unicode": ({"values": np.full(6, 2**31, np.uint32)}, "values reach 2147483648, expected .* 1114111"),
+    "wide bytes": ({"values": np.full(6, 65, np.uint32), "is_bytes": True}, "values must be a 1-D array of uint8"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_stored_strings_are_refused(case):
+    changed, sentence = DAMAGED[case]
+    state = {**vars(as_strings(["ACGT", "AC"])), **changed}
+    with pytest.raises(ValueError, match=sentence) as raised:
+        StringBatch.__new__(StringBatch).__setstate__(state)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("strings", [["ACGT", ""], ["é", "😀"], [b"\xff", b""]])
+def test_stored_strings_come_back(strings):
+    assert pickle.loads(pickle.dumps(as_strings(strings))).tolist() == strings
+    with pytest.raises(ValueError, match=r"holds \['offsets', 'values'\], expected \['is_bytes', 'offsets', 'values'\]"):
+        state = vars(as_strings(strings))
+        StringBatch.__new__(StringBatch).__setstate__({name: state[name] for name in ("offsets", "values")})

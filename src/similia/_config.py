@@ -19,7 +19,8 @@ class Settings:
     progress: bool = False
 
 
-_settings: ContextVar[Settings] = ContextVar("similia_settings", default=Settings())
+_DEFAULTS = Settings()
+_settings: ContextVar[Settings] = ContextVar("similia_settings", default=_DEFAULTS)
 
 
 def settings() -> Settings:

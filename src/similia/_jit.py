@@ -8,24 +8,22 @@ from typing import Any
 import numba
 
 
-def njit(*signatures: Any, parallel: bool = False, reassociate: bool = False) -> Callable[[Callable], Any]:
-    """Compile a function with numba.
+def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
+    """Compile a function with numba, at its first use.
 
-    `signatures` are explicit numba signatures (compiled at import) or none (compiled at first
-    use). `reassociate` lets sums be vectorised; infinities and NaN keep their meaning. Where
-    numba finds no writable cache folder the function is compiled without a cache.
+    `reassociate` lets sums be vectorised; infinities and NaN keep their meaning. Where numba finds no
+    writable cache folder the function is compiled without a cache.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if reassociate:
         options["fastmath"] = {"reassoc", "contract", "nsz"}
-    arguments = (list(signatures),) if signatures else ()
 
     def decorate(function: Callable) -> Any:
         try:
-            return numba.njit(*arguments, cache=True, **options)(function)
+            return numba.njit(cache=True, **options)(function)
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            return numba.njit(*arguments, cache=False, **options)(function)
+            return numba.njit(cache=False, **options)(function)
 
     return decorate

@@ -1,21 +1,42 @@
-"""One progress bar for all long loops; silent unless ``config(progress=True)``."""
+"""One progress display for all long loops; silent unless ``config(progress=True)``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from similia._config import settings
 
 T = TypeVar("T")
 
+_display: Any = None  # the terminal has room for one; loops inside loops are further lines of it
+
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
-    """Yield `items`, drawing a bar with rate and time left if progress is switched on."""
+    """Yield `items`, drawing a bar with count and time left if progress is switched on."""
+    global _display
     if not settings().progress:
         yield from items
-        return
-    from rich.console import Console
-    from rich.progress import track as rich_track
+    elif _display is not None:
+        yield from _one_line(items, description, total)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    yield from rich_track(items, description, total=total, console=Console(stderr=True), transient=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as _display:
+            try:
+                yield from _one_line(items, description, total)
+            finally:
+                _display = None
+
+
+def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterator[T]:
+    display = _display
+    line = display.add_task(description, total=total)
+    try:
+        for item in items:
+            yield item
+            display.advance(line)
+    finally:
+        display.remove_task(line)

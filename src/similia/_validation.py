@@ -18,7 +18,7 @@ def generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     if random_state is None or isinstance(random_state, Integral):
-        return np.random.default_rng(random_state)
+        return np.random.default_rng(None if random_state is None else int(random_state))
     raise ValueError(f"random_state must be None, an integer or a numpy generator, got {random_state!r}")
 
 

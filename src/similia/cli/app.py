@@ -89,8 +89,8 @@ def predict(
     model: Annotated[Path, typer.Argument(help="A model that 'similia fit' wrote.")],
     data: Annotated[str, typer.Argument(help=_DATA_HELP)],
     output: Annotated[
-        Optional[Path], typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")
-    ] = None,  # noqa: UP045
+        Path | None, typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")
+    ] = None,
     text: Annotated[str, typer.Option(help="Column with the strings.")] = "text",
 ) -> None:
     """Predict labels of new data with a model.
@@ -105,13 +105,13 @@ def predict(
 @app.command()
 def reproduce(
     experiment: Annotated[
-        Optional[str], typer.Argument(help="Name of the experiment; without it, they are listed.")
-    ] = None,  # noqa: UP045
+        str | None, typer.Argument(help="Name of the experiment; without it, they are listed.")
+    ] = None,
     only: Annotated[Optional[list[str]], typer.Option(help="Only this data set (repeat for several).")] = None,  # noqa: UP045
     seeds: Annotated[int, typer.Option(help="Seeds (and stratified splits); the paper used 10.")] = 10,
     output: Annotated[
-        Optional[Path], typer.Option("--output", "-o", help="Folder for Markdown, CSV and pictures, e.g. docs.")
-    ] = None,  # noqa: UP045
+        Path | None, typer.Option("--output", "-o", help="Folder for Markdown, CSV and pictures, e.g. docs.")
+    ] = None,
 ) -> None:
     """Run a published experiment and print our mean ± sd beside the paper's number.
 
@@ -119,13 +119,15 @@ def reproduce(
 
     [bold]similia reproduce nyshd-strings --output docs[/bold]
     """
+    from similia._config import config
     from similia.experiments import EXPERIMENTS, run
 
     if experiment is None:
         for name, summary in EXPERIMENTS.items():
             typer.echo(f"{name:20} {summary}")
         return
-    section = run(experiment, only=only, seeds=seeds)
+    with config(progress=True):
+        section = run(experiment, only=only, seeds=seeds)
     for table in section.tables:
         table.print()
     if output is not None:

@@ -4,10 +4,11 @@ from similia._lazy import attach
 
 _NAMES = {
     "SignRandomProjection": "sign_projection", "kernel_from_codes": "bits",
-    "pack_signs": "bits", "unpack_signs": "bits", "flip_bits": "bits", "hamming_distances": "bits", "inner_products": "bits",
+    "pack_signs": "bits", "unpack_signs": "bits", "flip_bits": "bits",
+    "hamming_distances": "bits", "inner_products": "bits",
     "bind": "hypervectors", "bundle": "hypervectors", "permute": "hypervectors",
     "similarity": "hypervectors", "random": "hypervectors", "level": "hypervectors",
     "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "Bundle": "_records",
 }  # fmt: skip
-__all__ = [*_NAMES]  # noqa: PLE0604
+__all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -36,6 +36,10 @@ def hadamard_signs(n_bits: int, n_features: int, random: np.random.Generator) ->
 
 def hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: npt.NDArray[np.uint8]) -> None:
     """Write the packed signs of the structured projections of `rows` into `codes`, shape (n, n_bits // 8)."""
+    p = hadamard_size(rows.shape[1])
+    expected = (-(-8 * codes.shape[1] // p), 3, p)
+    if signs.shape != expected:  # the loop does not look at bounds
+        raise ValueError(f"signs_ has shape {signs.shape}, expected {expected} for these features and bits; fit again")
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     factors = np.ascontiguousarray(signs, dtype=np.float32)
     run_in_ranges(lambda start, stop: _encode(rows, factors, codes, start, stop), len(rows), LANES)

@@ -12,13 +12,20 @@ from similia._jit import njit
 from similia.codes._threads import run_in_ranges
 
 _TILE = 64  # codes of B that stay in cache while the rows of A pass
+_ROWS = 256  # codes of A made into words at a time, so that a padded copy stays in cache too
 
 
 def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
     """Return the number of differing bits of each row of `A` and each row of `B`, shape (n, m)."""
-    words_a, words_b = as_words(A), as_words(B)
+    words = as_words(B)
     distances = np.empty((len(A), len(B)), np.int32)
-    run_in_ranges(lambda start, stop: _hamming(words_a, words_b, distances, start, stop), len(A), _TILE)
+
+    def fill(start: int, stop: int) -> None:
+        for first in range(start, stop, _ROWS):
+            rows = slice(first, min(stop, first + _ROWS))
+            _hamming(as_words(A[rows]), words, distances[rows])
+
+    run_in_ranges(fill, len(A), _TILE)
     return distances
 
 
@@ -31,9 +38,9 @@ def as_words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 
 @njit()
-def _hamming(A, B, distances, start, stop):  # type: ignore[no-untyped-def]
+def _hamming(A, B, distances):  # type: ignore[no-untyped-def]
     for first in range(0, len(B), _TILE):
-        for i in range(start, stop):
+        for i in range(len(A)):
             for j in range(first, min(len(B), first + _TILE)):
                 count = np.uint64(0)
                 for word in range(A.shape[1]):

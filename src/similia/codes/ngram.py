@@ -25,6 +25,7 @@ from similia._config import rows_per_block
 from similia._validation import check_n_bits, check_positive_int
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, permute
+from similia.objects._base import runs
 
 
 class NGramEncoder(TransformerMixin, BaseEstimator):
@@ -136,9 +137,9 @@ class NGramEncoder(TransformerMixin, BaseEstimator):
         table = _words.to_words(np.concatenate([permute(items, j) for j in range(self.n)]))
         ties = _words.ties(self.seed_, self.n_bits)
         out = empty_output(len(batch), self.n_bits, self.output)
-        for start, stop in _blocks(batch.offsets, self.n):
-            ngrams, offsets = _ngrams(letters, batch.offsets[start : stop + 1], self.n, len(symbols))
-            bundle_members(table, ngrams, offsets, ties, out[start:stop], self.binding == "add")
+        for run in runs(batch.offsets, rows_per_block(8 * (self.n + 4))):
+            ngrams, offsets = _ngrams(letters, batch.offsets[run.start : run.stop + 1], self.n, len(symbols))
+            bundle_members(table, ngrams, offsets, ties, out[run], self.binding == "add")
         return out
 
 
@@ -159,15 +160,3 @@ def _ngrams(
         inside = starts + j < ends
         rows[inside, j] = letters[starts[inside] + j] + j * n_symbols
     return rows, ngram_offsets
-
-
-def _blocks(offsets: npt.NDArray[np.int64], n: int) -> list[tuple[int, int]]:
-    """Cut strings into runs (start, stop) whose n-grams fit into the working memory; one string at least."""
-    most = rows_per_block(8 * (n + 4))
-    runs, start = [], 0
-    while start < len(offsets) - 1:
-        stop = int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1
-        stop = max(stop, start + 1)
-        runs.append((start, stop))
-        start = stop
-    return runs

@@ -166,6 +166,9 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self, "n_features_in_")
         X = check_vectors(X, n_features=self.n_features_in_)
         if self.signs_ is None:
+            expected = (8 * self._n_features_out, self.n_features_in_)
+            if np.shape(self.projection_) != expected:
+                raise ValueError(f"projection_ has shape {np.shape(self.projection_)}, expected {expected}; fit again")
             return dense.sign_codes(X, self.projection_, self.row_length_)
         from similia.codes._hadamard import hadamard_codes
 

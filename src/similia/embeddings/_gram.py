@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from similia._config import rows_per_block
+from similia.kernels._evaluate import as_objects, diagonal, evaluate
 from similia.objects import n_objects, take
 
 Index = npt.NDArray[np.int64]
-_DIAGONAL_BLOCK = 32  # rows per call for a kernel without diag(): 32 values computed for each one kept
 
 
 class Gram:
@@ -52,16 +51,8 @@ class Gram:
 
     def diagonal(self) -> npt.NDArray:
         """Return k(x, x) for all objects, float64 (n,), by the kernel's ``diag`` where it has one."""
-        if not hasattr(self.kernel, "diag"):
-            starts = range(0, self.n, _DIAGONAL_BLOCK)
-            rows = [np.arange(i, min(i + _DIAGONAL_BLOCK, self.n)) for i in starts]
-            return np.concatenate([self.block(r, r).diagonal() for r in rows]).astype(np.float64)
-        values = as_floats(self.kernel.diag(self.X), "kernel.diag returned")
-        if values.shape != (self.n,):
-            raise ValueError(
-                f"kernel.diag returned shape {values.shape}, expected ({self.n},), a value for each object"
-            )
-        return check_finite(values[:, None], range(self.n), [0], "X[{}] and itself")[:, 0].astype(np.float64)
+        values = diagonal(self.kernel, self.X)
+        return check_finite(values[:, None], range(self.n), [0], "X[{}] and itself")[:, 0]
 
     def eps(self) -> float:
         """Return the machine precision of the kernel values: float32 kernels carry more rounding."""
@@ -98,36 +89,11 @@ class PrecomputedGram(Gram):
         return check_finite(values, range(self.n), [0], "object {} and itself")[:, 0].astype(np.float64)
 
 
-def as_objects(kernel: Any, X: Any) -> Any:
-    """Return `X` in the layout `kernel` works on: its ``as_objects`` hook, or `X` itself."""
-    return kernel.as_objects(X) if hasattr(kernel, "as_objects") else X
-
-
 def row_blocks(n: int, bytes_per_row: int) -> Iterator[Index]:
     """Yield the row numbers 0, ..., n - 1 in blocks that fit into ``config(max_memory)``."""
     step = rows_per_block(bytes_per_row)
     for start in range(0, n, step):
         yield np.arange(start, min(start + step, n))
-
-
-def evaluate(kernel: Callable[..., Any], X: Any, Y: Any) -> npt.NDArray:
-    """Return k(X, Y) as a float32 or float64 array, or raise if it has not the shape (n, m)."""
-    values = kernel(X, Y)
-    expected = (n_objects(X), n_objects(Y))
-    if getattr(values, "shape", np.shape(values)) != expected:
-        raise ValueError(
-            f"the kernel returned shape {np.shape(values)} for {expected[0]} x {expected[1]} objects, "
-            f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
-        )
-    return as_floats(values, "the kernel returned")
-
-
-def as_floats(values: Any, subject: str) -> npt.NDArray:
-    """Return a dense float32 or float64 array, or raise if the values are not real numbers."""
-    values = values.toarray() if sp.issparse(values) else np.asarray(values)
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
 def check_finite(

@@ -32,6 +32,8 @@ def ordered_product(C: npt.NDArray, W: npt.NDArray[np.float64]) -> npt.NDArray[n
     -------
     ndarray of float64, shape (n, r)
     """
+    if C.ndim != 2 or W.ndim != 2 or C.shape[1] != len(W):  # the loop does not look at bounds
+        raise ValueError(f"kernel values of shape {C.shape} do not fit components of shape {W.shape}; fit again")
     C = np.ascontiguousarray(C, dtype=np.float64)
     W = np.ascontiguousarray(W, dtype=np.float64)
     out = np.empty((C.shape[0], W.shape[1]))

@@ -24,18 +24,10 @@ from similia._progress import track
 from similia._validation import RandomState, check_positive_int, generator
 from similia.embeddings import _spectrum
 from similia.embeddings._ensemble import block_diagonal, mixture_weights
-from similia.embeddings._gram import (
-    Gram,
-    Index,
-    PrecomputedGram,
-    as_floats,
-    as_objects,
-    check_finite,
-    evaluate,
-    row_blocks,
-)
+from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
 from similia.embeddings._ordered_product import ordered_product
 from similia.embeddings.landmarks import STRATEGIES
+from similia.kernels._evaluate import as_floats, as_objects, evaluate
 from similia.objects import n_objects, take
 
 Floats = npt.NDArray[np.float64]
@@ -338,7 +330,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                     C = X[np.ix_(rows, columns)]
                 else:
                     part = X if len(rows) == n else take(X, rows)
-                    C = evaluate(self.kernel, part, self.landmarks_)  # type: ignore[arg-type]
+                    C = evaluate(self.kernel, part, self.landmarks_)
                 yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
 
         return n, blocks()

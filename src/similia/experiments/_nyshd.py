@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.pipeline import make_pipeline
 
+from similia._progress import track
 from similia.codes import GraphHDEncoder, NGramEncoder, SignRandomProjection
 from similia.embeddings import Nystroem
 from similia.experiments._paper import Task
@@ -189,7 +190,7 @@ def accuracy_table(title: str, comparisons: Sequence[Comparison], which: str, qu
 
 def section(name: str, title: str, text: str, tasks: Sequence[Task], seeds: int) -> Section:
     """Run a table of the paper and report it."""
-    comparisons = [compare(task, seeds) for task in tasks]
+    comparisons = [compare(task, seeds) for task in track(tasks, name, len(tasks))]
     baseline = "N-gram" if tasks[0].kind == "strings" else "GraphHD"
     margin = Table(
         "NysHD minus others on the stratified splits (95 % paired interval)",

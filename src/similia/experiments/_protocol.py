@@ -139,13 +139,15 @@ def _encoded(
     method: Method, params: Params, X: Any, y: npt.NDArray, splits: Sequence[tuple[npt.NDArray, npt.NDArray]]
 ) -> Iterable[tuple[Any, Any, npt.NDArray, npt.NDArray]]:
     """Yield training codes, held-out codes and positions for each split; a stateless encoder encodes once."""
-    codes = method.encoder(params, 0).fit_transform(X) if method.stateless else None
+    if method.stateless:
+        needed = np.unique(np.concatenate(splits[0]))  # every split is of the same objects
+        codes = method.encoder(params, 0).fit_transform(take(X, needed))
+        for a, b in splits:
+            yield codes[np.searchsorted(needed, a)], codes[np.searchsorted(needed, b)], a, b
+        return
     for seed, (a, b) in enumerate(splits):
-        if codes is not None:
-            yield codes[a], codes[b], a, b
-        else:
-            encoder = method.encoder(params, seed).fit(take(X, a), y[a])
-            yield encoder.transform(take(X, a)), encoder.transform(take(X, b)), a, b
+        encoder = method.encoder(params, seed).fit(take(X, a), y[a])
+        yield encoder.transform(take(X, a)), encoder.transform(take(X, b)), a, b
 
 
 def fit_and_score(

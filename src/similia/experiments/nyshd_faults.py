@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.pipeline import make_pipeline
 
+from similia._progress import track
 from similia.codes import flip_bits, similarity
 from similia.experiments._nyshd import code_steps
 from similia.experiments._paper import TASKS, Task, choose
@@ -21,9 +22,10 @@ SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 FAULT_TASKS = tuple(TASKS[name] for name in ("NCI1", "ENZYMES", "MUTAG", "Promoter", "SMS", "Splice"))
 
 _TEXT = """
-NysHD trained on clean codes of 10,000 bits; then each bit is flipped with the probability at the head of the column: in
-the test codes (real-valued prototypes), in binary prototypes (the signs of the learnt ones, clean codes), or in both.
-Accuracy on the paper's split, mean over seeds of landmarks, projection and flips. Kernel settings are fixed, not tuned.
+NysHD trained on clean codes of 10,000 bits; then each bit is flipped with the probability at the head of the column:
+in the test codes (real-valued prototypes), in binary prototypes (the signs of the learnt ones, clean codes), or in
+both. Accuracy on the paper's split, mean over seeds of landmarks, projection and flips. Kernel settings are fixed,
+not tuned.
 """
 
 
@@ -31,7 +33,7 @@ def run(only: Sequence[str] | None = None, seeds: int = 10) -> Section:
     """Run the experiment."""
     tasks = choose(FAULT_TASKS, only)
     records: list[dict[str, Any]] = []
-    for task in tasks:
+    for task in track(tasks, "nyshd-faults", len(tasks)):
         records += _accuracies(task, seeds)
     table = Table("Accuracy against the share of flipped bits", ["set", "flipped in", *(f"{p:.0%}" for p in SHARES)])
     for task in tasks:

@@ -9,13 +9,14 @@ from similia.experiments._paper import GRAPH_TASKS, choose
 from similia.experiments._report import Section
 
 _TEXT = """
-Propagation kernel with the paper's number of terms t (`n_iter = t - 1`), min(n, max(300, 2 %)) uniform landmarks, 20,000
-bits (the paper does not print its d), 20 epochs from zero prototypes. Node labels, or the attributes alone where a set has
-them (ENZYMES, BZR, COX2), as in the paper; attributes are standardised on the training part. By cross-validation on the
-training part, from one grid for all sets of a kind: bin width 1e-4 or 1e-2 and metric (total variation or Hellinger) for
-labels, bin width 1, 2 or 4 (L1) for attributes. GraphHD gets 12 trials (damping of PageRank, bits or counts, prototypes
-from zero or from the bundle of a class). The networks' rows are quoted. *Bundle*: prototypes start from the bundle of a
-class, as in the paper's main text. *Unquantised*: the same learner on the Nyström vectors themselves.
+Propagation kernel with the paper's number of terms t (`n_iter = t - 1`), min(n, max(300, 2 %)) uniform landmarks,
+20,000 bits (the paper does not print its d), 20 epochs from zero prototypes. Node labels, or the attributes alone
+where a set has them (ENZYMES, BZR, COX2), as in the paper; attributes are standardised on the training part. By
+cross-validation on the training part, from one grid for all sets of a kind: bin width 1e-4 or 1e-2 and metric (total
+variation or Hellinger) for labels, bin width 1, 2 or 4 (L1) for attributes. GraphHD gets 12 trials (damping of
+PageRank, bits or counts, prototypes from zero or from the bundle of a class). The networks' rows are quoted.
+*Bundle*: prototypes start from the bundle of a class, as in the paper's main text. *Unquantised*: the same learner on
+the Nyström vectors themselves.
 """
 
 

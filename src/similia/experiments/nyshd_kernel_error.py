@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia._progress import track
 from similia.codes import SignRandomProjection, kernel_from_codes, similarity
 from similia.embeddings import Nystroem
 from similia.experiments._nyshd import kernel_steps
@@ -22,10 +23,11 @@ BITS = (1_000, 10_000, 50_000)
 AT_MOST = 1_000  # objects of a kernel matrix
 
 _TEXT = f"""
-Relative spectral-norm error ‖K − K̂‖₂ / ‖K‖₂ of the normalised kernel matrix K of up to {AT_MOST} training objects, against
-the share of these objects that serve as landmarks. *Raw*: (π/2) times the cosine of two codes, which the paper reads as the
-kernel; its expectation is arcsin ρ, so the error does not vanish with more landmarks or bits (the diagonal alone is π/2
-instead of 1). *Corrected*: the sine of it (`codes.kernel_from_codes`). *Nyström only*: no bits. Ten seeds, mean.
+Relative spectral-norm error ‖K − K̂‖₂ / ‖K‖₂ of the normalised kernel matrix K of up to {AT_MOST} training objects,
+against the share of these objects that serve as landmarks. *Raw*: (π/2) times the cosine of two codes, which the
+paper reads as the kernel; its expectation is arcsin ρ, so the error does not vanish with more landmarks or bits (the
+diagonal alone is π/2 instead of 1). *Corrected*: the sine of it (`codes.kernel_from_codes`). *Nyström only*: no bits.
+Ten seeds, mean.
 """
 
 
@@ -33,7 +35,7 @@ def run(only: Sequence[str] | None = None, seeds: int = 10) -> Section:
     """Run Figure 2."""
     tasks = choose(FIGURE_TASKS, only)
     records: list[dict[str, Any]] = []
-    for task in tasks:
+    for task in track(tasks, "nyshd-kernel-error", len(tasks)):
         records += _errors(task, seeds)
     table = Table(
         "Relative spectral-norm error at 10,000 bits",

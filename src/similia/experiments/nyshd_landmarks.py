@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
+from similia._progress import track
 from similia.codes import SignRandomProjection
 from similia.embeddings import Nystroem
 from similia.experiments._nyshd import N_BITS, kernel_steps
@@ -29,7 +30,7 @@ def run(only: Sequence[str] | None = None, seeds: int = 10) -> Section:
     """Run the figure."""
     tasks = choose(FIGURE_TASKS, only)
     records: list[dict[str, Any]] = []
-    for task in tasks:
+    for task in track(tasks, "nyshd-landmarks", len(tasks)):
         records += _accuracies(task, seeds)
     table = Table("Accuracy", ["set", "landmarks chosen", *map(str, COUNTS)])
     for task in tasks:

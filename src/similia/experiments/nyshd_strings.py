@@ -9,10 +9,10 @@ from similia.experiments._paper import STRING_TASKS, choose
 from similia.experiments._report import Section
 
 _TEXT = """
-Gappy pair kernel of k = 4 letters with up to g = 1 gap, gaps merged (what the paper's runs computed),
-min(n, max(300, 2 %)) uniform landmarks, 20,000 bits (the paper does not print its d), 20 epochs from zero prototypes;
-nothing is tuned for NysHD. The N-gram encoder gets 20 trials by cross-validation on the training part (n from 2 to 6,
-both bindings, bits and counts); beside it, untuned, the same encoder with one n-gram as long as the string (n = 60,
+Gappy pair kernel of k = 4 letters with up to g = 1 gap, gaps merged (what the paper's runs computed), min(n, max(300,
+2 %)) uniform landmarks, 20,000 bits (the paper does not print its d), 20 epochs from zero prototypes; nothing is
+tuned for NysHD. The N-gram encoder gets 20 trials by cross-validation on the training part (n from 2 to 6, both
+bindings, bits and counts); beside it, untuned, the same encoder with one n-gram as long as the string (n = 60,
 "add"), which binds each letter to its place. *Bundle*: prototypes start from the bundle of a class, as in the paper's
 main text. *Unquantised*: the same learner on the Nyström vectors themselves. *Protein is not the paper's set*: its
 rhodopsins could not be had, and the MultiLoc proteins (eleven places in the cell) stand in, so that column does not

@@ -9,5 +9,5 @@ _NAMES = {
     "VertexHistogram": "graphs", "EdgeHistogram": "graphs",
     "Sum": "combine", "Product": "combine", "Normalized": "combine", "pairwise": "combine",
 }  # fmt: skip
-__all__ = [*_NAMES]  # noqa: PLE0604
+__all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -12,6 +12,7 @@ and matched by hash tables, which took a sixth of the time of sorting them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +48,15 @@ class Counts:
     ids: npt.NDArray[np.uint64]
     values: npt.NDArray[np.float64]
     weights: npt.NDArray[np.float64] | None = None
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Counts]) -> Counts:
+        """Return the counts of all objects of `parts` (at least one, without weights), in order."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        return cls(offsets, np.concatenate([p.ids for p in parts]), np.concatenate([p.values for p in parts]))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

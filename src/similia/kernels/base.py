@@ -91,8 +91,7 @@ class FeatureKernel(Kernel):
         counts = self._counts(self.as_objects(X))
         features = counts.hashed(n_features)
         if self.normalize:
-            norms = np.sqrt(counts.squared_norms())
-            features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
+            divide_by_norms(features, counts.squared_norms())
         return features
 
 
@@ -113,3 +112,9 @@ def scale_by_norms(
         K[rows] /= norms
     if same:
         np.fill_diagonal(K, 1.0)
+
+
+def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> None:
+    """Divide the row of each object, in place, by sqrt(k(x, x)); a row of norm 0 stays."""
+    norms = np.sqrt(kxx)
+    features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))

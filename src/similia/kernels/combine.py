@@ -22,8 +22,9 @@ import scipy.sparse as sp
 from similia._config import settings
 from similia._progress import track
 from similia._validation import check_positive_int
-from similia.kernels.base import Kernel, scale_by_norms
-from similia.objects import n_objects, take
+from similia.kernels._evaluate import as_objects, diagonal, evaluate
+from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
+from similia.objects import n_objects
 from similia.objects._base import Batch
 
 _TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
@@ -55,7 +56,7 @@ class _Composite(Kernel):
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` as the batch that all parts work on, or as it is if they do not share one."""
-        views = [kernel.as_objects(X) if hasattr(kernel, "as_objects") else X for kernel in self._parts()]
+        views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
         return views[0] if shared else X
 
@@ -78,7 +79,7 @@ class _Composite(Kernel):
 
     def _diagonals(self, X: Any) -> list[npt.NDArray[np.float64]]:
         X = self.as_objects(X)
-        return [_diagonal(kernel, X) for kernel in self._parts()]
+        return [diagonal(kernel, X) for kernel in self._parts()]
 
 
 class Sum(_Composite):
@@ -230,7 +231,7 @@ class Normalized(Kernel):
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` in the layout the kernel works on."""
-        return self.kernel.as_objects(X) if hasattr(self.kernel, "as_objects") else X
+        return as_objects(self.kernel, X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
@@ -264,12 +265,11 @@ class Normalized(Kernel):
         """
         X = self.as_objects(X)
         features = _features(self.kernel, "kernel", X, n_features).copy()
-        norms = np.sqrt(self._squared_norms(X, "X"))
-        features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
+        divide_by_norms(features, self._squared_norms(X, "X"))
         return features
 
     def _squared_norms(self, X: Any, name: str) -> npt.NDArray[np.float64]:
-        values = _diagonal(self.kernel, X)
+        values = diagonal(self.kernel, X)
         good = np.isfinite(values) & (values >= 0)
         if not good.all():
             i = int(np.argmin(good))
@@ -436,23 +436,8 @@ def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: i
 
 
 def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:
-    """Return the values of any kernel as a fresh float64 array, or raise if its shape is not (n, m)."""
-    values = kernel(X) if Y is None else kernel(X, Y)
-    K = np.array(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
-    expected = (n_objects(X), n_objects(X if Y is None else Y))
-    if K.shape != expected:
-        raise ValueError(
-            f"{kernel!r} returned shape {K.shape}, expected {expected}; "
-            "lift a function of two objects with similia.pairwise(f)"
-        )
-    return K
-
-
-def _diagonal(kernel: Any, X: Any) -> npt.NDArray[np.float64]:
-    """Return k(x, x) for each object: the kernel's ``diag``, or one call of the kernel for each object."""
-    if hasattr(kernel, "diag"):
-        return np.asarray(kernel.diag(X), dtype=np.float64)
-    return np.array([_gram(kernel, take(X, [i]), None)[0, 0] for i in range(n_objects(X))], dtype=np.float64)
+    """Return the values of any kernel as a fresh float64 array."""
+    return np.array(evaluate(kernel, X, Y), dtype=np.float64)
 
 
 def _features(kernel: Any, name: str, X: Any, n_features: int) -> sp.csr_array:

@@ -19,8 +19,6 @@ Algorithms 1 and 3; used for graphs by NysHD (Zhao, Thomas, Brin, Yu & Rosing).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
 from numbers import Integral, Real
 
 import numpy as np
@@ -31,6 +29,7 @@ from similia.kernels import _propagation as loops
 from similia.kernels._counts import Counts, count, number_ids
 from similia.kernels.graphs import GraphKernel, node_labels_of
 from similia.objects import GraphBatch
+from similia.objects._base import runs
 
 _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
 _METRICS = {"labels": ("tv", "hellinger"), "attributes": ("l1", "l2")}
@@ -234,18 +233,12 @@ def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) 
 def _projected_roots(graphs: GraphBatch, n_terms: int, seed: np.uint64) -> Array:
     """Return sqrt(P_t) u_t of all graphs, block by block; a block knows only the labels it has."""
     parts = [np.empty((0, n_terms))]
-    for block in _blocks(graphs):
+    for run in runs(graphs.node_offsets, _NODES_PER_BLOCK):
+        block = graphs[run]
         # Ascending labels: sums must not run in an order that depends on what else is in the block.
         labels, rows = np.unique(node_labels_of(block), return_inverse=True)
         parts.append(root_projections(block, rows, loops.draw(seed, labels, n_terms, False)))
     return np.concatenate(parts)
-
-
-def _blocks(graphs: GraphBatch) -> Iterator[GraphBatch]:
-    """Yield runs of graphs of about `_NODES_PER_BLOCK` nodes together (one graph at least)."""
-    block = graphs.node_offsets[:-1] // _NODES_PER_BLOCK
-    cuts = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]
-    return (graphs[start:stop] for start, stop in pairwise(cuts))
 
 
 class _Walk:

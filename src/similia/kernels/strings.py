@@ -20,7 +20,6 @@ Weston & Noble 2004 (mismatch); Rätsch & Sonnenburg 2004 (weighted degree); Nys
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from math import comb
 from typing import Any
@@ -34,6 +33,7 @@ from similia.kernels import _strings
 from similia.kernels._counts import Counts, count
 from similia.kernels.base import FeatureKernel
 from similia.objects import StringBatch, as_strings
+from similia.objects._base import runs
 
 Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids and where those of each string start
 _BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly
@@ -57,8 +57,8 @@ class StringKernel(FeatureKernel):
         raise NotImplementedError
 
     def _counts(self, objects: StringBatch) -> Counts:
-        blocks = _blocks(objects.offsets, rows_per_block(_BYTES_PER_ID * self._ids_per_letter()))
-        return _concatenate([count(*self._ids(*_arrays(objects, rows))) for rows in blocks])
+        blocks = runs(objects.offsets, rows_per_block(_BYTES_PER_ID * self._ids_per_letter()))
+        return Counts.concatenate([count(*self._ids(*_arrays(objects, rows))) for rows in blocks])
 
 
 class Spectrum(StringKernel):
@@ -366,26 +366,10 @@ def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int6
     return np.maximum(np.diff(offsets) - length + 1, 0)
 
 
-def _blocks(offsets: npt.NDArray[np.int64], letters: int) -> Iterator[slice]:
-    """Yield runs of strings of about `letters` letters together (one string at least)."""
-    block = (offsets[:-1] - offsets[0]) // letters
-    cuts = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]
-    return (slice(start, stop) for start, stop in itertools.pairwise(cuts))
-
-
 def _arrays(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
     """Return code points and offsets of some strings; one dtype, so that each loop is compiled once."""
     offsets = batch.offsets[rows.start : rows.stop + 1]
     return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
-
-
-def _concatenate(parts: list[Counts]) -> Counts:
-    """Return the counts of all objects of `parts`, in order."""
-    if len(parts) == 1:
-        return parts[0]
-    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    return Counts(offsets, np.concatenate([p.ids for p in parts]), np.concatenate([p.values for p in parts]))
 
 
 def _code_points(alphabet: str | bytes) -> npt.NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Loops of `HDClassifier`: one perceptron epoch, class bundles, cosines, Hamming distances.
+"""Loops of `HDClassifier`: one perceptron epoch, class bundles, cosines.
 
 Samples are rows of floats, or packed bits (uint8). Of packed bits one row at a time is expanded, to
 int8 signs: 10,000 of them stay in the first-level cache, which beats floats (longer rows), an expanded
@@ -174,23 +174,3 @@ def cosines(X: Array, squared_norms_of_X: Array, prototypes: Array, squared_norm
     scratch = np.empty(prototypes.shape[1], np.int8)
     for i in range(X.shape[0]):
         _cosines(_row(X, i, scratch), squared_norms_of_X[i], prototypes, squared_norms, out[i])
-
-
-@njit()
-def _count_ones(x: np.uint64) -> np.uint64:
-    # the textbook popcount, which LLVM replaces by the machine's instruction
-    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@njit()
-def hamming(A: Array, B: Array, out: Array) -> None:
-    """Write the number of bits in which rows of 64-bit words of `A` and `B` differ into `out`."""
-    for i in range(A.shape[0]):
-        for j in range(B.shape[0]):
-            differing = np.uint64(0)
-            for k in range(A.shape[1]):
-                differing += _count_ones(A[i, k] ^ B[j, k])
-            out[i, j] = differing

@@ -20,7 +20,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
 from similia._progress import track
 from similia._validation import check_codes, check_labels, check_positive_int, check_vectors, generator
 
@@ -185,7 +184,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         known = self._known_classes(classes)
         targets = _positions(y, known)
         if not first:
-            _check_dimension(X, self.prototypes_.shape[1])
+            _check_dimension(X, self._learnt_dimension())
         start = np.zeros((len(known), _dimension(X))) if first else self.prototypes_
         trainer = _Trainer(X, targets, start)
         n_updates = [] if first else list(self.n_updates_)
@@ -249,12 +248,14 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     def _similarities(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         check_is_fitted(self, "prototypes_")
         X = _as_hypervectors(X)
-        d = self.prototypes_.shape[1]
+        d = self._learnt_dimension()
         _check_dimension(X, d)
         if not self.binary_prototypes:
             return _cosines(X, self.prototypes_)
         if X.dtype == np.uint8:
-            return 1.0 - (2.0 / d) * _hamming(X, self.prototype_codes_)
+            from similia.codes import hamming_distances
+
+            return 1.0 - (2.0 / d) * hamming_distances(X, self.prototype_codes_)
         return _cosines(X, np.unpackbits(self.prototype_codes_, axis=1, count=d) * 2.0 - 1.0)
 
     def _learnt(self, classes: npt.NDArray, n_columns: int, prototypes: npt.NDArray, n_updates: list[int]) -> Self:
@@ -267,6 +268,13 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = len(n_updates)
         self.converged_ = bool(n_updates) and n_updates[-1] == 0
         return self
+
+    def _learnt_dimension(self) -> int:
+        """Return d, or raise if the learnt arrays do not fit together: the loops do not look at bounds."""
+        shape = np.shape(self.prototypes_)
+        if len(shape) != 2 or shape[0] != len(self.classes_):
+            raise ValueError(f"prototypes_ has shape {shape} for {len(self.classes_)} classes; fit again")
+        return shape[1]
 
     def _known_classes(self, classes: npt.ArrayLike | None) -> npt.NDArray:
         if not hasattr(self, "prototypes_"):
@@ -323,24 +331,6 @@ def _cosines(X: npt.NDArray, prototypes: npt.NDArray) -> npt.NDArray[np.float64]
     squared_norms = np.einsum("ij,ij->i", prototypes, prototypes)
     loops.cosines(X, _squared_norms(X), arranged, squared_norms, out)
     return out
-
-
-def _hamming(codes: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    from similia.learn import _hd_classifier as loops
-
-    out = np.empty((len(codes), len(others)), dtype=np.int64)
-    block = rows_per_block(codes.shape[1] + 8, at_most=256)  # the padded copy stays in cache
-    for start in range(0, len(codes), block):
-        rows = slice(start, start + block)
-        loops.hamming(_words(codes[rows]), _words(others), out[rows])
-    return out
-
-
-def _words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """Return packed bits as 64-bit words, the last one filled up with zeros."""
-    padded = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), dtype=np.uint8)
-    padded[:, : codes.shape[1]] = codes
-    return padded.view(np.uint64)
 
 
 def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:

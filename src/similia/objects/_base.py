@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,18 @@ class Batch:
 
     def _one(self, index: int) -> Any:
         raise NotImplementedError
+
+    def _check(self) -> None:
+        """Raise if the arrays do not fit together: compiled loops read them without looking at bounds."""
+        raise NotImplementedError
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a batch from a file or another process, neither of which is trusted."""
+        names = {field.name for field in fields(self)}  # type: ignore[arg-type]
+        if set(state) != names:
+            raise ValueError(f"a stored {type(self).__name__} holds {sorted(state)}, expected {sorted(names)}")
+        self.__dict__.update(state)
+        self._check()
 
     @property
     def shape(self) -> tuple[int]:
@@ -66,9 +79,35 @@ def resolve_indices(key: Any, n: int) -> npt.NDArray[np.int64]:
     return np.where(key < 0, key + n, key).astype(np.int64)
 
 
+def check_array(array: Any, name: str, dtype: npt.DTypeLike, ndim: int = 1) -> None:
+    """Raise unless `array` is a numpy array of that dtype and number of axes."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != ndim:
+        found = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"{name} must be a {ndim}-D array of {np.dtype(dtype)}, got {found}")
+
+
+def check_offsets(offsets: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
+    """Return offsets as a new int64 array, or raise if they do not start at 0 or decrease somewhere."""
+    array = np.array(offsets)
+    if array.ndim == 1 and len(array) and np.issubdtype(array.dtype, np.integer):
+        array = array.astype(np.int64)
+        if array[0] == 0 and (array[1:] >= array[:-1]).all():
+            return array
+    raise ValueError(f"{name} must be a 1-D array of integers that starts at 0 and never decreases")
+
+
 def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> tuple[npt.NDArray, npt.NDArray]:
     """Return (positions, new offsets) that gather the ragged rows `indices` of a values + offsets layout."""
     lengths = (offsets[1:] - offsets[:-1])[indices]
     new_offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     shift = np.repeat(offsets[indices] - new_offsets[:-1], lengths)
     return np.arange(new_offsets[-1], dtype=np.int64) + shift, new_offsets
+
+
+def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Yield runs of ragged rows that hold at most `most` values together (one row at least), in order."""
+    start, n = 0, len(offsets) - 1
+    while start < n:
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)
+        yield slice(start, stop)
+        start = stop

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._base import Batch, resolve_indices, segments
+from similia.objects._base import Batch, check_array, check_offsets, resolve_indices, segments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +87,7 @@ class GraphBatch(Batch):
             If shapes do not fit, labels are not integers, an arc leaves its graph or the batch, or
             attributes or weights are NaN or infinite; the sentence names the node or arc.
         """
-        offsets = _check_offsets(node_offsets)
+        offsets = check_offsets(node_offsets, "node_offsets")
         n_nodes = int(offsets[-1])
         arcs = _check_arcs(edge_index, offsets)
         side = _check_side(
@@ -146,16 +146,25 @@ class GraphBatch(Batch):
         }  # fmt: skip
         return type(self)(node_offsets, indptr, self.indices[arcs] + shift, **side)
 
+    def _check(self) -> None:
+        side = {field.name: getattr(self, field.name) for field in fields(self)[3:]}
+        for name in ("node_offsets", "indptr", "indices"):
+            check_array(getattr(self, name), name, np.int64)
+        for name, value in side.items():
+            if value is not None:
+                numbers = name in ("node_attributes", "edge_weights")
+                check_array(value, name, np.float64 if numbers else np.int64, 2 if name == "node_attributes" else 1)
+        offsets, indptr = check_offsets(self.node_offsets, "node_offsets"), check_offsets(self.indptr, "indptr")
+        if offsets[-1] != self.n_nodes or indptr[-1] != len(self.indices):
+            raise ValueError(
+                f"node_offsets end at {offsets[-1]} and indptr at {indptr[-1]}, "
+                f"but there are {self.n_nodes} nodes and {len(self.indices)} arcs"
+            )
+        _check_side(side, {"node": self.n_nodes, "edge": len(self.indices)})
+        _check_arcs(self.edge_index, offsets)
+
     def _one(self, index: int) -> Self:
         return self.take(np.array([index], dtype=np.int64))
-
-
-def _check_offsets(node_offsets: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    offsets = np.array(node_offsets)
-    whole = np.issubdtype(offsets.dtype, np.integer)
-    if not whole or offsets.ndim != 1 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-        raise ValueError("node_offsets must be a 1-D array of integers that starts at 0 and never decreases")
-    return offsets.astype(np.int64)
 
 
 def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._base import Batch, resolve_indices, segments
+from similia.objects._base import Batch, check_array, check_offsets, resolve_indices, segments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +61,16 @@ class StringBatch(Batch):
     def tolist(self) -> list[str] | list[bytes]:
         """Return the strings as a list."""
         return list(self)
+
+    def _check(self) -> None:
+        wide = getattr(self.values, "dtype", None) == np.uint32 and not self.is_bytes
+        check_array(self.values, "values", np.uint32 if wide else np.uint8)
+        check_array(self.offsets, "offsets", np.int64)
+        limit = sys.maxunicode if wide else 255 if self.is_bytes else 127
+        if self.values.max(initial=0) > limit:
+            raise ValueError(f"values reach {self.values.max()}, expected code points of at most {limit}")
+        if check_offsets(self.offsets, "offsets")[-1] != len(self.values):
+            raise ValueError(f"offsets end at {self.offsets[-1]}, but there are {len(self.values)} values")
 
     def _one(self, index: int) -> str | bytes:
         data = self.values[self.offsets[index] : self.offsets[index + 1]].tobytes()

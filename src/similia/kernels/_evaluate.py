@@ -1,0 +1,62 @@
+"""Any kernel, evaluated and checked: what the rooms on the right see of a user's callable.
+
+A kernel k(X, Y=None) may return float32, float64, integers, lists or a sparse matrix. Here it becomes a dense
+float array of the right shape, or one sentence that says what is wrong with it. Cost: that of the kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia.objects import n_objects, take
+
+_DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
+
+
+def as_objects(kernel: Any, X: Any) -> Any:
+    """Return `X` in the layout `kernel` works on: its ``as_objects`` hook, or `X` itself."""
+    return kernel.as_objects(X) if hasattr(kernel, "as_objects") else X
+
+
+def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
+    """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
+    values = kernel(X) if Y is None else kernel(X, Y)
+    expected = (n_objects(X), n_objects(X if Y is None else Y))
+    shape = values.shape if hasattr(values, "shape") else np.shape(values)
+    if shape != expected:
+        raise ValueError(
+            f"the kernel {_name(kernel)} returned shape {shape} for {expected[0]} x {expected[1]} objects, "
+            f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
+        )
+    return as_floats(values, f"the kernel {_name(kernel)} returned")
+
+
+def diagonal(kernel: Any, X: Any) -> npt.NDArray[np.float64]:
+    """Return k(x, x) for each object, shape (n,): the kernel's ``diag``, or blocks on its diagonal."""
+    n = n_objects(X)
+    if not hasattr(kernel, "diag"):
+        starts = range(0, n, _DIAGONAL_BLOCK)
+        blocks = [take(X, np.arange(i, min(i + _DIAGONAL_BLOCK, n))) for i in starts]
+        return np.concatenate([evaluate(kernel, block, block).diagonal() for block in blocks]).astype(np.float64)
+    values = as_floats(kernel.diag(X), f"{_name(kernel)}.diag returned")
+    if values.shape != (n,):
+        raise ValueError(
+            f"{_name(kernel)}.diag returned shape {values.shape}, expected ({n},), a value for each object"
+        )
+    return values.astype(np.float64)
+
+
+def as_floats(values: Any, subject: str) -> npt.NDArray:
+    """Return a dense float32 or float64 array, or raise if the values are not real numbers."""
+    values = values.toarray() if sp.issparse(values) else np.asarray(values)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _name(kernel: Any) -> str:
+    return getattr(kernel, "__name__", type(kernel).__name__)
