@@ -75,7 +75,10 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None) -> npt
 
 def check_labels(y: Any, n: int) -> npt.NDArray:
     """Return labels as a 1-D array of length `n`, or raise."""
-    y = np.asarray(y)
+    try:
+        y = np.asarray(y)
+    except ValueError:  # rows of different lengths
+        raise ValueError("y must be one label per object (1-D), got sequences of different lengths") from None
     if y.ndim != 1:
         raise ValueError(f"y must be one label per object (1-D), got shape {y.shape}")
     if len(y) != n:

@@ -250,6 +250,9 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _check_parameters(self) -> None:
+        if isinstance(self.kernel, type):
+            name = self.kernel.__name__
+            raise ValueError(f"kernel is the class {name}, expected an object that can be called; write {name}(...)")
         if not self._precomputed and not callable(self.kernel):
             raise ValueError(
                 f'kernel must be a callable k(X, Y) -> (n, m) or "precomputed", got {self.kernel!r}; '

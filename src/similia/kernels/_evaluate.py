@@ -24,15 +24,14 @@ def as_objects(kernel: Any, X: Any) -> Any:
 
 def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
     """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
-    values = kernel(X) if Y is None else kernel(X, Y)
+    values = as_floats(kernel(X) if Y is None else kernel(X, Y), f"the kernel {_name(kernel)} returned")
     expected = (n_objects(X), n_objects(X if Y is None else Y))
-    shape = values.shape if hasattr(values, "shape") else np.shape(values)
-    if shape != expected:
+    if values.shape != expected:
         raise ValueError(
-            f"the kernel {_name(kernel)} returned shape {shape} for {expected[0]} x {expected[1]} objects, "
+            f"the kernel {_name(kernel)} returned shape {values.shape} for {expected[0]} x {expected[1]} objects, "
             f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
         )
-    return as_floats(values, f"the kernel {_name(kernel)} returned")
+    return values
 
 
 def diagonal(kernel: Any, X: Any) -> npt.NDArray[np.float64]:
@@ -52,7 +51,10 @@ def diagonal(kernel: Any, X: Any) -> npt.NDArray[np.float64]:
 
 def as_floats(values: Any, subject: str) -> npt.NDArray:
     """Return a dense float32 or float64 array, or raise if the values are not real numbers."""
-    values = values.toarray() if sp.issparse(values) else np.asarray(values)
+    try:
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise ValueError(f"{subject} a {type(values).__name__} that is no array, expected rows of one length") from None
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)

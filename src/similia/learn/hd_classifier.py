@@ -369,14 +369,16 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
 
 
 def _as_labels(y: Any, n: int) -> npt.NDArray:
-    y = check_labels(y, n)
+    given, y = y, check_labels(y, n)
     if y.dtype.kind not in "biufUSO":
         raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans")
-    for i, label in enumerate(y.tolist() if y.dtype.kind in "fO" else ()):
+    if not isinstance(given, list | tuple):  # numpy turns [0, "a"] into ["0", "a"]
+        given = y.tolist() if y.dtype.kind in "fO" else ()
+    for i, label in enumerate(given):
         if label is None or (isinstance(label, float) and not np.isfinite(label)):
             raise ValueError(f"y[{i}] is {label}, expected a class label; drop that object")
-        if isinstance(label, str) != isinstance(y[0], str):
-            raise ValueError(f"y[{i}] is {label!r}, but y[0] is {y[0]!r}; give labels of one type")
+        if isinstance(label, str) != isinstance(given[0], str):
+            raise ValueError(f"y[{i}] is {label!r}, but y[0] is {given[0]!r}; give labels of one type")
     check_classification_targets(y)
     return y
 

@@ -81,9 +81,9 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
 
 
 def _short(value: Any, length: int = 40) -> str:
-    """Return a repr that fits into an error message."""
+    """Return a repr that fits into one line of an error message."""
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split())
     except Exception:  # a broken repr must not hide the error that is being reported
         text = f"<{type(value).__name__}>"
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,234 @@
+"""Bad input through the whole pipeline, from objects to predictions: one sentence, and nothing half-written."""
+
+from __future__ import annotations
+
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import similia as sm
+from similia import kernels
+
+STRINGS = ["ACGT", "AC", "", "GGT"] * 2
+GRAPHS = [
+    nx.empty_graph(0),
+    nx.empty_graph(1),
+    nx.empty_graph(4),
+    nx.path_graph(3),
+    nx.cycle_graph(3),
+    nx.star_graph(3),
+]
+VECTORS = np.random.default_rng(0).normal(size=(8, 3))
+LABELS = [0, 1] * 4
+EDGE = np.array([[0], [1]])
+
+
+def nyshd(kernel, **parameters):
+    return sm.recipes.nyshd(kernel, n_bits=parameters.pop("n_bits", 64), random_state=0, **parameters)
+
+
+def one_sentence(raised):
+    text = str(raised.value)
+    assert "\n" not in text
+    assert len(text) < 400
+
+
+# ---- input that is refused: (kernel, X, y, error, sentence)
+
+
+def giving(values):
+    """A kernel that gives `values` whatever it is asked."""
+    return lambda X, Y: values
+
+
+STRING, GRAPH = kernels.Spectrum(k=2), kernels.WeisfeilerLehman(n_iter=1)
+NAN_ATTRIBUTES = {"edge_index": EDGE, "n_nodes": 2, "node_attributes": np.array([[0.0], [np.nan]])}
+REFUSED = {
+    "no strings": (STRING, [], [], ValueError, "X is empty: found 0 strings"),
+    "no graphs": (GRAPH, [], [], ValueError, "X is empty: found 0 graphs"),
+    "one string": (STRING, "ACGT", LABELS[:4], TypeError, r"got one 'ACGT'; write \[x\]"),
+    "one graph": (GRAPH, nx.path_graph(4), LABELS[:4], TypeError, r"got one Graph; write \[graph\]"),
+    "number among strings": (STRING, ["A", "C", 3, "G"], LABELS[:4], TypeError, r"X\[2\] is int \(3\), expected str"),
+    "missing string": (STRING, ["A", "C", None, "G"], LABELS[:4], TypeError, r"X\[2\] is missing \(None\)"),
+    "bytes among strings": (STRING, ["A", b"C"], [0, 1], TypeError, r"X\[1\] is bytes among str"),
+    "array among strings": (STRING, ["A", np.eye(9)], [0, 1], TypeError, r"X\[1\] is ndarray \(array\(\[\["),
+    "string among graphs": (GRAPH, [nx.path_graph(2), "A"], [0, 1], TypeError, "graph 1 is str"),
+    "arc to nowhere": (GRAPH, [(EDGE, 2), (EDGE, 1)], [0, 1], ValueError, r"graph 1, arc 0 joins nodes \[0, 1\]"),
+    "NaN attributes": (kernels.Propagation(), [NAN_ATTRIBUTES], [0], ValueError, "graph 0, node 1: .* NaN"),
+    "too few labels": (STRING, STRINGS, LABELS[:-1], ValueError, "y has 7 labels for 8 objects"),
+    "no labels": (STRING, STRINGS, None, ValueError, r"y must be one label per object \(1-D\)"),
+    "pairs of labels": (STRING, STRINGS, [[0, 1]] * 8, ValueError, r"1-D.*got shape \(8, 2\)"),
+    "ragged labels": (STRING, STRINGS, [[0, 1]] * 7 + [[1]], ValueError, "1-D.*sequences of different lengths"),
+    "NaN label": (STRING, STRINGS, [0.0, 1.0, 0.0, np.nan] * 2, ValueError, r"y\[3\] is nan"),
+    "one class": (STRING, STRINGS, [1] * 8, ValueError, r"y holds one class, \[1\]"),
+    "nothing in common": (STRING, ["", "A", "C"], [0, 1, 1], ValueError, "no positive eigenvalue on the landmarks"),
+    "edges of none": (kernels.EdgeHistogram(), GRAPHS[:3], [0, 1, 1], ValueError, "no positive eigenvalue"),
+    "class of kernels": (kernels.Spectrum, STRINGS, LABELS, ValueError, r"the class Spectrum, .*Spectrum\("),
+    "no kernel": (3, STRINGS, LABELS, ValueError, "kernel must be a callable"),
+    "kernel gives NaN": (giving(np.full((8, 8), np.nan)), VECTORS, LABELS, ValueError, "is nan, expected a finite number"),
+    "kernel gives a row": (giving(np.ones(8)), VECTORS, LABELS, ValueError, r"returned shape \(8,\) for 8 x 8"),
+    "kernel gives ragged rows": (giving([[1.0], [1.0] * 8]), VECTORS, LABELS, ValueError, "rows of one length"),
+    "kernel gives text": (giving(np.full((8, 8), "a")), VECTORS, LABELS, TypeError, "values of dtype <U1"),
+    "kernel gives nothing": (giving(None), VECTORS, LABELS, TypeError, "values of dtype object"),
+    "kernel with a direction": (giving(np.arange(64.0).reshape(8, 8)), VECTORS, LABELS, ValueError, "is not symmetric"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_fit_refuses_and_leaves_the_model_as_it_was(case):
+    kernel, X, y, error, sentence = REFUSED[case]
+    model = nyshd(STRING).fit(STRINGS, LABELS)
+    before = model.predict(STRINGS)
+    model.set_params(nystroem__kernel=kernel)
+    with pytest.raises(error, match=sentence) as raised:
+        model.fit(X, y)
+    one_sentence(raised)
+    model.set_params(nystroem__kernel=STRING)
+    np.testing.assert_array_equal(model.predict(STRINGS), before)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"n_bits": 100}, "n_bits must be a multiple of 8 .*, got 100; use n_bits=104"),
+        ({"n_bits": 0}, "n_bits must be an integer >= 1"),
+        ({"n_landmarks": 9}, "n_components=9 landmarks cannot be chosen from 8 objects; use n_components=8"),
+        ({"landmarks": [0, 8]}, "landmark index 8 is out of range, expected 0 to 7"),
+        ({"landmarks": "best"}, "landmarks='best' is unknown"),
+        ({"init": "ones"}, "init must be 'zeros' or 'bundle', got 'ones'"),
+        ({"max_iter": 0}, "max_iter=0 learns nothing"),
+    ],
+)
+def test_parameters_out_of_range(parameters, sentence):
+    with pytest.raises(ValueError, match=sentence) as raised:
+        nyshd(STRING, **parameters).fit(STRINGS, LABELS)
+    one_sentence(raised)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "sentence"),
+    [
+        ([], ValueError, "X is empty: found 0 strings"),
+        ("ACGT", TypeError, r"got one 'ACGT'; write \[x\]"),
+        (["A", 1], TypeError, r"X\[1\] is int"),
+        ([nx.path_graph(2)], TypeError, r"X\[0\] is Graph"),
+    ],
+)
+def test_predict_refuses(X, error, sentence):
+    with pytest.raises(error, match=sentence) as raised:
+        nyshd(STRING).fit(STRINGS, LABELS).predict(X)
+    one_sentence(raised)
+
+
+def test_a_class_that_comes_later_is_named():
+    model = nyshd(STRING).fit(STRINGS, LABELS)
+    codes, prototypes = model[:-1].transform(STRINGS), model[-1].prototypes_.copy()
+    with pytest.raises(ValueError, match=r"y\[1\] is 7, not one of the classes \[0, 1\]") as raised:
+        model[-1].partial_fit(codes, [0, 7] * 4)
+    one_sentence(raised)
+    np.testing.assert_array_equal(model[-1].prototypes_, prototypes)
+
+
+# ---- input that is unusual, and welcome: finite all the way to the predictions
+
+
+def check_finite_all_the_way(model, X, y, others):
+    model.fit(X, y)
+    embedding, codes = model[0].transform(others), model[:-1].transform(others)
+    assert np.isfinite(embedding).all()
+    assert codes.shape == (len(others), 8)
+    assert np.isfinite(model.decision_function(others)).all()
+    assert set(model.predict(others)) <= set(y)
+    return embedding
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("kernel", ["Spectrum", "GappyKmers", "Mismatch", "WeightedDegree"])
+def test_empty_strings_are_objects(kernel, normalize):
+    model = nyshd(getattr(kernels, kernel)(normalize=normalize))
+    embedding = check_finite_all_the_way(model, ["ACGTAC", "ACGTT", "", "GGTACC"] * 2, LABELS, ["", "GTACG"])
+    assert not embedding[0].any()  # similar to nothing, even where it is a landmark
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(
+    "kernel", ["VertexHistogram", "EdgeHistogram", "WeisfeilerLehman", "ShortestPath", "Propagation"]
+)
+def test_graphs_without_nodes_or_edges_are_objects(kernel, normalize):
+    model = nyshd(getattr(kernels, kernel)(normalize=normalize))
+    embedding = check_finite_all_the_way(model, GRAPHS, [0, 1] * 3, GRAPHS)
+    assert not embedding[0].any()  # the graph without nodes
+    assert sm.GraphHDEncoder(n_bits=64, random_state=0).fit_transform(GRAPHS).shape == (6, 8)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "kmeans++", "leverage", "rpcholesky", "adaptive", "ensemble"])
+def test_equal_objects_are_one_landmark(landmarks):
+    model = nyshd(STRING, n_landmarks=8, landmarks=landmarks)
+    check_finite_all_the_way(model, ["ACGT"] * 8, LABELS, ["ACGT", "", "TT"])
+    assert model[0].rank_ >= 1
+    assert len(set(map(bytes, model[:-1].transform(["ACGT"] * 3)))) == 1
+
+
+def minus_distance(X, Y):
+    return -np.abs(X[:, :1] - Y[:, 0])
+
+
+@pytest.mark.parametrize("spectrum", ["clip", "flip", "shift"])
+def test_an_indefinite_similarity_is_made_definite(spectrum):
+    model = nyshd(minus_distance).set_params(nystroem__spectrum=spectrum)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_finite_all_the_way(model, VECTORS, LABELS, VECTORS)
+    assert [str(w.message)[:40] for w in caught] == ["the kernel is not positive semi-definite"] * (spectrum == "clip")
+
+
+def test_an_indefinite_similarity_is_refused_if_asked():
+    model = nyshd(minus_distance).set_params(nystroem__spectrum="raise")
+    with pytest.raises(ValueError, match=r'not positive semi-definite.*pass spectrum="clip"') as raised:
+        model.fit(VECTORS, LABELS)
+    one_sentence(raised)
+
+
+# ---- anything at all
+
+ATOMS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text(max_size=200),
+    st.binary(max_size=9), st.just(np.eye(3)), st.just(np.float32(1)), st.just(nx.path_graph(3)), st.just(object),
+    st.just((EDGE, 2)), st.just(range(3)), st.just(np.array("A")), st.just({"edge_index": EDGE}),
+)  # fmt: skip
+OBJECTS = st.one_of(
+    ATOMS, st.lists(ATOMS, max_size=3), st.tuples(ATOMS, ATOMS), st.dictionaries(st.text(max_size=3), ATOMS, max_size=2)
+)
+STRINGY = st.lists(st.text("ACGT", max_size=9), max_size=8)
+COLLECTIONS = st.one_of(st.lists(OBJECTS, max_size=8), STRINGY, OBJECTS)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(X=COLLECTIONS, y=st.one_of(COLLECTIONS, st.lists(st.integers(0, 2), max_size=8)), graphs=st.booleans())
+def test_anything_is_learnt_from_or_refused_in_one_sentence(X, y, graphs):
+    assume(not (graphs and isinstance(X, str)))  # a path: FileNotFoundError is right
+    model = nyshd(GRAPH if graphs else STRING)
+    try:
+        model.fit(X, y)
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        assert 0 < len(text) < 400, text
+        assert "\n" not in text, text
+    else:
+        assert len(model.predict(X)) == len(X)
+
+
+@settings(max_examples=50, deadline=None)
+@given(X=STRINGY, y=st.lists(st.integers(0, 1) | st.sampled_from(["a", "b"]), max_size=8))
+def test_strings_with_two_labels_are_learnt_from(X, y):
+    X, y = [*X, "ACGT"], y[: len(X) + 1]
+    model = nyshd(STRING)
+    if len(y) != len(X) or len(set(y)) < 2 or len({type(label) for label in y}) > 1:
+        with pytest.raises(ValueError, match=r"y has|y holds one class|labels of one type"):
+            model.fit(X, y)
+    else:
+        assert set(model.fit(X, y).predict([*X, ""])) <= set(y)
