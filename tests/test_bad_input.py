@@ -69,7 +69,7 @@ REFUSED = {
     "edges of none": (kernels.EdgeHistogram(), GRAPHS[:3], [0, 1, 1], ValueError, "no positive eigenvalue"),
     "class of kernels": (kernels.Spectrum, STRINGS, LABELS, ValueError, r"the class Spectrum, .*Spectrum\("),
     "no kernel": (3, STRINGS, LABELS, ValueError, "kernel must be a callable"),
-    "kernel gives NaN": (giving(np.full((8, 8), np.nan)), VECTORS, LABELS, ValueError, "is nan, expected a finite number"),
+    "kernel gives NaN": (giving(np.full((8, 8), np.nan)), VECTORS, LABELS, ValueError, "is nan, expected a finite"),
     "kernel gives a row": (giving(np.ones(8)), VECTORS, LABELS, ValueError, r"returned shape \(8,\) for 8 x 8"),
     "kernel gives ragged rows": (giving([[1.0], [1.0] * 8]), VECTORS, LABELS, ValueError, "rows of one length"),
     "kernel gives text": (giving(np.full((8, 8), "a")), VECTORS, LABELS, TypeError, "values of dtype <U1"),
