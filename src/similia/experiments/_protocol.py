@@ -99,13 +99,15 @@ def stratified_splits(y: npt.NDArray, n_splits: int = 10) -> list[tuple[npt.NDAr
     return list(splitter.split(np.zeros(len(y)), y))
 
 
-def tuning_folds(y: npt.NDArray, train: npt.NDArray) -> list[tuple[npt.NDArray, npt.NDArray]]:
-    """Return the folds of the training part on which settings are compared.
+def tuning_folds(y: npt.NDArray, train: npt.NDArray, n_trials: int) -> list[tuple[npt.NDArray, npt.NDArray]]:
+    """Return the folds of the training part on which `n_trials` settings are compared.
 
-    Five folds ten times below 200 objects and three times below 600; above, three folds twice of a stratified
-    sample of at most `TUNE_ON` objects.
+    Five folds ten times below 200 objects and three times below 600; above, three folds (twice for up to 12
+    trials) of a stratified sample of at most `TUNE_ON` objects.
     """
-    n_splits, n_repeats = (5, 10) if len(train) < 200 else (5, 3) if len(train) < 600 else (3, 2)
+    n_splits, n_repeats = (
+        (5, 10) if len(train) < 200 else (5, 3) if len(train) < 600 else (3, 2 if n_trials <= 12 else 1)
+    )
     if len(train) > TUNE_ON:
         sampler = StratifiedShuffleSplit(n_splits=1, train_size=TUNE_ON, random_state=0)
         train = train[next(sampler.split(train, y[train]))[0]]
@@ -117,7 +119,7 @@ def tune(method: Method, X: Any, y: npt.NDArray, train: npt.NDArray) -> Params:
     """Return the entry of ``method.grid`` with the best accuracy over `tuning_folds`; ties go to the earlier entry."""
     if len(method.grid) == 1:
         return method.grid[0]
-    splits = tuning_folds(y, train)
+    splits = tuning_folds(y, train, len(method.grid))
     hits = np.zeros(len(method.grid))
     for group in _same_encoder(method.grid):
         for seed, (codes, rest, a, b) in enumerate(_encoded(method, method.grid[group[0]], X, y, splits)):

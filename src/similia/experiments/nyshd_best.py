@@ -135,7 +135,7 @@ def _kernels(task: Task) -> list[tuple[Any, bool]]:
 
 def select(task: Task, X: Any, y: npt.NDArray, train: npt.NDArray) -> Choice:
     """Return the candidate with the best cross-validated accuracy on the training part."""
-    splits = tuning_folds(y, train)[: 10 if len(train) < 600 else 3]
+    splits = tuning_folds(y, train, n_trials=99)[:10]
     best = Choice(None, None, -1.0)
     for embedding, learners in candidates(task):
         hits = np.zeros(len(learners))
