@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import naive
+import similia as sm
 from similia.objects import GraphBatch, as_graphs, n_objects, take
 
 LAW = settings(max_examples=50, deadline=None)
@@ -490,7 +491,7 @@ DAMAGED = {
     "narrow indices": ({"indices": np.array([1, 0, 3, 2], dtype=np.int32)}, "indices must be a 1-D array of int64"),
     "labels too short": ({"node_labels": np.array([6, 7])}, "node_labels must have one row for each of 4 nodes"),
     "edge labels too short": ({"edge_labels": np.array([1])}, "edge_labels must have one row for each of 4 edges"),
-    "weights of another type": ({"edge_weights": np.ones(4, np.float32)}, "edge_weights must be a 1-D array of float64"),
+    "weights in float32": ({"edge_weights": np.ones(4, np.float32)}, "edge_weights must be a 1-D array of float64"),
     "flat attributes": ({"node_attributes": np.ones(4)}, "node_attributes must be a 2-D array of float64"),
     "no arcs": ({"indices": None}, "indices must be a 1-D array of int64, got NoneType"),
     "more than a batch": ({"take": 1}, r"a stored GraphBatch holds \[.*'take'\], expected"),
@@ -500,7 +501,8 @@ DAMAGED = {
 def test_stored_graphs_come_back():
     graphs = GraphBatch.__new__(GraphBatch)
     graphs.__setstate__(stored_graphs())
-    assert same(graphs, copy.deepcopy(graphs)) and graphs[1].edge_weights.tolist() == [2.0, 2.0]
+    assert same(graphs, copy.deepcopy(graphs))
+    assert graphs[1].edge_weights.tolist() == [2.0, 2.0]
 
 
 @pytest.mark.parametrize("case", DAMAGED)
@@ -509,3 +511,9 @@ def test_damaged_stored_graphs_are_refused(case):
     with pytest.raises(ValueError, match=sentence) as raised:
         GraphBatch.__new__(GraphBatch).__setstate__(stored_graphs(**changed))
     assert "\n" not in str(raised.value)
+
+
+def test_a_file_with_damaged_graphs_is_refused(tmp_path):
+    path = sm.save(GraphBatch(**stored_graphs(indices=np.array([1, 0, 3, 10**9]))), tmp_path / "model")
+    with pytest.raises(ValueError, match="arc 3 joins nodes"):
+        sm.load(path)

@@ -96,6 +96,40 @@ def test_bits_of_many_landmarks_depend_on_the_object_alone(name, landmarks, meth
             np.testing.assert_array_equal(clone(model).fit_transform(X), codes)
 
 
+def products(X, Y):
+    """Linear kernel; each entry is one sum in one order, which BLAS does not promise."""
+    return (X[:, None] * Y).sum(axis=2)
+
+
+def on_the_edge(model, n, random):
+    """Vectors whose embeddings are orthogonal to a direction, or halfway between two roundings, up to rounding."""
+    nystroem, projection = model[0], model[1]
+    directions = projection.projection_[:n].astype(float)
+    ties = random.normal(size=directions.shape)
+    ties -= directions * ((ties * directions).sum(axis=1) / np.square(directions).sum(axis=1))[:, None]
+    halves = random.normal(size=directions.shape)
+    halves /= np.linalg.norm(halves, axis=1)[:, None]
+    first = (np.floor(halves[:, 0] * projection.row_length_) + 0.5) / projection.row_length_
+    halves *= np.sqrt((1 - first**2) / (1 - halves[:, 0] ** 2))[:, None]
+    halves[:, 0] = first
+    images = nystroem.transform(np.eye(nystroem.rank_))
+    return np.vstack([ties, halves]) @ np.linalg.inv(images)
+
+
+@pytest.mark.parametrize("method", ["gaussian", "structured"])
+def test_bits_on_the_edge_depend_on_the_object_alone(method):
+    """Here the last bit of a float decides; random objects come near such an edge once in 10**8 bits."""
+    random = np.random.default_rng(3)
+    model = encoder(products, method, n_bits=2048, landmarks=np.arange(50)).fit(random.normal(size=(60, 6)))
+    X = on_the_edge(model, 1000, random)
+    codes = model.transform(X)
+    np.testing.assert_array_equal(model.transform(X[::-1]), codes[::-1])
+    np.testing.assert_array_equal(np.vstack([model.transform(X[i : i + 1]) for i in range(0, 2000, 5)]), codes[::5])
+    for limit in (1, 2):
+        with sm.config(max_memory=3000), threadpool_limits(limit):
+            np.testing.assert_array_equal(model.transform(X[::3]), codes[::3])
+
+
 # ---- what the bits mean
 
 

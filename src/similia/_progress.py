@@ -35,8 +35,10 @@ def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterat
     display = _display
     line = display.add_task(description, total=total)
     try:
-        for item in items:
+        for done, item in enumerate(items, start=1):
             yield item
             display.advance(line)
+            if not display.console.is_terminal:  # a log gets lines, not a bar
+                display.console.print(f"{description}: {done}{f'/{total}' if total else ''}", highlight=False)
     finally:
         display.remove_task(line)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from similia._config import rows_per_block
 from similia.kernels._evaluate import as_objects, diagonal, evaluate
-from similia.objects import n_objects, take
+from similia.objects import take
+from similia.objects._sequences import at_least_one
 
 Index = npt.NDArray[np.int64]
 
@@ -33,9 +34,7 @@ class Gram:
     def __init__(self, kernel: Callable[..., Any], X: Any) -> None:
         self.kernel = kernel
         self.X = as_objects(kernel, X)
-        self.n = n_objects(self.X)
-        if self.n == 0:
-            raise ValueError("X is empty: found 0 objects, expected at least one")
+        self.n = at_least_one(self.X)
 
     def block(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray:
         """Return k(X[rows], X[columns]), shape (n_rows, n_columns), float32 or float64."""

@@ -28,7 +28,8 @@ from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite,
 from similia.embeddings._ordered_product import ordered_product
 from similia.embeddings.landmarks import STRATEGIES
 from similia.kernels._evaluate import as_floats, as_objects, evaluate
-from similia.objects import n_objects, take
+from similia.objects import take
+from similia.objects._sequences import at_least_one
 
 Floats = npt.NDArray[np.float64]
 
@@ -323,9 +324,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             columns = self.landmark_indices_ if X.shape[1] == self._n_train else np.arange(s)
         else:
             X = as_objects(self.kernel, X)
-        n = n_objects(X)
-        if n == 0:
-            raise ValueError("X is empty: found 0 objects, expected at least one")
+        n = at_least_one(X)
 
         def blocks() -> Iterator[tuple[Index, npt.NDArray]]:
             for rows in row_blocks(n, 8 * (2 * s + self.rank_)):

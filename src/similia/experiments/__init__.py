@@ -1,10 +1,16 @@
-"""The published tables, run again: ``similia reproduce NAME``."""
+"""The published tables, run again: ``similia reproduce NAME``.
+
+Each experiment is a module with its ``TASKS``, ``TITLE`` and ``TEXT``, ``measure(task, seeds)``, which returns
+single results, and ``present(records)``, which makes tables and a picture of them.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from similia._progress import track
 
 if TYPE_CHECKING:
     from similia.experiments._report import Section
@@ -43,6 +49,10 @@ def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Sectio
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"no experiment is called {name!r}; there are {', '.join(EXPERIMENTS)}")
+    from similia.experiments._paper import choose
+    from similia.experiments._report import Section
+
     module = importlib.import_module(f"similia.experiments.{name.replace('-', '_')}")
-    section: Section = module.run(only=only, seeds=seeds)
-    return section
+    tasks = choose(module.TASKS, only)
+    records = [record for task in track(tasks, name, len(tasks)) for record in module.measure(task, seeds)]
+    return Section(name, module.TITLE, module.TEXT, records, module.present)

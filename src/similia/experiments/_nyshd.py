@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from sklearn.pipeline import make_pipeline
 
-from similia._progress import track
 from similia.codes import GraphHDEncoder, NGramEncoder, SignRandomProjection
 from similia.embeddings import Nystroem
-from similia.experiments._paper import Task
+from similia.experiments._paper import TASKS, Task
 from similia.experiments._protocol import (
     Method,
     Params,
-    Scores,
     load_task,
     majority,
     paired_interval,
@@ -25,7 +23,7 @@ from similia.experiments._protocol import (
     run_on_stratified_splits,
     stratified_splits,
 )
-from similia.experiments._report import Section, Table, mean_sd
+from similia.experiments._report import Record, Table, distinct, mean_sd, summary, values
 from similia.kernels import GappyKmers, Propagation
 from similia.learn import HDClassifier
 from similia.objects import AttributeScaler
@@ -131,38 +129,8 @@ def baseline_methods(task: Task) -> list[Method]:
     return [Method("GraphHD", graphhd, learner, GRAPHHD_GRID, stateless=True)]
 
 
-@dataclass
-class Comparison:
-    """Scores of every method on one task under both protocols."""
-
-    task: Task
-    paper: dict[str, Scores]
-    stratified: dict[str, Scores]
-
-    def difference(self, a: str, b: str) -> str:
-        """Return a's accuracy minus b's on the stratified splits with its 95 % interval."""
-        mean, half = paired_interval(self.stratified[a], self.stratified[b])
-        return f"{mean:+.1f} ± {half:.1f}"
-
-    def records(self) -> Iterable[dict[str, Any]]:
-        """Yield every single result."""
-        for protocol, scores_of in (("paper", self.paper), ("stratified", self.stratified)):
-            for method, scores in scores_of.items():
-                for i, accuracy in enumerate(scores.accuracy):
-                    yield {
-                        "set": self.task.name,
-                        "protocol": protocol,
-                        "method": method,
-                        "run": i,
-                        "accuracy": round(accuracy, 3),
-                        "balanced_accuracy": round(scores.balanced[i], 3),
-                        "fit_seconds": round(scores.seconds[i], 4),
-                        "chosen": scores.chosen[i] if scores.chosen else "",
-                    }
-
-
-def compare(task: Task, seeds: int) -> Comparison:
-    """Run every method on one task: tuned baseline, NysHD with both learners, unquantised, majority class."""
+def measure(task: Task, seeds: int) -> list[Record]:
+    """Run every method on one task under both protocols: majority class, tuned baseline, NysHD and its variants."""
     X, y = load_task(task)
     nyshd, *variants = nyshd_methods(task)
     paper = {"majority class": majority(y, [paper_split(len(y))])}
@@ -173,58 +141,49 @@ def compare(task: Task, seeds: int) -> Comparison:
     for method in variants:  # they share the settings that NysHD was given
         paper[method.name] = run_on_paper_split(method, X, y, range(seeds), paper["NysHD"].chosen[0])
         stratified[method.name] = run_on_stratified_splits(method, X, y, seeds, stratified["NysHD"].chosen)
-    return Comparison(task, paper, stratified)
+    records = []
+    for protocol, scores_of in (("paper", paper), ("stratified", stratified)):
+        for name, scores in scores_of.items():
+            records += scores.records(set=task.name, protocol=protocol, method=name)
+    return records
 
 
-def accuracy_table(title: str, comparisons: Sequence[Comparison], which: str, quoted: bool) -> Table:
-    """Return methods by sets: our mean ± sd, and the paper's rows where `quoted`."""
-    table = Table(title, ["method", *(c.task.name for c in comparisons)])
-    if quoted:
-        for method in comparisons[0].task.printed:
-            table.rows.append([f"{method} (paper)", *(mean_sd(*c.task.printed[method]) for c in comparisons)])
-    for method in getattr(comparisons[0], which):
-        cells = [mean_sd(*getattr(c, which)[method].mean_sd()) for c in comparisons]
-        table.rows.append([f"**{method}** (ours)" if method == "NysHD" else f"{method} (ours)", *cells])
-    return table
-
-
-def section(name: str, title: str, text: str, tasks: Sequence[Task], seeds: int) -> Section:
-    """Run a table of the paper and report it."""
-    comparisons = [compare(task, seeds) for task in track(tasks, name, len(tasks))]
+def present(records: list[Record]) -> tuple[list[Table], None]:
+    """Return the tables of one kind of objects."""
+    tasks = [TASKS[name] for name in TASKS if name in distinct(records, "set")]
+    methods = distinct(records, "method")
     baseline = "N-gram" if tasks[0].kind == "strings" else "GraphHD"
-    margin = Table(
-        "NysHD minus others on the stratified splits (95 % paired interval)",
-        ["against", *(task.name for task in tasks)],
-        [[other, *(c.difference("NysHD", other) for c in comparisons)] for other in (baseline, "majority class")],
-    )
-    balanced = Table("Balanced accuracy, stratified splits", ["method", *(task.name for task in tasks)])
-    seconds = Table("Seconds to encode and fit (paper's split, median)", ["method", *(task.name for task in tasks)])
-    for method in comparisons[0].paper:
-        means = [sum(c.stratified[method].balanced) / seeds for c in comparisons]
-        balanced.rows.append([method, *means])
-        times = [sorted(c.paper[method].seconds)[len(c.paper[method].seconds) // 2] for c in comparisons]
-        seconds.rows.append([method, *(f"{t:.2f}" for t in times)])
+    sets = [task.name for task in tasks]
+
+    def cells(column: str, **where: Any) -> list[list[Any]]:
+        return [values(records, column, set=name, **where) for name in sets]
+
+    paper = Table("Paper's protocol: one split, ten seeds", ["method", *sets])
+    for method in tasks[0].printed:
+        paper.rows.append([f"{method} (paper)", *(mean_sd(*task.printed[method]) for task in tasks)])
+    stratified = Table("Stratified splits, tuned on each training part", ["method", *sets])
+    balanced = Table("Balanced accuracy, stratified splits", ["method", *sets])
+    seconds = Table("Seconds to encode and fit (paper's split, median)", ["method", *sets])
+    for method in methods:
+        name = f"**{method}** (ours)" if method == "NysHD" else f"{method} (ours)"
+        paper.rows.append([name, *map(summary, cells("accuracy", protocol="paper", method=method))])
+        stratified.rows.append([name, *map(summary, cells("accuracy", protocol="stratified", method=method))])
+        balanced.rows.append([name, *map(summary, cells("balanced_accuracy", protocol="stratified", method=method))])
+        times = cells("fit_seconds", protocol="paper", method=method)
+        seconds.rows.append([name, *(f"{median(t):.2f}" if t else "" for t in times)])
+    margin = Table("NysHD minus others on the stratified splits, with the 95 % paired interval", ["against", *sets])
+    ours = cells("accuracy", protocol="stratified", method="NysHD")
+    for method in (baseline, "majority class"):
+        others = cells("accuracy", protocol="stratified", method=method)
+        margin.rows.append([method, *(difference(a, b) for a, b in zip(ours, others, strict=True))])
     chosen = Table("Settings chosen on the training part of the paper's split", ["set", "NysHD", baseline])
-    for c in comparisons:
-        chosen.rows.append([c.task.name, _settings(c.paper["NysHD"]), _settings(c.paper[baseline])])
-    return Section(
-        name,
-        title,
-        text,
-        f"similia reproduce {name} --seeds {seeds}",
-        [
-            accuracy_table("Paper's protocol: one split, ten seeds", comparisons, "paper", quoted=True),
-            accuracy_table(
-                "Ten stratified splits, tuned on each training part", comparisons, "stratified", quoted=False
-            ),
-            margin,
-            balanced,
-            seconds,
-            chosen,
-        ],
-        [record for c in comparisons for record in c.records()],
-    )
+    for name in sets:
+        first = [values(records, "chosen", set=name, protocol="paper", method=m)[0] for m in ("NysHD", baseline)]
+        chosen.rows.append([name, *first])
+    return [paper, stratified, margin, balanced, seconds, chosen], None
 
 
-def _settings(scores: Scores) -> str:
-    return ", ".join(f"{key}={value}" for key, value in scores.chosen[0].items())
+def difference(a: Sequence[float], b: Sequence[float]) -> str:
+    """Return the mean of a - b over the same splits with its 95 % interval."""
+    mean, half = paired_interval(a, b)
+    return f"{mean:+.1f} ± {half:.1f}"

@@ -61,16 +61,30 @@ class Scores:
     seconds: list[float] = field(default_factory=list)
     chosen: list[Params] = field(default_factory=list)
 
-    def mean_sd(self) -> tuple[float, float]:
-        """Return mean and standard deviation (n - 1) of the accuracy."""
-        return float(np.mean(self.accuracy)), float(np.std(self.accuracy, ddof=1)) if len(self.accuracy) > 1 else 0.0
-
     def extend(self, other: Scores) -> None:
         """Append the results of `other`."""
         self.accuracy += other.accuracy
         self.balanced += other.balanced
         self.seconds += other.seconds
         self.chosen += other.chosen
+
+    def records(self, **where: Any) -> list[dict[str, Any]]:
+        """Return one record for each run, with the columns `where` before its results."""
+        return [
+            {
+                **where,
+                "run": i,
+                "accuracy": round(accuracy, 3),
+                "balanced_accuracy": round(self.balanced[i], 3),
+                "fit_seconds": round(self.seconds[i], 4),
+                "chosen": _settings(self.chosen[i]) if self.chosen else "",
+            }
+            for i, accuracy in enumerate(self.accuracy)
+        ]
+
+
+def _settings(params: Params) -> str:
+    return ", ".join(f"{key}={value}" for key, value in params.items())
 
 
 def score_predictions(y_true: npt.NDArray, y_pred: npt.NDArray, seconds: float = 0.0) -> Scores:
@@ -196,9 +210,9 @@ def majority(y: npt.NDArray, splits: Iterable[tuple[npt.NDArray, npt.NDArray]]) 
     return result
 
 
-def paired_interval(a: Scores, b: Scores, level: float = 0.95) -> tuple[float, float]:
-    """Return mean and half width of the interval of a's accuracy minus b's over the same splits."""
-    differences = np.subtract(a.accuracy, b.accuracy)
+def paired_interval(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """Return mean and half width of the interval of accuracies a minus b over the same splits."""
+    differences = np.subtract(a, b)
     n = len(differences)
     variance = (1 / n + TEST_SHARE / (1 - TEST_SHARE)) * np.var(differences, ddof=1)
     return float(differences.mean()), float(stats.t.ppf((1 + level) / 2, n - 1) * np.sqrt(variance))

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+Record = dict[str, Any]
+
 _HEAD = """# Reproduction of the published tables
 
-Every section below was written by the command that stands in it. Accuracies are percent, mean ± standard
-deviation; the paper's numbers are quoted, all others were measured by that command.
+Every section below was written by the command that stands in it, or by the same with `--only SET` for one data set
+after the other. Accuracies are percent, mean ± standard deviation; the paper's numbers are quoted, all others were
+measured by that command.
 """
 
 
@@ -43,7 +48,7 @@ class Table:
 
 @dataclass
 class Section:
-    """What one experiment reports.
+    """What one experiment reports: single results, and how tables and a picture are made of them.
 
     Attributes
     ----------
@@ -51,40 +56,65 @@ class Section:
         Name of the experiment, as in ``similia reproduce NAME``.
     title, text : str
         Heading and explanation (protocol, findings that do not depend on the numbers).
-    command : str
-        What wrote it.
-    tables : list of Table
     records : list of dict
-        Every single result, for the CSV file.
-    figure : matplotlib figure, optional
+        Single results, each with a ``"set"``.
+    present : callable
+        records -> (tables, matplotlib figure or None).
     """
 
     name: str
     title: str
     text: str
-    command: str
-    tables: list[Table] = field(default_factory=list)
-    records: list[dict[str, Any]] = field(default_factory=list)
-    figure: Any = None
+    records: list[Record]
+    present: Callable[[list[Record]], tuple[list[Table], Any]]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of these results."""
+        return self.present(self.records)[0]
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
-        """Write ``reproduction/NAME.md``, ``.csv`` and ``.svg``, and put ``reproduction.md`` together anew."""
+        """Write ``reproduction/NAME.csv``, ``.md`` and ``.svg``, and put ``reproduction.md`` together anew.
+
+        Results of data sets that the CSV file holds and this run did not measure are kept, so that an
+        experiment can be run set by set.
+        """
         parts = Path(folder) / "reproduction"
         parts.mkdir(parents=True, exist_ok=True)
-        lines = [f"## {self.title}", "", f"`{self.command}`", "", self.text.strip(), ""]
-        for table in self.tables:
-            lines += [table.to_markdown(), ""]
-        if self.figure is not None:
-            _save_svg(self.figure, parts / f"{self.name}.svg")
+        table = parts / f"{self.name}.csv"
+        measured = {record["set"] for record in self.records}
+        kept = [record for record in _read_csv(table) if record["set"] not in measured] if table.exists() else []
+        _write_csv([*kept, *self.records], table)
+        tables, figure = self.present(_read_csv(table))
+        lines = [f"## {self.title}", "", f"`similia reproduce {self.name} --output docs`", "", self.text.strip(), ""]
+        for shown in tables:
+            lines += [shown.to_markdown(), ""]
+        if figure is not None:
+            _save_svg(figure, parts / f"{self.name}.svg")
             lines += [f"![{self.title}](reproduction/{self.name}.svg)", ""]
-        if self.records:
-            _write_csv(self.records, parts / f"{self.name}.csv")
-            lines += [f"All single results: [{self.name}.csv](reproduction/{self.name}.csv).", ""]
+        lines += [f"All single results: [{self.name}.csv](reproduction/{self.name}.csv).", ""]
         _write_text(parts / f"{self.name}.md", "\n".join(lines))
         sections = [path.read_text(encoding="utf-8") for path in sorted(parts.glob("*.md"))]
         page = Path(folder) / "reproduction.md"
         _write_text(page, "\n".join([_HEAD, *sections]))
         return page
+
+
+def values(records: Sequence[Record], column: str, **where: Any) -> list[Any]:
+    """Return `column` of the records in which every column named in `where` has that value."""
+    return [r[column] for r in records if all(r[key] == wanted for key, wanted in where.items())]
+
+
+def distinct(records: Sequence[Record], column: str) -> list[Any]:
+    """Return the distinct values of `column` in the order they first occur."""
+    return list(dict.fromkeys(record[column] for record in records))
+
+
+def summary(accuracies: Sequence[float]) -> str:
+    """Return mean ± standard deviation (n - 1) of accuracies; an empty text for none."""
+    if not accuracies:
+        return ""
+    return mean_sd(float(np.mean(accuracies)), float(np.std(accuracies, ddof=1)) if len(accuracies) > 1 else 0.0)
 
 
 def mean_sd(mean: float, sd: float) -> str:
@@ -102,14 +132,27 @@ def _write_text(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-def _write_csv(records: list[dict[str, Any]], path: Path) -> None:
-    columns = list(dict.fromkeys(key for record in records for key in record))
+def _write_csv(records: list[Record], path: Path) -> None:
     temporary = path.with_name(f".{path.name}.part")
     with temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns)
+        writer = csv.DictWriter(file, list(dict.fromkeys(key for record in records for key in record)))
         writer.writeheader()
         writer.writerows(records)
     os.replace(temporary, path)
+
+
+def _read_csv(path: Path) -> list[Record]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _save_svg(figure: Any, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,30 +15,31 @@ from sklearn.svm import SVC, LinearSVC
 
 from similia import kernels as k
 from similia._config import settings
-from similia._progress import track
 from similia.codes import SignRandomProjection
 from similia.embeddings import Nystroem
-from similia.experiments._nyshd import nyshd_methods
-from similia.experiments._paper import GRAPH_TASKS, STRING_TASKS, Task, choose
+from similia.experiments._nyshd import difference, nyshd_methods
+from similia.experiments._paper import GRAPH_TASKS, STRING_TASKS, Task
 from similia.experiments._protocol import (
     TUNE_ON,
     Scores,
+    fit_and_score,
     load_task,
     majority,
-    paired_interval,
     paper_split,
-    run_on_stratified_splits,
     score_predictions,
     stratified_splits,
+    tune,
     tuning_folds,
 )
-from similia.experiments._report import Section, Table, mean_sd
+from similia.experiments._report import Record, Table, distinct, summary, values
 from similia.learn import HDClassifier
 from similia.objects import AttributeScaler, take
 
+TASKS = GRAPH_TASKS + STRING_TASKS
 LANDMARKS = 500
 
-_TEXT = f"""
+TITLE = "The best pipeline for each set"
+TEXT = f"""
 Candidates are pairs of a kernel with its embedding and a learner: explicit hashed features with a linear SVM, or
 {LANDMARKS} landmarks by randomly pivoted Cholesky with an SVM (RBF kernel on the embedding) or HDClassifier on
 10,000 bits. The pair is chosen by cross-validation on (at most {TUNE_ON} objects of) the training part, so no test
@@ -152,64 +153,58 @@ def select(task: Task, X: Any, y: npt.NDArray, train: npt.NDArray) -> Choice:
 def _score(chosen: Choice, X: Any, y: npt.NDArray, train: Any, test: Any, seed: int) -> Scores:
     model = make_pipeline(chosen.embedding.build(len(train), seed), chosen.learner.build(seed))
     predicted = model.fit(take(X, train), y[train]).predict(take(X, test))
-    return score_predictions(y[test], predicted)
+    scores = score_predictions(y[test], predicted)
+    scores.chosen = [{"cross_validated": round(chosen.accuracy, 1), "pipeline": chosen}]
+    return scores
 
 
-def _on_split(task: Task, split: int | None, seeds: int) -> tuple[Choice, Scores]:
-    """Choose on the training part of a stratified split (the paper's split if None) and score on its test part."""
+def _on_paper_split(task: Task, seeds: int) -> list[Record]:
     X, y = load_task(task)
-    if split is not None:
-        train, test = stratified_splits(y, seeds)[split]
-        chosen = select(task, X, y, train)
-        return chosen, _score(chosen, X, y, train, test, split)
     train, test = paper_split(len(y))
     chosen, scores = select(task, X, y, train), Scores()
     for seed in range(seeds):
         scores.extend(_score(chosen, X, y, train, test, seed))
-    return chosen, scores
+    return scores.records(set=task.name, protocol="paper", method="best pipeline")
 
 
-def run(only: Sequence[str] | None = None, seeds: int = 10) -> Section:
-    """Choose and score the best pipeline for each set; splits run in processes."""
-    tasks = choose(GRAPH_TASKS + STRING_TASKS, only)
-    on_paper = Table("Split 42", ["set", "ours", "paper's best", "method", "cross-validated", "chosen on split 42"])
-    beyond = Table(
+def _on_stratified_split(task: Task, split: int, seeds: int) -> list[Record]:
+    """Choose the best pipeline, and tune NysHD, on the training part of one split; score both and the majority."""
+    X, y = load_task(task)
+    train, test = stratified_splits(y, seeds)[split]
+    nyshd = nyshd_methods(task)[0]
+    found = {
+        "best pipeline": _score(select(task, X, y, train), X, y, train, test, split),
+        "NysHD": fit_and_score(nyshd, tune(nyshd, X, y, train), X, y, train, test, split),
+        "majority class": majority(y, [(train, test)]),
+    }
+    records = [r for name, s in found.items() for r in s.records(set=task.name, protocol="stratified", method=name)]
+    return [{**record, "run": split} for record in records]
+
+
+def measure(task: Task, seeds: int) -> list[Record]:
+    """Choose and score the best pipeline; splits run in processes."""
+    jobs = [delayed(_on_paper_split)(task, seeds)]
+    jobs += [delayed(_on_stratified_split)(task, split, seeds) for split in range(seeds)]
+    return [record for records in Parallel(n_jobs=settings().n_jobs or -1)(jobs) for record in records]
+
+
+def present(records: list[Record]) -> tuple[list[Table], None]:
+    """Return both tables."""
+    paper = Table("Split 42", ["set", "ours", "paper's best", "method", "chosen on the training part"])
+    splits = Table(
         "Stratified splits: accuracy, and difference with its 95 % paired interval",
         ["set", "best pipeline", "tuned NysHD", "difference", "majority class", "difference"],
     )
-    records: list[dict[str, Any]] = []
-    for task in track(tasks, "nyshd-best", len(tasks)):
-        splits: list[int | None] = [None, *range(seeds)]
-        outcomes = Parallel(n_jobs=settings().n_jobs or -1)(delayed(_on_split)(task, i, seeds) for i in splits)
-        (chosen, ours), *others = outcomes
-        best = Scores()
-        for _, scores in others:
-            best.extend(scores)
+    for task in [task for task in TASKS if task.name in distinct(records, "set")]:
         name = f"{task.name} (stand-in)" if task.stands_in else task.name
         method, printed = task.best_printed
-        on_paper.rows.append([name, mean_sd(*ours.mean_sd()), printed, method, chosen.accuracy, str(chosen)])
-        beyond.rows.append([name, *_against(task, best, seeds)])
-        for protocol, parts in (("paper", [(chosen, ours)]), ("stratified", others)):
-            for i, (choice, scores) in enumerate(parts):
-                for j, accuracy in enumerate(scores.accuracy):
-                    record = {"set": task.name, "protocol": protocol, "run": max(i, j), "accuracy": round(accuracy, 3)}
-                    records.append({**record, "chosen": str(choice)})
-    return Section(
-        "nyshd-best",
-        "The best pipeline for each set",
-        _TEXT,
-        f"similia reproduce nyshd-best --seeds {seeds}",
-        [on_paper, beyond],
-        records,
-    )
-
-
-def _against(task: Task, best: Scores, seeds: int) -> list[Any]:
-    """Return cells: the best pipeline, then tuned NysHD and the majority class with their differences."""
-    X, y = load_task(task)
-    nyshd = run_on_stratified_splits(nyshd_methods(task)[0], X, y, seeds)
-    cells: list[Any] = [mean_sd(*best.mean_sd())]
-    for other in (nyshd, majority(y, stratified_splits(y, seeds))):
-        difference, half = paired_interval(best, other)
-        cells += [mean_sd(*other.mean_sd()), f"{difference:+.1f} ± {half:.1f}"]
-    return cells
+        ours = values(records, "accuracy", set=task.name, protocol="paper")
+        chosen = values(records, "chosen", set=task.name, protocol="paper")[0]
+        paper.rows.append([name, summary(ours), printed, method, chosen])
+        best, nyshd, constant = (
+            values(records, "accuracy", set=task.name, protocol="stratified", method=method)
+            for method in ("best pipeline", "NysHD", "majority class")
+        )
+        row = [summary(best), summary(nyshd), difference(best, nyshd), summary(constant), difference(best, constant)]
+        splits.rows.append([name, *row])
+    return [paper, splits], None

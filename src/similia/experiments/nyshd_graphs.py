@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from similia.experiments._nyshd import measure, present
+from similia.experiments._paper import GRAPH_TASKS as TASKS
 
-from similia.experiments._nyshd import section
-from similia.experiments._paper import GRAPH_TASKS, choose
-from similia.experiments._report import Section
+__all__ = ["TASKS", "TEXT", "TITLE", "measure", "present"]
 
-_TEXT = """
+TITLE = "NysHD on graphs (Table 2)"
+TEXT = """
 Propagation kernel with the paper's number of terms t (`n_iter = t - 1`), min(n, max(300, 2 %)) uniform landmarks,
 20,000 bits (the paper does not print its d), 20 epochs from zero prototypes. Node labels, or the attributes alone
 where a set has them (ENZYMES, BZR, COX2), as in the paper; attributes are standardised on the training part. By
@@ -18,8 +18,3 @@ PageRank, bits or counts, prototypes from zero or from the bundle of a class). T
 *Bundle*: prototypes start from the bundle of a class, as in the paper's main text. *Unquantised*: the same learner on
 the Nyström vectors themselves.
 """
-
-
-def run(only: Sequence[str] | None = None, seeds: int = 10) -> Section:
-    """Run Table 2."""
-    return section("nyshd-graphs", "NysHD on graphs (Table 2)", _TEXT, choose(GRAPH_TASKS, only), seeds)

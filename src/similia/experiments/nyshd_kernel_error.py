@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia._progress import track
 from similia.codes import SignRandomProjection, kernel_from_codes, similarity
 from similia.embeddings import Nystroem
+from similia.experiments._figures import panels
 from similia.experiments._nyshd import kernel_steps
-from similia.experiments._paper import FIGURE_TASKS, Task, choose
+from similia.experiments._paper import FIGURE_TASKS, Task
 from similia.experiments._protocol import load_task, paper_split
-from similia.experiments._report import Section, Table
+from similia.experiments._report import Record, Table, distinct, values
 from similia.kernels import Normalized
 from similia.objects import take
 
 SHARES = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 BITS = (1_000, 10_000, 50_000)
+CURVES = ("raw", "corrected", "Nyström only")
 AT_MOST = 1_000  # objects of a kernel matrix
 
-_TEXT = f"""
+TASKS = FIGURE_TASKS
+TITLE = "How well codes keep the kernel (Figure 2)"
+TEXT = f"""
 Relative spectral-norm error ‖K − K̂‖₂ / ‖K‖₂ of the normalised kernel matrix K of up to {AT_MOST} training objects,
 against the share of these objects that serve as landmarks. *Raw*: (π/2) times the cosine of two codes, which the
 paper reads as the kernel; its expectation is arcsin ρ, so the error does not vanish with more landmarks or bits (the
@@ -31,37 +33,22 @@ Ten seeds, mean.
 """
 
 
-def run(only: Sequence[str] | None = None, seeds: int = 10) -> Section:
-    """Run Figure 2."""
-    tasks = choose(FIGURE_TASKS, only)
-    records: list[dict[str, Any]] = []
-    for task in track(tasks, "nyshd-kernel-error", len(tasks)):
-        records += _errors(task, seeds)
-    table = Table(
-        "Relative spectral-norm error at 10,000 bits",
-        ["set", "curve", *(f"{share:.0%}" for share in SHARES)],
-    )
-    for task in tasks:
-        for curve in ("raw", "corrected", "Nyström only"):
-            cells = [f"{_mean(records, task.name, curve, share, 10_000):.3f}" for share in SHARES]
-            table.rows.append([task.name, curve, *cells])
+def present(records: list[Record]) -> tuple[list[Table], Any]:
+    """Return the tables and the picture."""
+    shares = Table("Relative spectral-norm error, 10,000 bits", ["set", "curve", *(f"{share:.0%}" for share in SHARES)])
     bits = Table("The same with every object a landmark, against bits", ["set", "curve", *map(str, BITS)])
-    for task in tasks:
-        for curve in ("raw", "corrected"):
-            cells = [f"{_mean(records, task.name, curve, 1.0, d):.3f}" for d in BITS]
-            bits.rows.append([task.name, curve, *cells])
-    return Section(
-        "nyshd-kernel-error",
-        "How well codes keep the kernel (Figure 2)",
-        _TEXT,
-        f"similia reproduce nyshd-kernel-error --seeds {seeds}",
-        [table, bits],
-        records,
-        _figure([task.name for task in tasks], records),
-    )
+    curves: dict[str, dict[str, list[float]]] = {}
+    for name in distinct(records, "set"):
+        curves[name] = {curve: [_mean(records, name, curve, s, 10_000) for s in SHARES] for curve in CURVES}
+        shares.rows += [[name, curve, *(f"{e:.3f}" for e in errors)] for curve, errors in curves[name].items()]
+        for curve in CURVES[:2]:
+            bits.rows.append([name, curve, *(f"{_mean(records, name, curve, 1.0, d):.3f}" for d in BITS)])
+    x = [100 * s for s in SHARES]
+    return [shares, bits], panels(curves, x, "landmarks (% of objects)", "relative spectral error")
 
 
-def _errors(task: Task, seeds: int) -> list[dict[str, Any]]:
+def measure(task: Task, seeds: int) -> list[Record]:
+    """Return the errors of all curves for each share of landmarks and number of bits."""
     X, y = load_task(task)
     train, _ = paper_split(len(y))
     X = take(X, train[:AT_MOST])
@@ -94,21 +81,5 @@ def _approximations(vectors: npt.NDArray, seed: int) -> list[tuple[str, int, npt
     return found
 
 
-def _mean(records: list[dict[str, Any]], name: str, curve: str, share: float, bits: int) -> float:
-    wanted = (name, curve, share, bits)
-    return float(
-        np.mean([r["error"] for r in records if (r["set"], r["curve"], r["landmark_share"], r["bits"]) == wanted])
-    )
-
-
-def _figure(names: list[str], records: list[dict[str, Any]]) -> Any:
-    from similia.experiments._figures import panels
-
-    curves = {
-        name: {
-            f"{curve}": [_mean(records, name, curve, share, 10_000) for share in SHARES]
-            for curve in ("raw", "corrected", "Nyström only")
-        }
-        for name in names
-    }
-    return panels(curves, [100 * s for s in SHARES], "landmarks (% of objects)", "relative spectral error")
+def _mean(records: list[Record], name: str, curve: str, share: float, bits: int) -> float:
+    return float(np.mean(values(records, "error", set=name, curve=curve, landmark_share=share, bits=bits)))

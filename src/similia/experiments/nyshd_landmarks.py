@@ -2,52 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from similia._progress import track
 from similia.codes import SignRandomProjection
 from similia.embeddings import Nystroem
+from similia.experiments._figures import panels
 from similia.experiments._nyshd import N_BITS, kernel_steps
-from similia.experiments._paper import FIGURE_TASKS, Task, choose
+from similia.experiments._paper import FIGURE_TASKS, Task
 from similia.experiments._protocol import Method, Params, fit_and_score, load_task, paper_split
-from similia.experiments._report import Section, Table, mean_sd
+from similia.experiments._report import Record, Table, distinct, summary, values
 from similia.learn import HDClassifier
 
 COUNTS = (10, 30, 100, 300, 600)
 STRATEGIES = ("uniform", "kmeans++", "leverage", "rpcholesky", "adaptive", "ensemble")
 
-_TEXT = """
+TASKS = FIGURE_TASKS
+TITLE = "Number and choice of landmarks (supplement, Figure 1)"
+TEXT = """
 Test accuracy on the paper's split against the number of landmarks (never more than the training objects), for uniform
 landmarks (the paper's) and for the strategies that it names as future work. Kernel settings are fixed, not tuned.
 """
 
 
-def run(only: Sequence[str] | None = None, seeds: int = 10) -> Section:
-    """Run the figure."""
-    tasks = choose(FIGURE_TASKS, only)
-    records: list[dict[str, Any]] = []
-    for task in track(tasks, "nyshd-landmarks", len(tasks)):
-        records += _accuracies(task, seeds)
+def present(records: list[Record]) -> tuple[list[Table], Any]:
+    """Return the table and the picture."""
     table = Table("Accuracy", ["set", "landmarks chosen", *map(str, COUNTS)])
-    for task in tasks:
+    curves: dict[str, dict[str, list[float]]] = {}
+    counts: dict[str, list[int]] = {}
+    for name in distinct(records, "set"):
+        counts[name] = [n for n in COUNTS if values(records, "seed", set=name, count=n)]
+        curves[name] = {}
         for strategy in STRATEGIES:
-            table.rows.append([task.name, strategy, *(_cell(records, task.name, strategy, n) for n in COUNTS)])
-    return Section(
-        "nyshd-landmarks",
-        "Number and choice of landmarks (supplement, Figure 1)",
-        _TEXT,
-        f"similia reproduce nyshd-landmarks --seeds {seeds}",
-        [table],
-        records,
-        _figure([task.name for task in tasks], records),
-    )
+            runs = [values(records, "accuracy", set=name, landmarks=strategy, count=n) for n in COUNTS]
+            table.rows.append([name, strategy, *map(summary, runs)])
+            curves[name][strategy] = [float(np.mean(accuracies)) for accuracies in runs if accuracies]
+    return [table], panels(curves, counts, "landmarks", "accuracy (%)")
 
 
-def _accuracies(task: Task, seeds: int) -> list[dict[str, Any]]:
+def measure(task: Task, seeds: int) -> list[Record]:
+    """Fit and score with each number of landmarks, chosen in each way."""
     X, y = load_task(task)
     train, test = paper_split(len(y))
     rows = []
@@ -78,24 +74,3 @@ def _method(task: Task, strategy: str, count: int) -> Method:
         return make_pipeline(*before, embedding, SignRandomProjection(N_BITS, random_state=seed + 1000))
 
     return Method(strategy, encoder, lambda params, seed: HDClassifier(random_state=seed))
-
-
-def _values(records: list[dict[str, Any]], name: str, strategy: str, count: int) -> list[float]:
-    wanted = (name, strategy, count)
-    return [r["accuracy"] for r in records if (r["set"], r["landmarks"], r["count"]) == wanted]
-
-
-def _cell(records: list[dict[str, Any]], name: str, strategy: str, count: int) -> str:
-    values = _values(records, name, strategy, count)
-    return mean_sd(float(np.mean(values)), float(np.std(values, ddof=len(values) > 1))) if values else ""
-
-
-def _figure(names: list[str], records: list[dict[str, Any]]) -> Any:
-    from similia.experiments._figures import panels
-
-    counts = {name: [n for n in COUNTS if _values(records, name, STRATEGIES[0], n)] for name in names}
-    curves = {
-        name: {s: [float(np.mean(_values(records, name, s, n))) for n in counts[name]] for s in STRATEGIES}
-        for name in names
-    }
-    return panels(curves, counts, "landmarks", "accuracy (%)")

@@ -26,6 +26,7 @@ from similia.kernels._evaluate import as_objects, diagonal, evaluate
 from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects._base import Batch
+from similia.objects._sequences import at_least_one
 
 _TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
 
@@ -387,9 +388,7 @@ def _runs(n: int) -> list[range]:
 
 def _objects(X: Any, name: str) -> list[Any]:
     """Return the objects as a list; the rows of a frame, the scalars of Arrow as Python values."""
-    n = n_objects(X)
-    if n == 0:
-        raise ValueError(f"{name} is empty: found 0 objects, expected at least one")
+    n = at_least_one(X, name)
     if hasattr(X, "to_pylist"):
         return X.to_pylist()
     rows = X.iloc if hasattr(X, "iloc") else X

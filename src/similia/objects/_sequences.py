@@ -40,6 +40,14 @@ def n_objects(X: Any) -> int:
     return len(X)
 
 
+def at_least_one(X: Any, name: str = "X") -> int:
+    """Return the number of objects, or raise if there are none."""
+    n = n_objects(X)
+    if n == 0:
+        raise ValueError(f"{name} is empty: found 0 objects, expected at least one")
+    return n
+
+
 def take(X: Any, indices: npt.ArrayLike) -> Any:
     """Return the objects at `indices`, in that order, in the kind of collection they came in.
 
