@@ -50,7 +50,8 @@ def main() -> int:
     for step in STEPS[sys.argv[1]]:
         code = subprocess.run([BIN / "python", *step, *sys.argv[2:]], cwd=ROOT).returncode
         if code:
-            return code
+            print(f"failed with exit code {code}: python {' '.join(map(str, step))}", file=sys.stderr)
+            return 1
     return 0
 
 

@@ -65,8 +65,8 @@ REFUSED = {
     "ragged labels": (STRING, STRINGS, [[0, 1]] * 7 + [[1]], ValueError, "1-D.*sequences of different lengths"),
     "NaN label": (STRING, STRINGS, [0.0, 1.0, 0.0, np.nan] * 2, ValueError, r"y\[3\] is nan"),
     "one class": (STRING, STRINGS, [1] * 8, ValueError, r"y holds one class, \[1\]"),
-    "nothing in common": (STRING, ["", "A", "C"], [0, 1, 1], ValueError, "no positive eigenvalue on the landmarks"),
-    "edges of none": (kernels.EdgeHistogram(), GRAPHS[:3], [0, 1, 1], ValueError, "no positive eigenvalue"),
+    "nothing in common": (STRING, ["", "A", "C"], [0, 1, 1], ValueError, "landmarks are 0: .* shorter than k"),
+    "edges of none": (kernels.EdgeHistogram(), GRAPHS[:3], [0, 1, 1], ValueError, "graphs without edges"),
     "class of kernels": (kernels.Spectrum, STRINGS, LABELS, ValueError, r"the class Spectrum, .*Spectrum\("),
     "no kernel": (3, STRINGS, LABELS, ValueError, "kernel must be a callable"),
     "kernel gives NaN": (giving(np.full((8, 8), np.nan)), VECTORS, LABELS, ValueError, "is nan, expected a finite"),
@@ -168,7 +168,7 @@ def test_graphs_without_nodes_or_edges_are_objects(kernel, normalize):
 @pytest.mark.parametrize("landmarks", ["uniform", "kmeans++", "leverage", "rpcholesky", "adaptive", "ensemble"])
 def test_equal_objects_are_one_landmark(landmarks):
     model = nyshd(STRING, n_landmarks=8, landmarks=landmarks)
-    check_finite_all_the_way(model, ["ACGT"] * 8, LABELS, ["ACGT", "", "TT"])
+    check_finite_all_the_way(model, ["ACGT"] * 8, LABELS, ["ACGT", "ACGG", "", "TT"])
     assert model[0].rank_ >= 1
     assert len(set(map(bytes, model[:-1].transform(["ACGT"] * 3)))) == 1
 
@@ -222,6 +222,7 @@ def test_anything_is_learnt_from_or_refused_in_one_sentence(X, y, graphs):
         assert len(model.predict(X)) == len(X)
 
 
+@pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
 @settings(max_examples=50, deadline=None)
 @given(X=STRINGY, y=st.lists(st.integers(0, 1) | st.sampled_from(["a", "b"]), max_size=8))
 def test_strings_with_two_labels_are_learnt_from(X, y):

@@ -60,27 +60,52 @@ def test_predict_writes_csv_to_the_terminal(promoters_csv, tmp_path):
     fasta = tmp_path / "two.fasta"
     fasta.write_text(">one\nAAAA\n>two\nCC\nCC\n")
     result = runner.invoke(app, ["predict", str(model), str(fasta)])
-    assert result.output.split() == ["item,label", "0,a", "1,c"]
+    assert result.output.split() == ["item,label", "one,a", "two,c"]
 
 
 def test_labels_from_fasta_headers(tmp_path):
     fasta = tmp_path / "x.fa"
     fasta.write_text(">s1 label=up\nACGT\n>s2 label=down\nGG\n")
-    X, y, kind = read_objects(str(fasta), text="text", label="label")
-    assert (list(X), y.tolist(), kind) == (["ACGT", "GG"], ["up", "down"], "strings")
+    read = read_objects(str(fasta), text="text", label="label")
+    assert (list(read.objects), read.labels.tolist(), read.kind) == (["ACGT", "GG"], ["up", "down"], "strings")
+    assert read.names == ["s1 label=up", "s2 label=down"]
     with pytest.raises(ValueError, match=r"record 0 of .* has no family=\.\.\."):
         read_objects(str(fasta), text="text", label="family")
 
 
 def test_bundled_names_are_data():
-    X, y, kind = read_objects("splice", text="text", label="label")
-    assert (len(X), len(y), kind) == (3186, 3186, "strings")
+    read = read_objects("splice", text="text", label="label")
+    assert (len(read.objects), len(read.labels), read.kind) == (3186, 3186, "strings")
+
+
+def test_a_missing_label_is_named_not_made_a_class(tmp_path):
+    path = tmp_path / "reads.csv"
+    path.write_text("text,label\nACGT,a\nGGGG,\n")
+    with pytest.raises(ValueError, match=r"row 1 of .*reads.csv has no label"):
+        read_objects(str(path), text="text", label="label")
+
+
+def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
+    model = sm.save(
+        sm.recipes.nyshd(sm.kernels.Spectrum(), n_bits=256, random_state=0).fit(["AAAA", "CCCC"] * 5, ["a", "c"] * 5),
+        tmp_path / "m.similia",
+    )
+    folder = tmp_path / "TOY"
+    folder.mkdir()
+    (folder / "TOY_A.txt").write_text("1, 2\n2, 1\n3, 4\n4, 3\n")
+    (folder / "TOY_graph_indicator.txt").write_text("1\n1\n2\n2\n")
+    (folder / "TOY_graph_labels.txt").write_text("0\n1\n")
+    for arguments in (["predict", model, folder], ["fit", folder, "--kernel", "Spectrum", "-o", tmp_path / "x"]):
+        result = similia(*arguments)
+        assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+        assert "holds graphs, which the kernel Spectrum() does not compare" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fit", "absent.csv", "-o", "m"], "absent.csv"),
+        (["fit", "absent.csv", "-o", "m"], "absent.csv is neither a file or folder nor a data set"),
+        (["fit", "promoters", "-o", "m", "--test", "2"], "--test must be a share"),
         (["fit", "pyproject.toml", "-o", "m"], "unknown ending"),
         (["fit", "promoters", "-o", "no/such/folder/m"], "does not exist"),
         (["fit", "promoters", "-o", "m", "--kernel", "Spectrum(q=3)"], "Spectrum takes k, normalize"),
@@ -99,7 +124,9 @@ def test_wrong_input_ends_with_one_sentence(arguments, words, tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize("text", ["os.system('ls')", "Spectrum(k=__import__('os'))", "Kernel", "pairwise(len)", "1 +", ""])
+@pytest.mark.parametrize(
+    "text", ["os.system('ls')", "Spectrum(k=__import__('os'))", "Kernel", "pairwise(len)", "1 +", ""]
+)
 def test_kernel_text_is_parsed_not_run(text):
     with pytest.raises(ValueError, match="kernel"):
         parse_kernel(text)

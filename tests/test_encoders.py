@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.preprocessing import StandardScaler
 
 import naive
 from similia import codes, config
@@ -308,6 +309,19 @@ def bundle_of(*encoders, X=COLUMNS, **keywords):
             lambda: bundle_of(("text", one), ("graph", codes.GraphHDEncoder(128))),
             "the encoder of column 'graph' emits 128 positions, expected 64 .* same n_bits",
         ),
+        (
+            lambda: bundle_of(("text", one), ("a", codes.SignRandomProjection(64))),
+            r"the encoder of column 'a' does not take its numbers .* write \(\['a'\], \.\.\.\)",
+        ),
+        (
+            lambda: bundle_of(("text", one), (["a", "b"], StandardScaler())),
+            "of column .* emits 2 columns of float64 .* expected 64 .* end the encoder with SignRandomProjection",
+        ),
+        (
+            lambda: bundle_of((["a", "b"], StandardScaler()), ("text", one)),
+            "emits 2 columns of float64 .* expected 64 as from that of column 'text'; end the encoder with Sign",
+        ),
+        (lambda: bundle_of((["a"], StandardScaler())), "emits 1 columns .* multiple of 8; end the encoder with Sign"),
         (lambda: bundle_of(("text", one), output="words"), "output must be 'bits'"),
     ],
 )

@@ -331,6 +331,66 @@ def test_paths_are_read(tmp_path):
     assert as_graphs(str(tmp_path)).indices.tolist() == [1, 0]
 
 
+# --- names ------------------------------------------------------------------------------------
+
+
+def molecule():
+    graph = nx.Graph()
+    graph.add_node(0, element="C", charge=0.25)
+    graph.add_node(1, element="N", charge=-1)
+    graph.add_edge(0, 1, bond=2)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (
+            {"node_label": "elements"},
+            "node_label='elements' is at no node of any graph; nodes carry 'element', 'charge'",
+        ),
+        ({"node_attributes": "x"}, "node_attributes='x' is at no node .* 'element', 'charge'"),
+        ({"node_label": None, "edge_label": "element"}, "edge_label='element' is at no edge .* edges carry 'bond'"),
+        (
+            {"node_label": "element", "edge_weight": "w"},
+            "edge_weight='w' is at no edge of any graph; edges carry 'bond'",
+        ),
+    ],
+)
+def test_a_chosen_name_that_is_nowhere_is_refused(names, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        as_graphs([molecule(), nx.Graph()], **names)
+
+
+def test_a_chosen_name_needs_data_only_where_there_are_nodes_or_edges():
+    assert as_graphs([nx.Graph()], node_label="element", edge_weight="w").n_nodes == 0
+    dots = nx.Graph()
+    dots.add_node(0, element="C")
+    assert as_graphs([dots], node_label="element", edge_weight="w").edge_weights is None
+    with pytest.raises(ValueError, match=r"nodes carry no names \(only networkx and igraph"):
+        as_graphs([OK], node_label="element")
+
+
+def test_unread_data_of_nodes_is_announced_once():
+    sentence = r"nodes carry 'element', 'charge' but no 'label'; say as_graphs\(X, node_label='element'\) to use it"
+    with pytest.warns(UserWarning, match=sentence) as caught:
+        assert as_graphs([molecule(), molecule()]).node_labels is None
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    as_graphs([molecule()], node_label=None)  # left out on purpose
+    as_graphs([molecule()], node_attributes="charge")
+    named = Igraph(1, [], nodes=[{"name": "a"}])
+    assert as_graphs([named]).node_labels is None  # igraph's name of a node is no label
+    labelled = molecule()
+    nx.set_node_attributes(labelled, 1, "label")
+    assert as_graphs([labelled]).node_labels.tolist() == [1, 1]
+
+
+def test_a_text_is_a_path_and_says_so():
+    with pytest.raises(FileNotFoundError, match=r"CCO does not exist; .* usually X is a list of graphs"):
+        as_graphs("CCO")
+
+
 # --- what is refused --------------------------------------------------------------------------
 
 

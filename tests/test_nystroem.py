@@ -161,8 +161,8 @@ def test_policies(spectrum, eigenvalues):
 def test_raise_policy_and_no_positive_direction():
     with pytest.raises(ValueError, match=r"not positive semi-definite.*-2.*spectrum"):
         sm.Nystroem("precomputed", 3, spectrum="raise").fit(INDEFINITE)
-    for K in (-np.eye(3), np.zeros((3, 3))):
-        with pytest.raises(ValueError, match="no positive eigenvalue"):
+    for K, sentence in ((-np.eye(3), "no positive eigenvalue"), (np.zeros((3, 3)), "too short or too small")):
+        with pytest.raises(ValueError, match=sentence):
             sm.Nystroem("precomputed", 3, spectrum="flip").fit(K)
 
 
@@ -312,6 +312,28 @@ def test_words_in_any_container(container, landmarks):
         np.testing.assert_allclose(Z @ Z.T, shared_letters(WORDS), atol=1e-12)
 
 
+def test_objects_of_another_kind_are_announced():
+    nystroem = sm.Nystroem(shared_letters, n_components=4).fit(["TREE", "TREES", "BUSH", "BUSHES"])
+    with pytest.warns(UserWarning, match=r"3 of 4 objects have similarity 0 .* e\.g\. X\[1\]; are they") as caught:
+        Z = nystroem.transform(["BUSH", "tree", "trees", "bush"])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert not Z[1:].any()
+    with sm.config(max_memory=1), pytest.warns(UserWarning, match=r"3 of 4 objects .* X\[1\]") as caught:
+        nystroem.transform(["BUSH", "tree", "trees", "bush"])
+    assert len(caught) == 1
+    nystroem.transform(["BUSH", "tree"])  # one half: an empty object among others is no mistake
+
+
+def test_labels_are_counted_before_a_kernel_value_is_computed():
+    def never(X, Y):
+        raise AssertionError("a kernel value was computed")
+
+    with pytest.raises(ValueError, match="y has 3 labels for 6 objects; give one label per object"):
+        sm.Nystroem(never, 2).fit(WORDS, [0, 1, 0])
+    sm.Nystroem(shared_letters, 2, random_state=0).fit(WORDS, pd.Series(range(6)))
+
+
 def test_sparse_rows_and_frames():
     X = np.abs(normal(40, 6))
     expected = sm.Nystroem(cosine_similarity, 10, random_state=0).fit_transform(X)
@@ -364,7 +386,7 @@ def test_approximation_error():
 def test_grid_search_reaches_the_kernel():
     X, y = load_digits(return_X_y=True)
     pipeline = make_pipeline(sm.Nystroem(RBF(), n_components=40, random_state=0), LinearSVC())
-    search = GridSearchCV(pipeline, {"nystroem__kernel__gamma": [1e-3, 10.0]}, cv=2).fit(X[:200], y[:200])
+    search = GridSearchCV(pipeline, {"nystroem__kernel__gamma": [1e-3, 0.1]}, cv=2).fit(X[:200], y[:200])
     assert search.best_params_ == {"nystroem__kernel__gamma": 1e-3}
 
 

@@ -79,6 +79,18 @@ def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
     assert path.read_bytes() == b"old"
 
 
+def test_the_folder_must_exist_and_modes_are_kept(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"folder .*absent does not exist"):
+        sm.save(sm.kernels.Spectrum(), tmp_path / "absent" / "m.similia")
+    path = tmp_path / "m.similia"
+    (tmp_path / "plain").write_bytes(b"")
+    sm.save(sm.kernels.Spectrum(), path)
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    path.chmod(0o640)
+    sm.save(sm.kernels.Spectrum(), path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="no model at"):
         sm.load(tmp_path / "absent")
@@ -88,7 +100,7 @@ def test_missing_file(tmp_path):
 def test_truncated_files(fitted, tmp_path, keep):
     path = sm.save(fitted[0], tmp_path / "m.similia")
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(ValueError, match="m.similia is"):
+    with pytest.raises(ValueError, match=r"m\.similia is"):
         sm.load(path)
 
 
@@ -98,7 +110,7 @@ def test_every_corrupted_byte_of_the_data_is_noticed(fitted, tmp_path):
     middle = len(data) // 2
     data[middle] ^= 0xFF
     path.write_bytes(data)
-    with pytest.raises(ValueError, match="m.similia is"):
+    with pytest.raises(ValueError, match=r"m\.similia is"):
         sm.load(path)
 
 

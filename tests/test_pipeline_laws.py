@@ -64,6 +64,7 @@ def encoder(kernel, method, n_bits=256, **parameters):
 # ---- the bits of an object
 
 
+@pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
 @pytest.mark.parametrize("method", ["gaussian", "structured"])
 @pytest.mark.parametrize("name", KERNELS)
 @settings(max_examples=6, deadline=None)

@@ -158,6 +158,12 @@ def test_parquet(tmp_path):
             read_columns(path, "text")
 
 
+@pytest.mark.parametrize("columns", [["text", "label"], ("text",), None, 1.0])
+def test_a_list_of_columns_is_not_a_column(tmp_path, columns):
+    with pytest.raises(TypeError, match=r"write read_columns\(path, 'a', 'b'\)"):
+        read_columns(write(tmp_path / "a.csv", "text,label\na,b\n"), columns)
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match="pip install pyarrow"):

@@ -20,6 +20,7 @@ _NAMES = {
     # the names used most
     "pairwise": "kernels",
     "Nystroem": "embeddings",
+    "KernelFeatures": "embeddings",
     "SignRandomProjection": "codes",
     "NGramEncoder": "codes",
     "GraphHDEncoder": "codes",

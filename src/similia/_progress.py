@@ -38,7 +38,7 @@ def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterat
         for done, item in enumerate(items, start=1):
             yield item
             display.advance(line)
-            if not display.console.is_terminal:  # a log gets lines, not a bar
+            if line == 0 and not display.console.is_terminal:  # a log gets lines of the outermost loop, not bars
                 display.console.print(f"{description}: {done}{f'/{total}' if total else ''}", highlight=False)
     finally:
         display.remove_task(line)

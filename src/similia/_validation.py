@@ -43,6 +43,11 @@ def check_n_bits(n_bits: Any) -> int:
 def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> npt.NDArray[np.uint8]:
     """Return packed bits as a C-contiguous uint8 array (n, n_bits // 8), or raise."""
     codes = np.asarray(codes)
+    if codes.dtype == np.uint8 and codes.ndim == 1:
+        raise ValueError(
+            f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got shape {codes.shape}; "
+            "one code is code[None]"
+        )
     if codes.dtype != np.uint8 or codes.ndim != 2:
         raise ValueError(
             f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got dtype {codes.dtype} "

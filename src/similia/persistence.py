@@ -8,7 +8,9 @@ scikit-learn's estimators. Functions are never loaded.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
@@ -33,6 +35,7 @@ _TRUSTED = (
     "similia.kernels.combine.Product",
     "similia.kernels.combine.Normalized",
     "similia.embeddings.nystroem.Nystroem",
+    "similia.embeddings.kernel_features.KernelFeatures",
     "similia.codes.sign_projection.SignRandomProjection",
     "similia.codes.ngram.NGramEncoder",
     "similia.codes.graphhd.GraphHDEncoder",
@@ -74,24 +77,40 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     from skops.io import dumps, get_untrusted_types
 
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
     data = dumps({"format": _HEADER, "model": model})
     refused = sorted(set(get_untrusted_types(data=data)) - set(_TRUSTED))
     if refused:
         raise ValueError(
             f"the model holds {', '.join(refused)}, which a saved file may not contain (loading it could run code); "
-            "use one of similia's kernels, or kernel='precomputed' and keep your function in your own program"
+            "save search.best_estimator_ instead of a search, use similia's own kernels, "
+            "or kernel='precomputed' with your function kept in your own program"
         )
+    write_atomically(path, data)
+    return path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write `data` to `path`: beside it first, then moved there, so that the file is complete or not there."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
-    return path
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -120,20 +139,27 @@ def load(path: str | os.PathLike[str]) -> Any:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no model at {path}; similia.save(model, path) writes one")
+    _check_archive(path)
     try:
-        with ZipFile(path) as archive:
-            damaged = archive.testzip()
-            if damaged is not None:
-                raise ValueError(f"{path} is damaged (its part {damaged} fails the checksum); save the model again")
-            if "schema.json" not in archive.namelist():
-                raise ValueError(f"{path} is a zip archive but not a model; similia.save(model, path) writes one")
         content = skops_load(path, trusted=list(_TRUSTED))
     except UntrustedTypesFoundException as error:
         raise ValueError(f"{path} was not loaded: {error}") from None
-    except (BadZipFile, EOFError, KeyError, AttributeError, ImportError, TypeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} is not a model that similia.save wrote, or it is truncated ({type(error).__name__}: {error})"
-        ) from error
+    except (ValueError, KeyError, AttributeError, ImportError, TypeError) as error:
+        raise ValueError(f"{path} is not a model that similia.save wrote ({type(error).__name__}: {error})") from error
     if not isinstance(content, dict) or content.get("format") != _HEADER:
         raise ValueError(f"{path} was written by another program; similia.save(model, path) writes what load reads")
     return content["model"]
+
+
+def _check_archive(path: Path) -> None:
+    """Raise unless `path` is a whole zip archive with the description of a model."""
+    try:
+        with ZipFile(path) as archive:
+            damaged = archive.testzip()
+            names = archive.namelist()
+    except (BadZipFile, EOFError, ValueError, UnicodeDecodeError, NotImplementedError, zlib.error) as error:
+        raise ValueError(f"{path} is not a model, or it is truncated ({error}); save the model again") from error
+    if damaged is not None:
+        raise ValueError(f"{path} is damaged (its part {damaged} fails the checksum); save the model again")
+    if "schema.json" not in names:
+        raise ValueError(f"{path} is a zip archive but not a model; similia.save(model, path) writes one")

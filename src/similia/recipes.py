@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from similia._validation import check_n_bits
 from similia.codes import SignRandomProjection
 from similia.embeddings import Nystroem
 from similia.learn import HDClassifier
@@ -66,6 +67,7 @@ def nyshd(
     >>> model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.75
     True
     """
+    check_n_bits(n_bits)
     seeds: list[int | None] = [None, None, None]
     if random_state is not None:
         seeds = [int(s) for s in np.random.SeedSequence(random_state).generate_state(3)]

@@ -14,7 +14,7 @@ def main() -> None:
 
     try:
         app()
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         print(f"similia: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,29 @@ _TABLES = {".csv", ".tsv", ".parquet"}
 _SEQUENCES = {".fa", ".fasta", ".fna", ".faa", ".fq", ".fastq"}
 
 
-def read_objects(data: str, *, text: str, label: str | None) -> tuple[Any, npt.NDArray | None, str]:
+@dataclass(frozen=True)
+class Objects:
+    """What was read.
+
+    Attributes
+    ----------
+    source : str
+        As the user wrote it.
+    kind : {"strings", "graphs"}
+    objects : StringBatch or GraphBatch
+    labels : ndarray, shape (n,), optional
+    names : list of str, optional
+        Names of FASTA and FASTQ records.
+    """
+
+    source: str
+    kind: str
+    objects: Any
+    labels: npt.NDArray | None = None
+    names: list[str] | None = None
+
+
+def read_objects(data: str, *, text: str, label: str | None) -> Objects:
     """Read objects and, where there are any, labels.
 
     Parameters
@@ -25,59 +48,62 @@ def read_objects(data: str, *, text: str, label: str | None) -> tuple[Any, npt.N
     text, label : str
         Columns of a table; `label` is also the field ``label=...`` of FASTA headers. None reads no labels.
 
-    Returns
-    -------
-    objects : StringBatch or GraphBatch
-    labels : ndarray, shape (n,), or None
-    kind : {"strings", "graphs"}
-
     Raises
     ------
     ValueError
-        If `data` is neither a file that can be read nor a known name.
+        If `data` is neither a file that can be read nor a known name, or a label is missing.
     """
     path = Path(data)
     if not path.exists():
         return _named(data)
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    kind = suffixes[-1] if suffixes else ""
-    if kind in _TABLES:
+    ending = suffixes[-1] if suffixes else ""
+    if ending in _TABLES:
         return _table(path, text, label)
-    if kind in _SEQUENCES:
-        return _sequences(path, label)
-    if path.is_dir() or kind == ".zip":
+    if ending in _SEQUENCES:
+        return _sequences(path, label, ending in (".fq", ".fastq"))
+    if path.is_dir() or ending == ".zip":
         graphs, target = sm.objects.read_tudataset(path)
-        return graphs, target, "graphs"
+        return Objects(data, "graphs", graphs, target)
     raise ValueError(
         f"{path} has an unknown ending; similia reads {', '.join(sorted(_TABLES | _SEQUENCES))}, "
         "and folders or zips of the TUDataset format"
     )
 
 
-def _named(name: str) -> tuple[Any, npt.NDArray, str]:
-    bundled = {"promoters": sm.datasets.load_promoters, "splice": sm.datasets.load_splice}
-    bunch = bundled[name]() if name in bundled else sm.datasets.fetch(name)
-    graphs = isinstance(bunch.data, sm.objects.GraphBatch)
-    objects = bunch.data if graphs else sm.objects.as_strings(bunch.data)
-    return objects, np.asarray(bunch.target), "graphs" if graphs else "strings"
+def _named(name: str) -> Objects:
+    if name not in sm.datasets.available():
+        raise ValueError(
+            f"{name} is neither a file or folder nor a data set; sets are {', '.join(sm.datasets.available())}"
+        )
+    bunch = sm.datasets.fetch(name)
+    if isinstance(bunch.data, sm.objects.GraphBatch):
+        return Objects(name, "graphs", bunch.data, np.asarray(bunch.target))
+    return Objects(name, "strings", sm.objects.as_strings(bunch.data), np.asarray(bunch.target))
 
 
-def _table(path: Path, text: str, label: str | None) -> tuple[Any, npt.NDArray | None, str]:
+def _table(path: Path, text: str, label: str | None) -> Objects:
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty")
     strings, *labels = sm.objects.read_columns(path, *([text] if label is None else [text, label]))
-    return sm.objects.as_strings(strings), np.asarray(labels[0]) if labels else None, "strings"
+    for i, value in enumerate(labels[0] if labels else []):
+        if value is None or value == "":
+            raise ValueError(f"row {i} of {path} has no {label}; fill it in or leave the row out")
+    return Objects(str(path), "strings", sm.objects.as_strings(strings), np.asarray(labels[0]) if labels else None)
 
 
-def _sequences(path: Path, label: str | None) -> tuple[Any, npt.NDArray | None, str]:
-    fastq = ".fastq" in path.suffixes or ".fq" in path.suffixes
+def _sequences(path: Path, label: str | None, fastq: bool) -> Objects:
     names, sequences, *_ = sm.objects.read_fastq(path) if fastq else sm.objects.read_fasta(path)
+    strings = sm.objects.as_strings(sequences)
     if label is None:
-        return sm.objects.as_strings(sequences), None, "strings"
-    found = [re.search(rf"\b{re.escape(label)}=(\S+)", name) for name in names]
-    for i, match in enumerate(found):
-        if match is None:
+        return Objects(str(path), "strings", strings, None, names)
+    labels = []
+    for i, name in enumerate(names):
+        found = re.search(rf"\b{re.escape(label)}=(\S+)", name)
+        if found is None:
             raise ValueError(
-                f"record {i} of {path} has no {label}=... in its header ({names[i]!r}); "
+                f"record {i} of {path} has no {label}=... in its header ({name!r}); "
                 "write the label there, or use a table with a label column"
             )
-    labels = np.array([match[1] for match in found if match is not None])
-    return sm.objects.as_strings(sequences), labels, "strings"
+        labels.append(found[1])
+    return Objects(str(path), "strings", strings, np.array(labels), names)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 import similia as sm
-from similia.cli.inputs import read_objects
+from similia.cli.inputs import Objects, read_objects
 from similia.cli.kernel_spec import parse_kernel
+from similia.persistence import write_atomically
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
 
@@ -35,16 +37,20 @@ def fit_model(
     from sklearn.base import clone
     from sklearn.model_selection import train_test_split
 
-    if not output.parent.is_dir():
-        raise ValueError(f"the folder {output.parent} does not exist; make it first")
+    _check_folder(output)
+    if not 0 <= test_share < 1:
+        raise ValueError(f"--test must be a share from 0 to below 1, got {test_share}")
     console = Console()
-    X, y, kind = read_objects(data, text=text, label=label)
+    data_read = read_objects(data, text=text, label=label)
+    X, y = data_read.objects, data_read.labels
     if y is None:
-        raise ValueError(f"{data} has no labels; --label names the column (or the FASTA header field) that holds them")
-    spec = kernel or _DEFAULT_KERNEL[kind]
-    model = sm.recipes.nyshd(parse_kernel(spec), n_landmarks=n_landmarks or "auto", n_bits=n_bits, random_state=seed)
+        raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
+    spec = kernel or _DEFAULT_KERNEL[data_read.kind]
+    compared = parse_kernel(spec)
+    model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=n_bits, random_state=seed)
+    _check_kernel(compared, data_read)
     classes, counts = np.unique(y, return_counts=True)
-    console.print(f"{len(y)} {kind} in {len(classes)} classes; kernel {spec}")
+    console.print(f"{len(y)} {data_read.kind} in {len(classes)} class{'es' * (len(classes) > 1)}; kernel {spec}")
     if test_share > 0:
         train, test = train_test_split(
             np.arange(len(y)), test_size=test_share, random_state=seed, stratify=y if counts.min() > 1 else None
@@ -57,18 +63,38 @@ def fit_model(
 
 
 def predict_with_model(model_path: Path, data: str, output: Path | None, *, text: str) -> None:
-    """Write the predicted label of each object of `data`, as CSV."""
+    """Write the predicted label of each object of `data`, as CSV; FASTA records keep their names."""
+    if output is not None:
+        _check_folder(output)
     model = sm.load(model_path)
-    X, _, _ = read_objects(data, text=text, label=None)
-    rows = [["item", "label"], *enumerate(model.predict(X).tolist())]
+    data_read = read_objects(data, text=text, label=None)
+    _check_kernel(model["nystroem"].kernel, data_read)
+    labels = model.predict(data_read.objects).tolist()
+    names = data_read.names or range(len(labels))
+    rows = [["item", "label"], *zip(names, labels, strict=True)]
     if output is None:
         csv.writer(sys.stdout).writerows(rows)
         return
-    temporary = output.with_name(f".{output.name}.part")
-    with temporary.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(rows)
-    os.replace(temporary, output)
-    Console().print(f"wrote {len(rows) - 1} predictions to {output}")
+    lines = io.StringIO(newline="")
+    csv.writer(lines).writerows(rows)
+    write_atomically(output, lines.getvalue().encode())
+    Console().print(f"wrote {len(labels)} predictions to {output}")
+
+
+def _check_folder(output: Path) -> None:
+    if not output.parent.is_dir():
+        raise ValueError(f"the folder {output.parent} does not exist; make it first")
+
+
+def _check_kernel(kernel: Any, data_read: Objects) -> None:
+    """Raise if the kernel compares strings and the data are graphs, or the other way round."""
+    try:
+        kernel.as_objects(sm.objects.take(data_read.objects, [0]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{data_read.source} holds {data_read.kind}, which the kernel {kernel} does not compare; "
+            f"the kernel for these would be e.g. {_DEFAULT_KERNEL[data_read.kind]}"
+        ) from error
 
 
 def _score_table(y_true: npt.NDArray, y_pred: npt.NDArray, y_train: npt.NDArray) -> Table:

@@ -11,6 +11,7 @@ mean of the similarities of their parts. P. Kanerva (2009), "holistic records".
 from __future__ import annotations
 
 import functools
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -100,10 +101,10 @@ class Bundle(TransformerMixin, BaseEstimator):
         self._check_parameters()
         self.encoders_ = [clone(encoder) for _, encoder in self.encoders]
         parts = [
-            encoder.fit(column, y).transform(column)
-            for encoder, column in zip(self.encoders_, self._columns(X), strict=True)
+            _first_codes(encoder, spec, column, y)
+            for encoder, (spec, _), column in zip(self.encoders_, self.encoders, self._columns(X), strict=True)
         ]
-        n_bits = _width(parts[0], self.encoders[0][0])
+        n_bits = self._n_bits(parts)
         rng = generator(self.random_state)
         self.roles_ = random(len(parts), n_bits, rng)
         self.ties_ = random(1, n_bits, rng)
@@ -151,14 +152,30 @@ class Bundle(TransformerMixin, BaseEstimator):
             raise ValueError("X is empty: found 0 records, expected at least one")
         return columns
 
-    def _bundle(self, parts: list[Vectors]) -> Vectors:
-        n_bits = 8 * self.roles_.shape[1]
-        for part, (spec, _) in zip(parts, self.encoders, strict=True):
-            if (width := _width(part, spec)) != n_bits:
+    def _n_bits(self, parts: list[Vectors]) -> int:
+        """Return the width of the first part that is codes, else of the first, or raise if others differ."""
+        specs = [spec for spec, _ in self.encoders]
+        widths = [_width(part, spec) for part, spec in zip(parts, specs, strict=True)]
+        first = next((i for i, part in enumerate(parts) if part.dtype == np.uint8), 0)
+        n_bits = widths[first]
+        for part, spec, width in zip(parts, specs, widths, strict=True):
+            if part.dtype.kind == "f" and (width != n_bits or n_bits % 8):
+                wanted = "a multiple of 8" if n_bits % 8 else f"{n_bits} as from that of column {specs[first]!r}"
+                raise ValueError(
+                    f"the encoder of column {spec!r} emits {width} columns of {part.dtype} and no codes, expected "
+                    f"{wanted}; end the encoder with SignRandomProjection"
+                )
+            if width != n_bits:
                 raise ValueError(
                     f"the encoder of column {spec!r} emits {width} positions, expected {n_bits} as from "
-                    f"that of column {self.encoders[0][0]!r}; give all encoders the same n_bits"
+                    f"that of column {specs[first]!r}; give all encoders the same n_bits"
                 )
+        return n_bits
+
+    def _bundle(self, parts: list[Vectors]) -> Vectors:
+        n_bits = 8 * self.roles_.shape[1]
+        if (found := self._n_bits(parts)) != n_bits:
+            raise ValueError(f"the encoders emit {found} positions, expected {n_bits} as in fit")
         n = len(parts[0])
         scaled = self.output == "counts" and any(part.dtype != np.uint8 for part in parts)
         out: Vectors = np.empty((n, n_bits)) if scaled else empty_output(n, n_bits, self.output)
@@ -214,6 +231,19 @@ def _entry(i: int, record: Any, name: Any) -> Any:
         raise ValueError(
             f"X[{i}] has no entry {name!r}: found {record!r:.60}, expected a tuple or dict that has one"
         ) from None
+
+
+def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
+    """Fit an encoder and return its codes, or say how it is given vectors if it cannot read one column of numbers."""
+    try:
+        return encoder.fit(column, y).transform(column)
+    except (TypeError, ValueError) as error:
+        if isinstance(spec, list) or not all(isinstance(value, Real) for value in column):
+            raise
+        raise ValueError(
+            f"the encoder of column {spec!r} does not take its numbers as objects ({error}); "
+            f"write ([{spec!r}], ...) to give them as vectors"
+        ) from error
 
 
 def _width(part: Any, spec: Any) -> int:

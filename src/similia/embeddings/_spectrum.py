@@ -38,6 +38,11 @@ def decompose(
         Kept eigenvalues, after the policy.
     components : ndarray of float64, shape (s, rank)
     """
+    if not H.any():
+        raise ValueError(
+            "all similarities among the landmarks are 0: are the objects too short or too small for this kernel "
+            "(strings shorter than k, graphs without edges)?"
+        )
     values, vectors = np.linalg.eigh(H)
     values, vectors = values[::-1], vectors[:, ::-1]
     if values[0] <= 0:

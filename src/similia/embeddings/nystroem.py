@@ -9,6 +9,7 @@ Cost: s^2 kernel values and O(s^3) to fit; s kernel values and 2 s rank operatio
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, Self
@@ -28,7 +29,7 @@ from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite,
 from similia.embeddings._ordered_product import ordered_product
 from similia.embeddings.landmarks import STRATEGIES
 from similia.kernels._evaluate import as_floats, as_objects, evaluate
-from similia.objects import take
+from similia.objects import n_objects, take
 from similia.objects._sequences import at_least_one
 
 Floats = npt.NDArray[np.float64]
@@ -86,8 +87,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ------
     ValueError
         In `fit`: more landmarks asked for than objects, indices out of range, an unknown strategy or
-        policy, a kernel that is not symmetric or not positive anywhere; in both: a kernel value
-        that is not finite, or a kernel result of the wrong shape. The message names the pair.
+        policy, not one label per object, a kernel that is not symmetric or not positive anywhere; in both:
+        a kernel value that is not finite, or a kernel result of the wrong shape. The message names the pair.
     TypeError
         If kernel values are not real numbers.
 
@@ -97,8 +98,9 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     are, else float64. The row of an object is the same, bit for bit, in whatever block, subset or number of
     threads it is computed, as long as the kernel's values are.
 
-    An object that has similarity 0 to all landmarks (an empty string) has the zero vector. Identical
-    landmarks are harmless: they only lower `rank_`.
+    An object that has similarity 0 to all landmarks (an empty string) has the zero vector;
+    `transform` warns if more than half of the objects have. Identical landmarks are harmless: they only
+    lower `rank_`.
 
     References
     ----------
@@ -150,7 +152,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Parameters
         ----------
         X : collection of n objects, or ndarray (n, n) or (n, n_landmarks) for a precomputed kernel
-        y : ignored
+        y : collection of n labels, optional
+            Only counted.
 
         Returns
         -------
@@ -162,6 +165,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         # One BLAS thread: a sum that differs in its last bit can choose another landmark or turn an eigenvector.
         with threadpool_limits(limits=1, user_api="blas"):
             gram = self._gram(X)
+            if y is not None and n_objects(y) != gram.n:
+                raise ValueError(f"y has {n_objects(y)} labels for {gram.n} objects; give one label per object")
             experts = self._choose(gram, rng)
             fitted = list(map(partial(self._decompose, gram), experts))
             weights = np.ones(1)
@@ -188,15 +193,29 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         -------
         ndarray of float32 or float64, shape (n, rank_)
             Dtype of the kernel's values.
+
+        Warns
+        -----
+        UserWarning
+            If more than half of the objects have similarity 0 to all landmarks.
         """
         check_is_fitted(self)
         n, blocks = self._landmark_columns(X)
         out: npt.NDArray[np.floating] = np.empty((0, self.rank_))
+        alone: list[int] = []
         for rows, C in track(blocks, "Nystroem"):
             if len(out) == 0:
                 out = np.empty((n, self.rank_), dtype=C.dtype)
+            alone.extend(rows[~C.any(axis=1)].tolist())
             for (i, a), (j, b) in itertools.pairwise(self._corners):
                 out[rows[0] : rows[-1] + 1, a:b] = ordered_product(C[:, i:j], self.components_[i:j, a:b])
+        if 2 * len(alone) > n:
+            warnings.warn(
+                f"{len(alone)} of {n} objects have similarity 0 to all landmarks and get the zero vector, e.g. "
+                f"X[{alone[0]}]; are they of the same kind (case, alphabet, labels) as the training objects?",
+                UserWarning,
+                stacklevel=3,  # scikit-learn wraps transform
+            )
         return out
 
     def approximation_error(self, X: Any, n_samples: int | None = 1000, random_state: RandomState = 0) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from similia.persistence import write_atomically
 
 Record = dict[str, Any]
 
@@ -93,10 +96,10 @@ class Section:
             _save_svg(figure, parts / f"{self.name}.svg")
             lines += [f"![{self.title}](reproduction/{self.name}.svg)", ""]
         lines += [f"All single results: [{self.name}.csv](reproduction/{self.name}.csv).", ""]
-        _write_text(parts / f"{self.name}.md", "\n".join(lines))
+        write_atomically(parts / f"{self.name}.md", "\n".join(lines).encode())
         sections = [path.read_text(encoding="utf-8") for path in sorted(parts.glob("*.md"))]
         page = Path(folder) / "reproduction.md"
-        _write_text(page, "\n".join([_HEAD, *sections]))
+        write_atomically(page, "\n".join([_HEAD, *sections]).encode())
         return page
 
 
@@ -126,19 +129,12 @@ def _cell(value: Any) -> str:
     return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
-def _write_text(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
-
-
 def _write_csv(records: list[Record], path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(key for record in records for key in record)))
-        writer.writeheader()
-        writer.writerows(records)
-    os.replace(temporary, path)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for record in records for key in record)))
+    writer.writeheader()
+    writer.writerows(records)
+    write_atomically(path, text.getvalue().encode())
 
 
 def _read_csv(path: Path) -> list[Record]:

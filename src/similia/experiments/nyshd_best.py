@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
 from similia import kernels as k
 from similia._config import settings
 from similia.codes import SignRandomProjection
-from similia.embeddings import Nystroem
+from similia.embeddings import KernelFeatures, Nystroem
 from similia.experiments._nyshd import difference, nyshd_methods
 from similia.experiments._paper import GRAPH_TASKS, STRING_TASKS, Task
 from similia.experiments._protocol import (
@@ -60,7 +59,7 @@ class Embedding:
         """Return a transformer for n training objects."""
         steps: list[Any] = [AttributeScaler()] if self.scale else []
         if self.explicit:
-            return make_pipeline(*steps, FunctionTransformer(self.kernel.features))
+            return make_pipeline(*steps, KernelFeatures(self.kernel))
         return make_pipeline(
             *steps, Nystroem(self.kernel, n_components=min(n, LANDMARKS), landmarks="rpcholesky", random_state=seed)
         )
@@ -193,7 +192,7 @@ def present(records: list[Record]) -> tuple[list[Table], None]:
     paper = Table("Split 42", ["set", "ours", "paper's best", "method", "chosen on the training part"])
     splits = Table(
         "Stratified splits: accuracy, and difference with its 95 % paired interval",
-        ["set", "best pipeline", "tuned NysHD", "difference", "majority class", "difference"],
+        ["set", "splits", "best pipeline", "tuned NysHD", "difference", "majority class", "difference"],
     )
     for task in [task for task in TASKS if task.name in distinct(records, "set")]:
         name = f"{task.name} (stand-in)" if task.stands_in else task.name
@@ -205,6 +204,13 @@ def present(records: list[Record]) -> tuple[list[Table], None]:
             values(records, "accuracy", set=task.name, protocol="stratified", method=method)
             for method in ("best pipeline", "NysHD", "majority class")
         )
-        row = [summary(best), summary(nyshd), difference(best, nyshd), summary(constant), difference(best, constant)]
+        row = [
+            len(best),
+            summary(best),
+            summary(nyshd),
+            difference(best, nyshd),
+            summary(constant),
+            difference(best, constant),
+        ]
         splits.rows.append([name, *row])
     return [paper, splits], None

@@ -17,4 +17,9 @@ bindings, bits and counts); beside it, untuned, the same encoder with one n-gram
 main text. *Unquantised*: the same learner on the Nyström vectors themselves. *Protein is not the paper's set*: its
 rhodopsins could not be had, and the MultiLoc proteins (eleven places in the cell) stand in, so that column does not
 compare with the paper's numbers. Splice is UCI's 3190 sequences (the bundled 3186 are the R package's).
+
+Findings. The tuned N-gram encoder is far above the printed one on Promoter and Splice and above NysHD on SMS and
+Promoter, so that the paper's mean margin of +17 over it is one over an untuned baseline. Bound to places (n = 60),
+the same encoder solves Splice, which no kernel of k-mers does: where its letters stand is what matters there, and
+sm.kernels.WeightedDegree sees it too (see the best pipelines).
 """

@@ -23,10 +23,10 @@ from similia.objects._sequences import _short
 class Names:
     """Names under which networkx and igraph keep labels, attributes and weights (None: leave out)."""
 
-    node_label: str | None
-    node_attributes: str | None
-    edge_label: str | None
-    edge_weight: str | None
+    node_label: str | None = "label"
+    node_attributes: str | None = "attributes"
+    edge_label: str | None = "label"
+    edge_weight: str | None = "weight"
 
 
 @dataclass
@@ -39,6 +39,8 @@ class Part:
     node_attributes: npt.NDArray[np.float64] | None = None
     edge_labels: npt.NDArray[np.int64] | None = None
     edge_weights: npt.NDArray[np.float64] | None = None
+    node_names: tuple[str, ...] = ()  # names of the data at nodes, read or not
+    edge_names: tuple[str, ...] = ()
 
     def both_directions(self) -> Part:
         """Add the opposite of each arc that is not a self-loop, with its label and weight."""
@@ -112,6 +114,9 @@ class _Table:
                 raise ValueError(f"has a {name} of shape {np.shape(value)} at {self.at(i)}, expected one number")
         return None if values is None else _numbers(values, f"{name}s of edges")
 
+    def names(self) -> tuple[str, ...]:
+        return tuple({name: None for data in self.data for name, value in data.items() if value is not None})
+
     def at(self, i: int) -> str:
         return f"{self.what} {self.keys[i]!r}"
 
@@ -124,6 +129,8 @@ def _from_tables(nodes: _Table, edges: _Table, pairs: list[tuple[int, int]], dir
         nodes.vectors(names.node_attributes),
         edges.labels(names.edge_label),
         edges.weights(names.edge_weight),
+        nodes.names(),
+        edges.names(),
     )
     return part if directed else part.both_directions()
 

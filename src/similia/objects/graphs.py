@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from similia.objects._graph_forms import Names, Part, is_graph, read_graph
 from similia.objects._graphs import GraphBatch
 from similia.objects._sequences import _short
+
+_IDENTITIES = ("name", "_nx_name")  # what igraph calls a node, which says nothing of its kind
 
 
 def as_graphs(
@@ -39,8 +42,10 @@ def as_graphs(
 
         A `GraphBatch` is returned as it is. A path is read by `read_tudataset`.
     node_label, node_attributes, edge_label, edge_weight : str or None
-        Names under which networkx and igraph graphs keep them; None leaves them out (in any
-        form). Integer labels are kept, other labels become a 64-bit hash of their text.
+        Names under which networkx and igraph graphs keep them: ``"label"``, ``"attributes"``,
+        ``"label"`` and ``"weight"`` by default, where the graphs have data of that name. None
+        leaves them out (in any form). Integer labels are kept, other labels become a 64-bit hash
+        of their text.
 
     Returns
     -------
@@ -57,7 +62,15 @@ def as_graphs(
     ValueError
         If `X` is empty or a graph does not fit: an arc names a node that does not exist, rows of
         labels or attributes are missing or too many, numbers are NaN, or labels or attributes are
-        present in some graphs only. The sentence names the graph.
+        present in some graphs only. The sentence names the graph. Also if a name other than the
+        default is that of no data in any graph.
+    FileNotFoundError
+        If `X` is a path where no TUDataset is.
+
+    Warns
+    -----
+    UserWarning
+        If nodes carry data, but none of it under the default names.
 
     Examples
     --------
@@ -70,10 +83,15 @@ def as_graphs(
     if isinstance(X, str | os.PathLike):
         from similia.objects.tudataset import read_tudataset
 
-        X = read_tudataset(X)[0]
+        try:
+            X = read_tudataset(X)[0]
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{error} (graphs are read from a path; usually X is a list of graphs)") from None
     if not isinstance(X, GraphBatch):
         names = Names(node_label, node_attributes, edge_label, edge_weight)
-        X = _join([_read(i, graph, names) for i, graph in enumerate(_items(X))])
+        parts = [_read(i, graph, names) for i, graph in enumerate(_items(X))]
+        _check_names(parts, names)
+        X = _join(parts)
     if len(X) == 0:
         raise ValueError("X is empty: found 0 graphs, expected at least one")
     return X
@@ -101,6 +119,37 @@ def _read(i: int, graph: Any, names: Names) -> Part:
         raise ValueError(f"graph {i} {error}") from None
     _check(i, part)
     return part
+
+
+def _check_names(parts: list[Part], names: Names) -> None:
+    """Raise for a name the user chose that no graph has; warn if the data of the nodes has other names."""
+    node_names = [*dict.fromkeys(name for part in parts for name in part.node_names)]
+    edge_names = [*dict.fromkeys(name for part in parts for name in part.edge_names)]
+    any_node = any(part.n_nodes for part in parts)
+    any_edge = any(part.edge_index.size for part in parts)
+    for parameter, what, found, any_there in (
+        ("node_label", "node", node_names, any_node),
+        ("node_attributes", "node", node_names, any_node),
+        ("edge_label", "edge", edge_names, any_edge),
+        ("edge_weight", "edge", edge_names, any_edge),
+    ):
+        name = getattr(names, parameter)
+        if any_there and name not in (None, getattr(Names, parameter), *found):
+            there = ", ".join(map(repr, found)) or "no names (only networkx and igraph graphs have them)"
+            raise ValueError(f"{parameter}={name!r} is at no {what} of any graph; {what}s carry {there}")
+    default = (Names.node_label, Names.node_attributes)
+    if (names.node_label, names.node_attributes) == default and not {*default} & {*node_names}:
+        _warn_unread([name for name in node_names if name not in _IDENTITIES])
+
+
+def _warn_unread(unread: list[str]) -> None:
+    if unread:
+        warnings.warn(
+            f"nodes carry {', '.join(map(repr, unread))} but no {Names.node_label!r}; say as_graphs(X, "
+            f"node_label={unread[0]!r}) to use it (node_attributes= for numbers), node_label=None to leave it out",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _check(i: int, part: Part) -> None:

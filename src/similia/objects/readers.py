@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from similia.objects._sequences import _short
+
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
@@ -146,6 +148,8 @@ def read_columns(
     ------
     ValueError
         If a column does not exist, a line is short, or the file is truncated or of another kind.
+    TypeError
+        If a column is neither a name nor a position, such as a list of names.
     ImportError
         If the file is Parquet and pyarrow is not installed.
 
@@ -161,6 +165,12 @@ def read_columns(
     """
     if not columns:
         raise ValueError("read_columns needs the name or position of at least one column")
+    for column in columns:
+        if not isinstance(column, str | int):
+            raise TypeError(
+                f"a column must be a name or a position, got {type(column).__name__} ({_short(column)}); "
+                "write read_columns(path, 'a', 'b')"
+            )
     if Path(path).suffix == ".parquet":
         return _parquet(path, columns)
     if delimiter is None:
