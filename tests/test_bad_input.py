@@ -207,6 +207,7 @@ STRINGY = st.lists(st.text("ACGT", max_size=9), max_size=8)
 COLLECTIONS = st.one_of(st.lists(OBJECTS, max_size=8), STRINGY, OBJECTS)
 
 
+@pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(X=COLLECTIONS, y=st.one_of(COLLECTIONS, st.lists(st.integers(0, 2), max_size=8)), graphs=st.booleans())
 def test_anything_is_learnt_from_or_refused_in_one_sentence(X, y, graphs):
