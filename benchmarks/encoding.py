@@ -29,6 +29,7 @@ def run() -> list[Row]:
             lambda X=X, P=P, out=prepared: np.matmul(X, P, out=out),
             lambda encode=gaussian.transform, X=X: encode(X),
             lambda encode=structured.transform, X=X: encode(X),
+            rounds=15,
         )
         shape = f"{N_VECTORS} x {n_features} to {N_BITS} bits"
         rows += [

@@ -50,11 +50,13 @@ class Row:
 def in_turns(*calls: Callable[[], object], rounds: int = 7) -> list[float]:
     """Return the median seconds of each call; they take turns, so that a disturbance hits all alike.
 
-    The first round, which compiles and warms up, is not counted.
+    The first round, which compiles and warms up, is not counted. Before each call there is a pause: idle
+    threads of BLAS spin for some milliseconds after a product, on a core that the next call would be charged for.
     """
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds + 1):
         for call, taken in zip(calls, times, strict=True):
+            time.sleep(0.05)
             start = time.perf_counter()
             call()
             taken.append(time.perf_counter() - start)

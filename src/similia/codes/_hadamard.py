@@ -21,6 +21,7 @@ from similia._jit import njit
 from similia.codes._threads import run_in_ranges
 
 LANES = 64
+IN_CACHE = 8192  # float32 values: 32 KiB
 
 
 def hadamard_size(n_features: int) -> int:
@@ -81,6 +82,16 @@ def _flip(work, signs):  # type: ignore[no-untyped-def]
 @njit()
 def _transform(work):  # type: ignore[no-untyped-def]
     """Walsh-Hadamard transform of all lanes in place, natural order, not normalised."""
+    span = len(work)
+    while span > IN_CACHE:  # passes over everything, until pieces that stay in cache can be finished one by one
+        span //= 4
+        _radix4(work, span)
+    for begin in range(0, len(work), span):
+        _transform_piece(work[begin : begin + span])
+
+
+@njit()
+def _transform_piece(work):  # type: ignore[no-untyped-def]
     span = len(work)
     while span >= 4 * LANES:
         span //= 4
