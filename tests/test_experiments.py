@@ -98,13 +98,14 @@ def test_sections_are_put_together_set_by_set(tmp_path):
     Section("b", "Title b", "Text.", [{"set": "one", "value": 1.234}, {"set": "two", "value": 5}], present).write(
         tmp_path
     )
-    Section("a", "Title a", "Text.", [], present).write(tmp_path)
+    Section("a", "Title a", "Text.", [{"set": "x", "value": 0, "seed": 4}], present).write(tmp_path)
     Section("b", "Title b", "Text.", [{"set": "two", "value": 6.0}], present).write(tmp_path)
     page = (tmp_path / "reproduction.md").read_text()
     assert page.index("## Title a") < page.index("## Title b")
     assert "| one | 1.2 |" in page
     assert "| two | 6.0 |" in page
     assert "| two | 5" not in page
+    assert "`similia reproduce a --seeds 5 --output docs`" in page
 
 
 def test_strings_table_on_bundled_data(tmp_path, monkeypatch):

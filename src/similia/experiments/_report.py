@@ -89,7 +89,9 @@ class Section:
         kept = [record for record in _read_csv(table) if record["set"] not in measured] if table.exists() else []
         _write_csv([*kept, *self.records], table)
         tables, figure = self.present(_read_csv(table))
-        lines = [f"## {self.title}", "", f"`similia reproduce {self.name} --output docs`", "", self.text.strip(), ""]
+        seeds = 1 + max(record.get("run", record.get("seed", 0)) for record in _read_csv(table))
+        command = f"similia reproduce {self.name} --seeds {seeds} --output docs"
+        lines = [f"## {self.title}", "", f"`{command}`", "", self.text.strip(), ""]
         for shown in tables:
             lines += [shown.to_markdown(), ""]
         if figure is not None:

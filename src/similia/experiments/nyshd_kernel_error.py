@@ -29,7 +29,7 @@ Relative spectral-norm error ‖K − K̂‖₂ / ‖K‖₂ of the normalised k
 against the share of these objects that serve as landmarks. *Raw*: (π/2) times the cosine of two codes, which the
 paper reads as the kernel; its expectation is arcsin ρ, so the error does not vanish with more landmarks or bits (the
 diagonal alone is π/2 instead of 1). *Corrected*: the sine of it (`codes.kernel_from_codes`). *Nyström only*: no bits.
-Ten seeds, mean.
+Mean over seeds.
 """
 
 
