@@ -95,11 +95,15 @@ def test_sections_are_put_together_set_by_set(tmp_path):
     def present(records):
         return [Table("T", ["x"], [[r["set"], r["value"]] for r in records])], None
 
-    Section("b", "Title b", "Text.", [{"set": "one", "value": 1.234}, {"set": "two", "value": 5}], present).write(
-        tmp_path
-    )
+    Section(
+        "b",
+        "Title b",
+        "Text.",
+        [{"set": "one", "value": 1.234, "run": 0}, {"set": "two", "value": 5, "run": 0}],
+        present,
+    ).write(tmp_path)
     Section("a", "Title a", "Text.", [{"set": "x", "value": 0, "seed": 4}], present).write(tmp_path)
-    Section("b", "Title b", "Text.", [{"set": "two", "value": 6.0}], present).write(tmp_path)
+    Section("b", "Title b", "Text.", [{"set": "two", "value": 6.0, "run": 0}], present).write(tmp_path)
     page = (tmp_path / "reproduction.md").read_text()
     assert page.index("## Title a") < page.index("## Title b")
     assert "| one | 1.2 |" in page

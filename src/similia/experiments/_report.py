@@ -89,7 +89,7 @@ class Section:
         kept = [record for record in _read_csv(table) if record["set"] not in measured] if table.exists() else []
         _write_csv([*kept, *self.records], table)
         tables, figure = self.present(_read_csv(table))
-        seeds = 1 + max(record.get("run", record.get("seed", 0)) for record in _read_csv(table))
+        seeds = 1 + max(record["run" if "run" in record else "seed"] for record in _read_csv(table))
         command = f"similia reproduce {self.name} --seeds {seeds} --output docs"
         lines = [f"## {self.title}", "", f"`{command}`", "", self.text.strip(), ""]
         for shown in tables:
