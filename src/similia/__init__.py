@@ -1,4 +1,4 @@
-"""similia: similarity in; vectors, packed bits, classifiers and search indexes out.
+"""similia: similarity in; vectors, packed bits and classifiers out.
 
 The house, in the direction data flow::
 
