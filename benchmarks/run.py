@@ -1,6 +1,6 @@
 """Run all benchmarks and write docs/benchmarks.md.
 
-    SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=... SIMILIA_TORCHHD_PYTHON=... \\
+    SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=... SIMILIA_TORCHHD_PYTHON=... SIMILIA_RIVALS_PYTHON=... \\
         python benchmarks/run.py --output docs/benchmarks.md
 
 Without the variables, the rows that need them are skipped. Names of benchmarks run only these.
@@ -17,7 +17,10 @@ from pathlib import Path
 import numpy as np
 from measure import Row
 
-MODULES = ("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "hypervectors")
+MODULES = (
+    *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "hypervectors"),
+    *("dtw", "set_distances", "edit_distances"),
+)
 
 _HEAD = """# Benchmarks
 
@@ -26,8 +29,8 @@ with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would
 
 `{command}`
 
-The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON` and `SIMILIA_TORCHHD_PYTHON` name the folder of data sets and
-interpreters that have the rivals (`grakel`; `torch` and `torch-hd`).
+The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON` and `SIMILIA_RIVALS_PYTHON` name the
+folder of data sets and interpreters that have the rivals (`grakel`; `torch` and `torch-hd`; `aeon` and `tslearn`).
 """
 
 

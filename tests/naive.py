@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import fractions
 import itertools
 
 import numpy as np
@@ -252,3 +253,266 @@ def hd3_bits(X, signs, n_bits):
 
 def hamming(a, b):
     return sum((int(x) ^ int(y)).bit_count() for x, y in zip(a, b, strict=True))
+
+
+# ---- embeddings/pseudo_euclidean
+def pseudo_euclidean(D, k):
+    """Classical scaling as written: (coordinates Q |Lambda|^(1/2), eigenvalues), the k largest in size."""
+    s = len(D)
+    J = np.eye(s) - np.ones((s, s)) / s
+    values, Q = np.linalg.eigh(-J @ D**2 @ J / 2)
+    kept = np.argsort(-np.abs(values))[:k]
+    return Q[:, kept] * np.sqrt(np.abs(values[kept])), values[kept]
+
+
+def gower(D, to_landmarks, Z, values):
+    """The vector z of a new object whose signed products with the landmarks' Z are those its distances say."""
+    s = len(D)
+    b = [
+        -(to_landmarks[i] ** 2 - np.mean(to_landmarks**2) - np.mean(D[i] ** 2) + np.sum(D**2) / s**2) / 2
+        for i in range(s)
+    ]
+    return np.linalg.lstsq(Z * np.sign(values), np.array(b), rcond=None)[0]
+
+
+# ---- distances: elastic; kernels: global alignment (series are (length, p) arrays; `band` bounds |i - j|)
+def euclidean(u, v):
+    return float(np.sqrt(np.sum((np.asarray(u, float) - np.asarray(v, float)) ** 2)))
+
+
+def erp(x, y, gap, band):
+    def d(i, j):
+        if abs(i - j) > band or min(i, j) < 0:
+            return np.inf
+        if i == j == 0:
+            return 0.0
+        delete_x = d(i - 1, j) + euclidean(x[i - 1], gap) if i else np.inf
+        delete_y = d(i, j - 1) + euclidean(y[j - 1], gap) if j else np.inf
+        match = d(i - 1, j - 1) + euclidean(x[i - 1], y[j - 1]) if i and j else np.inf
+        return min(delete_x, delete_y, match)
+
+    return d(len(x), len(y))
+
+
+def twe(x, y, nu, lmbda, band):
+    """With the time point 0 at time 0 before each series, and no edits there."""
+    x, y = np.vstack([0 * x[:1], x]), np.vstack([0 * y[:1], y])
+
+    def d(i, j):
+        if i == j == 0:
+            return 0.0
+        if abs(i - j) > band or min(i, j) <= 0:
+            return np.inf
+        stamps = abs(i - j) + abs((i - 1) - (j - 1))
+        return min(
+            d(i - 1, j) + euclidean(x[i], x[i - 1]) + nu + lmbda,
+            d(i, j - 1) + euclidean(y[j], y[j - 1]) + nu + lmbda,
+            d(i - 1, j - 1) + euclidean(x[i], y[j]) + euclidean(x[i - 1], y[j - 1]) + nu * stamps,
+        )
+
+    return d(len(x) - 1, len(y) - 1)
+
+
+def msm(x, y, c, band):
+    """Of one channel: x and y are sequences of numbers."""
+
+    def split(new, old, other):
+        between = old <= new <= other or other <= new <= old
+        return c if between else c + min(abs(new - old), abs(new - other))
+
+    def d(i, j):
+        if abs(i - j) > band or min(i, j) < 0:
+            return np.inf
+        if i == j == 0:
+            return abs(x[0] - y[0])
+        options = [d(i - 1, j - 1) + abs(x[i] - y[j])]
+        options += [d(i - 1, j) + split(x[i], x[i - 1], y[j])] if i else []
+        options += [d(i, j - 1) + split(y[j], y[j - 1], x[i])] if j else []
+        return min(options)
+
+    return d(len(x) - 1, len(y) - 1)
+
+
+def lcss(x, y, epsilon, band):
+    """1 - lcss / min(m, n), by the longest run of rising pairs among those that match."""
+    pairs = itertools.product(range(len(x)), range(len(y)))
+    pairs = [(i, j) for i, j in pairs if abs(i - j) <= band and euclidean(x[i], y[j]) <= epsilon]
+    longest = {}
+    for i, j in pairs:
+        longest[i, j] = 1 + max((n for (k, l), n in longest.items() if k < i and l < j), default=0)
+    return 1 - max(longest.values(), default=0) / min(len(x), len(y))
+
+
+def alignments(m, n):
+    """All lists of pairs from (0, 0) to (m - 1, n - 1) by steps (1, 0), (0, 1) and (1, 1)."""
+    if m < 1 or n < 1:
+        return []
+    if m == n == 1:
+        return [[(0, 0)]]
+    shorter = alignments(m - 1, n) + alignments(m, n - 1) + alignments(m - 1, n - 1)
+    return [[*path, (m - 1, n - 1)] for path in shorter]
+
+
+def alignment_sum(x, y, local, band=np.inf):
+    """Sum over alignments within the band of the product of local(i, j, squared distance)."""
+    paths = [path for path in alignments(len(x), len(y)) if all(abs(i - j) <= band for i, j in path)]
+    return sum(np.prod([local(i, j, euclidean(x[i], y[j]) ** 2) for i, j in path]) for path in paths)
+
+
+def soft_dtw(x, y, gamma, band):
+    return -gamma * np.log(alignment_sum(x, y, lambda i, j, d2: np.exp(-d2 / gamma), band))
+
+
+def global_alignment(x, y, bandwidth, triangular=0):
+    def local(i, j, d2):
+        weight = max(0.0, 1 - abs(i - j) / triangular) if triangular else 1.0
+        half = weight * np.exp(-d2 / (2 * bandwidth**2)) / 2
+        return half / (1 - half)
+
+    return alignment_sum(x, y, local)
+
+
+# ---- D2KE
+def d2ke_feature(distance, x, omega, gamma, R):
+    """One feature of one object; distance is a function of two objects."""
+    return np.exp(-gamma * distance(x, omega)) / np.sqrt(R)
+
+
+def d2ke_kernel(distance, x, y, objects, gamma):
+    """Mean over the random objects of the product of what x and y have with each."""
+    return np.mean([np.exp(-gamma * distance(x, w)) * np.exp(-gamma * distance(w, y)) for w in objects])
+
+
+def edit_distance(x, y):
+    """Levenshtein distance by its definition, letter by letter from the left."""
+    if not x or not y:
+        return len(x) + len(y)
+    return min(edit_distance(x[1:], y) + 1, edit_distance(x, y[1:]) + 1, edit_distance(x[1:], y[1:]) + (x[0] != y[0]))
+
+
+# ---- distances: dynamic time warping
+def dtw(x, y, window=None, squared=False):
+    """The recurrence cell by cell in Python floats; `window` in steps (int) or as a share of the longer (float)."""
+    m, n = len(x), len(y)
+    band = np.inf if window is None else window
+    if isinstance(window, float):
+        band = int(fractions.Fraction(str(window)) * max(m, n))
+    band = max(band, abs(m - n))
+    D = {(-1, -1): 0.0}
+    for i in range(m):
+        for j in range(n):
+            if abs(i - j) <= band:
+                square = sum((float(a) - float(b)) ** 2 for a, b in zip(x[i], y[j], strict=True))
+                before = min(D.get(cell, np.inf) for cell in [(i - 1, j), (i, j - 1), (i - 1, j - 1)])
+                D[i, j] = before + (square if squared else square**0.5)
+    return D[m - 1, n - 1]
+
+
+# ---- codes: numbers, series and vectors
+def nearest_level(x, low, high, n_levels):
+    """The level of one number; a range of one number has one level."""
+    inside = min(max(x, low), high)
+    return round((inside - low) / (high - low) * (n_levels - 1)) if high > low else 0
+
+
+def record_sums(levels, vector, roles):
+    """Sum of the level vectors of one row's features, each times its role if there are several."""
+    return sum((role if len(roles) > 1 else 1) * vector[a] for a, role in zip(levels, roles, strict=True))
+
+
+def sequence_sums(levels, vector, roles, n):
+    """Sum over the channels of one series (T, p) of its n-grams, or (n None) of its values at their places."""
+    T, p = levels.shape
+    width = 1 if n is None else min(n, T)
+    total = np.zeros(vector.shape[1], dtype=int)
+    for c in range(p):
+        for t in range(T - width + 1):
+            shifts = [t] if n is None else range(width)
+            term = np.prod([np.roll(vector[levels[t + j, c]], s) for j, s in enumerate(shifts)], axis=0)
+            total += term * roles[c] if p > 1 else term
+    return total
+
+
+def sequence_kernel(x, y, n):
+    """What inner products of one-channel sequence counts estimate, for series of numbers in [0, 1]."""
+    k = 1 - np.abs(x[:, None] - y[None, :])
+    if n is None:
+        return np.trace(k)
+    places = itertools.product(range(len(x) - n + 1), range(len(y) - n + 1))
+    return sum(np.prod([k[s + j, t + j] for j in range(n)]) for s, t in places)
+
+
+def triangle_mean(s, steps=200_001):
+    """Mean of the triangle wave 1 - 2 |d| / pi (period 2 pi), and of its size, for d normal with deviation s."""
+    z = np.linspace(-10, 10, steps)
+    d = (s * z + np.pi) % (2 * np.pi) - np.pi
+    weight = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    wave = 1 - 2 * np.abs(d) / np.pi
+    return np.trapezoid(weight * wave, z), np.trapezoid(weight * np.abs(wave), z)
+
+
+# ---- distances: point sets (lists of points; an empty set is the set of the origin)
+def nearest(U, V, ground):
+    """Distance of each point of U to the nearest point of V."""
+    power = {"euclidean": lambda d: sum(c * c for c in d) ** 0.5, "sqeuclidean": lambda d: sum(c * c for c in d),
+             "manhattan": lambda d: sum(map(abs, d))}[ground]  # fmt: skip
+    return [min(power([float(a) - float(b) for a, b in zip(u, v, strict=True)]) for v in V) for u in U]
+
+
+def set_distance(name, U, V, ground="euclidean"):
+    """Modified Hausdorff, Hausdorff or Chamfer distance of two sets."""
+    p = len((*U, *V, [])[0])
+    U, V = (W if len(W) else [[0.0] * p] for W in (U, V))
+    there, back = nearest(U, V, ground), nearest(V, U, ground)
+    if name == "Hausdorff":
+        return max(there + back)
+    means = [sum(side) / len(side) for side in (there, back)]
+    return max(means) if name == "ModifiedHausdorff" else sum(means)
+
+
+def wasserstein(x, y, p):
+    """p-th power of the distance of two sets of numbers, with every number repeated until both are equally many."""
+    x, y = np.repeat(np.sort(x), len(y)), np.repeat(np.sort(y), len(x))
+    return np.mean(np.abs(x - y) ** p)
+
+
+# ---- distances: edits
+def damerau_levenshtein(x, y):
+    """Least number of insertions, deletions, replacements and exchanges of neighbours: breadth first."""
+    letters, seen, ring, steps = set(x + y), {x}, {x}, 0
+    while y not in seen:
+        ring = {t for s in ring for t in edited(s, letters) if len(t) <= max(len(x), len(y)) + 1} - seen
+        seen, steps = seen | ring, steps + 1
+    return steps
+
+
+def edited(s, letters):
+    """All strings one edit away from s."""
+    for i in range(len(s) + 1):
+        yield s[:i] + s[i + 1 :]
+        yield s[:i] + s[i : i + 2][::-1] + s[i + 2 :]
+        for letter in letters:
+            yield s[:i] + letter + s[i:]
+            yield s[:i] + letter + s[i + 1 :]
+
+
+def hamming_padded(x, y):
+    """Number of places where two strings differ; the shorter one is padded."""
+    return sum(a != b for a, b in itertools.zip_longest(x, y))
+
+
+def jaro_winkler(x, y, weight=0.1):
+    """One minus the similarity, by Winkler's definition."""
+    if not x or not y:
+        return float(x != y)
+    reach, free, pairs = max(max(len(x), len(y)) // 2 - 1, 0), set(range(len(y))), []
+    for i, letter in enumerate(x):
+        j = next((j for j in sorted(free) if abs(i - j) <= reach and y[j] == letter), None)
+        if j is not None:
+            free.remove(j)
+            pairs.append((i, j))
+    m = len(pairs)
+    exchanged = sum(x[i] != y[j] for (i, _), j in zip(pairs, sorted(j for _, j in pairs), strict=True)) // 2
+    similarity = (m / len(x) + m / len(y) + (m - exchanged) / m) / 3 if m else 0.0
+    prefix = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(x[:4], y[:4], strict=False))))
+    return 1 - similarity - (prefix * weight * (1 - similarity) if similarity > 0.7 else 0.0)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import similia as sm
 from similia.cli.app import app
 from similia.cli.inputs import read_objects
-from similia.cli.kernel_spec import parse_kernel
+from similia.cli.specs import parse_kernel
 
 runner = CliRunner()
 
@@ -98,7 +98,7 @@ def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
     for arguments in (["predict", model, folder], ["fit", folder, "--kernel", "Spectrum", "-o", tmp_path / "x"]):
         result = similia(*arguments)
         assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
-        assert "holds graphs, which the kernel Spectrum() does not compare" in result.stderr
+        assert "holds graphs, which Spectrum() does not compare" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -140,3 +140,28 @@ def test_kernels_nest_in_text():
 def test_version_and_list_of_experiments():
     assert runner.invoke(app, ["--version"]).output == f"similia {sm.__version__}\n"
     assert "nyshd-graphs" in runner.invoke(app, ["reproduce"]).output
+
+
+def test_fit_then_predict_series_with_a_distance(tmp_path):
+    rng = np.random.default_rng(0)
+    slopes = np.tile([-1.0, 1.0], 20)
+    lines = ["@problemName slopes", "@timeStamps false", "@univariate true", "@classLabel true down up", "@data"]
+    for slope in slopes:
+        values = slope * np.linspace(0, 1, rng.integers(5, 12)) + 0.1 * rng.standard_normal()
+        lines.append(",".join(map(str, values.tolist())) + (":up" if slope > 0 else ":down"))
+    data, model = tmp_path / "slopes.ts", tmp_path / "m.similia"
+    data.write_text("\n".join(lines) + "\n")
+    fitted = runner.invoke(app, ["fit", str(data), "--distance", "DTW(window=0.5)", "-o", str(model)])
+    assert fitted.exit_code == 0, fitted.output
+    assert "40 series in 2 classes; distance DTW(window=0.5)" in fitted.output
+    result = runner.invoke(app, ["predict", str(model), str(data)])
+    predicted = [line.split(",")[1] for line in result.output.split()[1:]]
+    assert np.mean(np.array(predicted) == np.where(slopes > 0, "up", "down")) > 0.9
+
+
+def test_a_kernel_and_a_distance_exclude_each_other(promoters_csv, tmp_path):
+    both = ["--kernel", "Spectrum", "--distance", "Levenshtein", "--text", "sequence", "--label", "class"]
+    result = similia("fit", promoters_csv, *both, "-o", tmp_path / "x")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+    assert "--kernel and --distance exclude each other" in result.stderr
+    assert not (tmp_path / "x").exists()

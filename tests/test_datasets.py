@@ -336,3 +336,67 @@ def test_real_sets(data_folder, monkeypatch, name):
     assert len(X) == len(y)
     if name in _registry.REGISTRY and _registry.REGISTRY[name].kind == "graphs":  # the checksums are of these files
         _load._check_sha256(data_folder / "graphs" / f"{name}.zip", _registry.REGISTRY[name])
+
+
+# ---- series, sets and pictures: numpy archives in the folder
+@pytest.fixture
+def gunpoint(tmp_path, monkeypatch):
+    """A folder with a file that looks like GunPoint, and a function that writes it with changes."""
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    (tmp_path / "series").mkdir()
+
+    def write(**changes):
+        columns = {
+            "values": np.arange(30000, dtype=np.float32)[:, None],
+            "lengths": np.full(200, 150, np.int32),
+            "y": np.tile([1, 2], 100),
+            "split": np.repeat([0, 1], [50, 150]),
+        } | changes
+        np.savez(tmp_path / "series" / "gunpoint.npz", **{k: v for k, v in columns.items() if v is not None})
+        return tmp_path / "series" / "gunpoint.npz"
+
+    return write
+
+
+def test_series_come_as_a_batch_with_their_split(gunpoint):
+    gunpoint()
+    bunch = fetch("gunpoint")
+    assert bunch.data[1][:2].tolist() == [[150.0], [151.0]]
+    assert (bunch.data.lengths.tolist(), bunch.split.sum()) == ([150] * 200, 150)
+    X, y = fetch("gunpoint", return_X_y=True)
+    assert (len(X), y.tolist()) == (200, [1, 2] * 100)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"y": np.ones(200, int)}, "200 objects of 1 classes and 30000 values, expected 200, 2 and 30000"),
+        ({"lengths": np.full(200, 149)}, "holds 200 objects of 2 classes and 30000 values"),
+        ({"lengths": None}, "damaged or of another kind"),
+        ({"y": np.array([{}] * 200)}, "damaged or of another kind"),  # a pickle, which is not loaded
+    ],
+)
+def test_an_archive_that_is_not_what_it_should_be(gunpoint, changes, words):
+    gunpoint(**changes)
+    with pytest.raises(ValueError, match=words):
+        fetch("gunpoint")
+
+
+def test_a_truncated_archive(gunpoint):
+    path = gunpoint()
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="damaged or of another kind"):
+        fetch("gunpoint")
+
+
+def test_an_archive_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"put sets/style_sift\.npz into a folder and name it in SIMILIA_DATA"):
+        fetch("style_sift")
+
+
+@pytest.mark.parametrize("name", ["character_trajectories", "japanese_vowels", "style_sift", "mnist_test"])
+def test_real_archives(name, data_folder):
+    bunch = fetch(name)
+    assert len(bunch.data) == len(bunch.target)
+    assert bunch.DESCR

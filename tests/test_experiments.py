@@ -39,9 +39,10 @@ def test_paper_split_is_the_papers():
 
 
 def test_paired_interval_by_hand():
-    mean, half = paired_interval([3.0, 5.0, 4.0], [1.0, 2.0, 3.0])
-    assert mean == 2.0  # of 2, 3, 1: variance 1; (1/3 + 1/4) * 1 under the root
-    assert half == pytest.approx(stats.t.ppf(0.975, 2) * np.sqrt(7 / 12))
+    mean, half, corrected = paired_interval([3.0, 5.0, 4.0], [1.0, 2.0, 3.0])
+    assert mean == 2.0  # of 2, 3, 1: variance 1; 1/3, or (1/3 + 1/4), under the root
+    assert half == pytest.approx(stats.t.ppf(0.975, 2) * np.sqrt(1 / 3))
+    assert corrected == pytest.approx(stats.t.ppf(0.975, 2) * np.sqrt(7 / 12))
 
 
 def test_scores_by_hand():

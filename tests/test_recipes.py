@@ -1,9 +1,11 @@
-"""NysHD as a pipeline: what it composes, that it learns, and that the same seed gives the same model."""
+"""The published systems as pipelines: what they compose, that they learn, and that a seed fixes the model."""
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import similia as sm
 
@@ -52,3 +54,92 @@ def test_grid_search_reaches_the_kernel(promoters):
     search = GridSearchCV(model, {"nystroem__kernel__k": [1, 4]}, cv=3).fit(X, y)
     assert search.best_params_["nystroem__kernel__k"] == 4
     assert model["nystroem"].kernel.k == 3  # the given kernel is left alone
+
+
+# ---- D2KE
+@pytest.fixture(scope="module")
+def waves():
+    """Noisy series of two kinds, of different lengths: rising and falling ramps."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, size=60)
+    X = [
+        np.linspace(-1, 1, n) * (2 * c - 1) + rng.normal(size=n) / 2
+        for c, n in zip(y, rng.integers(8, 20, 60), strict=True)
+    ]
+    return X, y
+
+
+def test_d2ke_learns_series(waves):
+    X, y = waves
+    model = sm.recipes.d2ke(sm.distances.DTW(), 128, random_state=0)
+    assert [name for name, _ in model.steps] == ["d2ke", "scaler", "learner"]
+    assert cross_val_score(model, X, y, cv=4).mean() > 0.85  # a coin gives 0.5 +- 0.06
+
+
+def test_d2ke_same_seed_same_model(waves):
+    X, y = waves
+    model = sm.recipes.d2ke(sm.distances.DTW(), 64, random_state=3)
+    first = clone(model).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(clone(model).fit(X, y).decision_function(X), first)
+    other = sm.recipes.d2ke(sm.distances.DTW(), 64, random_state=4).fit(X, y).decision_function(X)
+    assert (other != first).any()
+
+
+def test_d2ke_tuned(waves):
+    X, y = waves
+    model = sm.recipes.d2ke(sm.distances.DTW(), 64, gamma="tune", C="tune", cv=3, random_state=0)
+    assert is_classifier(model)
+    assert cross_val_score(model, X, y, cv=4).mean() > 0.85
+    model.fit(X, y)
+    assert set(model.best_params_) == {"d2ke__gamma", "learner__C"}
+    assert model.classes_.tolist() == [0, 1]
+    assert model.decision_function(X).shape == (60,)
+    assert not hasattr(model, "predict_proba")
+    alone = model.pipeline_  # an ordinary pipeline
+    assert alone["d2ke"].gamma_ == model.best_params_["d2ke__gamma"]
+    np.testing.assert_array_equal(clone(alone).fit(X, y).predict(X), model.predict(X))
+
+
+def test_d2ke_regression(waves):
+    X, _ = waves
+    target = np.array([x[-1] - x[0] for x in X])
+    for C in (0.01, "tune"):
+        model = sm.recipes.d2ke(sm.distances.DTW(), 128, C=C, task="regression", random_state=0)
+        assert is_regressor(model)
+        assert cross_val_score(model, X, target, cv=4).mean() > 0.6  # the mean has R squared 0
+
+
+def test_d2ke_with_another_learner_and_hypervectors(waves):
+    X, y = waves
+    learner = LogisticRegression(C=0.01)
+    model = sm.recipes.d2ke(sm.distances.DTW(), 64, gamma="tune", estimator=learner, random_state=0).fit(X, y)
+    assert model.predict_proba(X).shape == (60, 2)
+    assert not hasattr(learner, "coef_")
+    hypervectors = make_pipeline(sm.SignRandomProjection(2048, random_state=0), sm.HDClassifier(random_state=0))
+    model = sm.recipes.d2ke(sm.distances.DTW(), 64, estimator=hypervectors, random_state=0)
+    assert cross_val_score(model, X, y, cv=4).mean() > 0.8
+    with pytest.raises(ValueError, match="C is not a parameter of estimator"):
+        sm.recipes.d2ke(sm.distances.DTW(), C="tune", estimator=learner)
+    with pytest.raises(ValueError, match='task must be "classification" or "regression"'):
+        sm.recipes.d2ke(sm.distances.DTW(), task="clustering")
+
+
+@pytest.mark.parametrize("gamma", ["median", "tune"])
+def test_d2ke_holds_representatives_out(waves, gamma):
+    X, y = waves
+    held = sm.embeddings.Representatives(hold_out=True)
+    model = sm.recipes.d2ke(sm.distances.DTW(), 20, gamma, objects=held, random_state=0).fit(X, y)
+    d2ke, scaler, _ = model.pipeline_
+    rest = np.setdiff1d(np.arange(60), d2ke.representative_indices_)
+    np.testing.assert_allclose(scaler.mean_, d2ke.transform([X[i] for i in rest]).mean(axis=0), rtol=1e-9)
+    assert model.score(X, y) > 0.8
+
+
+def test_grid_search_reaches_what_d2ke_search_leaves(waves):
+    X, y = waves
+    objects = sm.embeddings.RandomSeries()
+    model = sm.recipes.d2ke(sm.distances.DTW(), 16, gamma="tune", objects=objects, cv=2, random_state=0)
+    grid = {"pipeline__d2ke__objects__length": [(2, 4), (2, 12)]}
+    search = GridSearchCV(model, grid, cv=2).fit(X, y)
+    assert search.best_params_["pipeline__d2ke__objects__length"] in grid["pipeline__d2ke__objects__length"]
+    assert objects.length == (2, 25)

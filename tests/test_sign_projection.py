@@ -19,7 +19,8 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import naive
 import similia as sm
-from similia.codes import SignRandomProjection, _threads
+from similia import _threads
+from similia.codes import SignRandomProjection
 from similia.codes import _hadamard as hadamard
 from similia.codes import _sign_projection as dense
 

@@ -2,9 +2,9 @@
 
 The house, in the direction data flow::
 
-    objects -> kernels -> embeddings -> codes -> learn
-    (what is    (how alike   (objects to   (vectors   (bits to
-    compared)    are two)     vectors)      to bits)   labels)
+    objects -> kernels, distances -> embeddings -> codes -> learn
+    (what is    (how alike             (objects to   (vectors   (bits to
+    compared)    are two)               vectors)      to bits)   labels)
 
 ``recipes`` composes the rooms into the published systems; ``datasets`` loads data;
 ``experiments`` reproduces the published tables.
@@ -15,15 +15,18 @@ from similia._version import __version__
 
 _NAMES = {
     # rooms
-    "objects": "", "kernels": "", "embeddings": "", "codes": "", "learn": "",
-    "recipes": "", "datasets": "", "checks": "", "experiments": "",
+    "objects": "", "kernels": "", "distances": "", "embeddings": "", "codes": "", "learn": "",
+    "recipes": "", "datasets": "", "bounds": "", "checks": "", "experiments": "",
     # the names used most
     "pairwise": "kernels",
     "Nystroem": "embeddings",
     "KernelFeatures": "embeddings",
+    "D2KE": "embeddings",
+    "PseudoEuclidean": "embeddings",
     "SignRandomProjection": "codes",
     "NGramEncoder": "codes",
     "GraphHDEncoder": "codes",
+    "LevelEncoder": "codes", "SequenceEncoder": "codes", "FractionalPowerEncoder": "codes",
     "HDClassifier": "learn",
     "save": "persistence", "load": "persistence",
     "config": "_config",

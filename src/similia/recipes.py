@@ -6,12 +6,20 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from similia._validation import check_n_bits
 from similia.codes import SignRandomProjection
-from similia.embeddings import Nystroem
+from similia.embeddings import D2KE, Nystroem
+from similia.embeddings.d2ke_search import D2KESearch
+from similia.embeddings.random_objects import Representatives
 from similia.learn import HDClassifier
+
+_GAMMAS = ("0.25*median", "median", "4*median", "16*median")
+_CS = (1e-4, 1e-3, 1e-2, 1e-1)
 
 
 def nyshd(
@@ -78,3 +86,99 @@ def nyshd(
             ("classifier", HDClassifier(init=init, max_iter=max_iter, random_state=seeds[2])),
         ]
     )
+
+
+def d2ke(
+    distance: Callable[..., Any],
+    n_components: int = 1024,
+    gamma: float | str = "median",
+    random_state: int | None = None,
+    *,
+    objects: Any = "auto",
+    C: float | Literal["tune"] = 0.01,
+    task: Literal["classification", "regression"] = "classification",
+    estimator: Any = None,
+    cv: Any = 5,
+    memory: Any = None,
+) -> Pipeline | D2KESearch:
+    """Return a linear model on the distances of objects to random objects (Algorithm 1 of D2KE).
+
+    Distances become features (`D2KE`), which are standardised, since exp(-gamma d) varies little around a
+    common mean, and a linear model is fitted to them.
+
+    Parameters
+    ----------
+    distance : callable
+        d(X, Y=None) -> (n, m), non-negative.
+    n_components : int, default=1024
+        Number of random objects.
+    gamma : float, "median", str or "tune", default="median"
+        Decay with distance; see `D2KE`. "tune" chooses among 1/4, 1, 4 and 16 times the median rule by
+        cross-validation on the training objects, with the distances computed once.
+    random_state : int, optional
+        Seed of the random objects and of the learner.
+    objects : "auto", sampler, callable or collection, default="auto"
+        The random objects; see `D2KE`. ``Representatives(hold_out=True)`` are kept out of the training of
+        the linear model.
+    C : float or "tune", default=0.01
+        Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1.
+    task : {"classification", "regression"}, default="classification"
+        A linear SVM, or ridge regression with alpha = 1 / (2 C).
+    estimator : estimator, optional
+        Another learner for the features, instead of `task` and `C`: of any loss, or
+        ``make_pipeline(SignRandomProjection(), HDClassifier())`` for hypervectors from a distance.
+    cv : int or splitter, default=5
+        Folds of "tune".
+    memory : str, path or joblib.Memory, optional
+        Where distances are kept; see `D2KE`.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline or D2KESearch
+        With steps ``d2ke``, ``scaler`` and ``learner``; a `D2KESearch` of that pipeline where something is
+        tuned or held out.
+
+    Raises
+    ------
+    ValueError
+        If `task` is unknown, or `C` is to be tuned for an `estimator` of your own.
+
+    References
+    ----------
+    .. [1] Wu, Yen, Xu, Ravikumar, Witbrock: D2KE: From Distance to Kernel and Embedding. Algorithm 1.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> model = sm.recipes.d2ke(unlike, objects=["a", "b", "c", "d"], random_state=0)
+    >>> model.fit(["ab", "b", "dc", "d"], [0, 0, 1, 1]).predict(["a", "c"])
+    array([0, 1])
+    """
+    seeds: list[int | None] = [None, None]
+    if random_state is not None:
+        seeds = [int(s) for s in np.random.SeedSequence(random_state).generate_state(2)]
+    tune_gamma, tune_C = (isinstance(value, str) and value == "tune" for value in (gamma, C))
+    embedding = D2KE(distance, n_components, objects, "median" if tune_gamma else gamma, seeds[0], memory=memory)
+    learner, grid = _linear(task, C, seeds[1]) if estimator is None else (estimator, {})
+    if estimator is not None and tune_C:
+        raise ValueError(f"C is not a parameter of estimator={estimator!r}; tune it with D2KESearch and a param_grid")
+    if tune_gamma:
+        grid["d2ke__gamma"] = [*_GAMMAS]
+    model = Pipeline([("d2ke", embedding), ("scaler", StandardScaler()), ("learner", learner)])
+    if grid or (isinstance(objects, Representatives) and objects.hold_out):
+        return D2KESearch(model, grid, cv=cv)
+    return model
+
+
+def _linear(task: str, C: Any, seed: int | None) -> tuple[Any, dict[str, list[Any]]]:
+    """Return the linear model for a task, and the values of its regularisation to try (none unless C="tune")."""
+    tune = isinstance(C, str) and C == "tune"
+    value = _CS[-2] if tune else C
+    if task == "classification":
+        # Standardised features of nearby random objects are nearly collinear, where the dual converges slowly.
+        svm = LinearSVC(C=value, dual=False, max_iter=10_000, random_state=seed)
+        return svm, {"learner__C": [*_CS]} if tune else {}
+    if task == "regression":
+        return Ridge(alpha=1 / (2 * value)), {"learner__alpha": [1 / (2 * c) for c in _CS]} if tune else {}
+    raise ValueError(f'task must be "classification" or "regression", got {task!r}')

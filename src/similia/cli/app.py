@@ -19,7 +19,11 @@ app = typer.Typer(
 )
 
 _KERNEL_HELP = "A kernel of similia.kernels with its parameters, e.g. 'GappyKmers(k=4, gaps=1)'."
-_DATA_HELP = "CSV, TSV or Parquet; FASTA or FASTQ; a TUDataset folder or zip; or a name such as 'splice' or 'NCI1'."
+_DISTANCE_HELP = "A distance of similia.distances instead of a kernel, e.g. 'DTW(window=0.1)'."
+_DATA_HELP = (
+    "CSV, TSV or Parquet; FASTA or FASTQ; a TUDataset folder or zip; series as .ts; "
+    "or a name such as 'splice' or 'NCI1'."
+)
 
 
 def _version(value: bool) -> None:
@@ -54,6 +58,7 @@ def fit(
     data: Annotated[str, typer.Argument(help=_DATA_HELP)],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")],
     kernel: Annotated[Optional[str], typer.Option(help=_KERNEL_HELP)] = None,  # noqa: UP045
+    distance: Annotated[Optional[str], typer.Option(help=_DISTANCE_HELP)] = None,  # noqa: UP045
     text: Annotated[str, typer.Option(help="Column with the strings.")] = "text",
     label: Annotated[str, typer.Option(help="Column (or FASTA header field, as label=...) with the labels.")] = "label",
     bits: Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")] = 10_000,
@@ -63,11 +68,13 @@ def fit(
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
 ) -> None:
-    """Train NysHD on labelled data and write the model.
+    """Train NysHD (with a kernel) or D2KE (with a distance) on labelled data and write the model.
 
     [bold]similia fit reads.csv --text sequence --label species -o model.similia[/bold]
 
     [bold]similia fit MUTAG.zip --kernel 'WeisfeilerLehman(n_iter=3)' -o mutag.similia[/bold]
+
+    [bold]similia fit GunPoint_TRAIN.ts --distance 'DTW(window=0.1)' -o gunpoint.similia[/bold]
     """
     from similia.cli.models import fit_model
 
@@ -75,6 +82,7 @@ def fit(
         data,
         output,
         kernel=kernel,
+        distance=distance,
         text=text,
         label=label,
         n_bits=bits,

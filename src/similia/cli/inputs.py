@@ -24,8 +24,8 @@ class Objects:
     ----------
     source : str
         As the user wrote it.
-    kind : {"strings", "graphs"}
-    objects : StringBatch or GraphBatch
+    kind : {"strings", "graphs", "series", "sets"}
+    objects : StringBatch, GraphBatch, SeriesBatch or SetBatch
     labels : ndarray, shape (n,), optional
     names : list of str, optional
         Names of FASTA and FASTQ records.
@@ -65,8 +65,10 @@ def read_objects(data: str, *, text: str, label: str | None) -> Objects:
     if path.is_dir() or ending == ".zip":
         graphs, target = sm.objects.read_tudataset(path)
         return Objects(data, "graphs", graphs, target)
+    if ending == ".ts":
+        return Objects(data, "series", *sm.objects.read_ts(path))
     raise ValueError(
-        f"{path} has an unknown ending; similia reads {', '.join(sorted(_TABLES | _SEQUENCES))}, "
+        f"{path} has an unknown ending; similia reads {', '.join(sorted(_TABLES | _SEQUENCES | {'.ts'}))}, "
         "and folders or zips of the TUDataset format"
     )
 
@@ -77,8 +79,11 @@ def _named(name: str) -> Objects:
             f"{name} is neither a file or folder nor a data set; sets are {', '.join(sm.datasets.available())}"
         )
     bunch = sm.datasets.fetch(name)
-    if isinstance(bunch.data, sm.objects.GraphBatch):
-        return Objects(name, "graphs", bunch.data, np.asarray(bunch.target))
+    kinds = {sm.objects.GraphBatch: "graphs", sm.objects.SeriesBatch: "series", sm.objects.SetBatch: "sets"}
+    if type(bunch.data) in kinds:
+        return Objects(name, kinds[type(bunch.data)], bunch.data, np.asarray(bunch.target))
+    if isinstance(bunch.data, np.ndarray):
+        raise ValueError(f"{name} holds vectors, which similia fit does not take")
     return Objects(name, "strings", sm.objects.as_strings(bunch.data), np.asarray(bunch.target))
 
 

@@ -15,10 +15,11 @@ from rich.table import Table
 
 import similia as sm
 from similia.cli.inputs import Objects, read_objects
-from similia.cli.kernel_spec import parse_kernel
+from similia.cli.specs import parse_distance, parse_kernel
 from similia.persistence import write_atomically
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
+_DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
 
 
 def fit_model(
@@ -26,6 +27,7 @@ def fit_model(
     output: Path,
     *,
     kernel: str | None,
+    distance: str | None,
     text: str,
     label: str,
     n_bits: int,
@@ -33,7 +35,10 @@ def fit_model(
     test_share: float,
     seed: int,
 ) -> None:
-    """Train NysHD on `data`, print a held-out score, write the model fitted on everything."""
+    """Train NysHD (with a kernel) or D2KE (with a distance) on `data`, print a held-out score, write the model.
+
+    The model that is written is fitted on everything.
+    """
     from sklearn.base import clone
     from sklearn.model_selection import train_test_split
 
@@ -45,12 +50,19 @@ def fit_model(
     X, y = data_read.objects, data_read.labels
     if y is None:
         raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
-    spec = kernel or _DEFAULT_KERNEL[data_read.kind]
-    compared = parse_kernel(spec)
-    model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=n_bits, random_state=seed)
-    _check_kernel(compared, data_read)
+    if kernel and distance:
+        raise ValueError("--kernel and --distance exclude each other: a kernel makes NysHD, a distance D2KE")
+    if distance or (not kernel and data_read.kind not in _DEFAULT_KERNEL):
+        spec = f"distance {distance or _DEFAULT_DISTANCE[data_read.kind]}"
+        compared = parse_distance(spec.removeprefix("distance "))
+        model = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed)
+    else:
+        spec = f"kernel {kernel or _DEFAULT_KERNEL[data_read.kind]}"
+        compared = parse_kernel(spec.removeprefix("kernel "))
+        model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=n_bits, random_state=seed)
+    _check_comparison(compared, data_read)
     classes, counts = np.unique(y, return_counts=True)
-    console.print(f"{len(y)} {data_read.kind} in {len(classes)} class{'es' * (len(classes) > 1)}; kernel {spec}")
+    console.print(f"{len(y)} {data_read.kind} in {len(classes)} class{'es' * (len(classes) > 1)}; {spec}")
     if test_share > 0:
         train, test = train_test_split(
             np.arange(len(y)), test_size=test_share, random_state=seed, stratify=y if counts.min() > 1 else None
@@ -58,7 +70,7 @@ def fit_model(
         held_out = clone(model).fit(sm.objects.take(X, train), y[train])
         console.print(_score_table(y[test], held_out.predict(sm.objects.take(X, test)), y[train]))
     model.fit(X, y)
-    sm.save(model, output)
+    sm.save(getattr(model, "pipeline_", model), output)
     console.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -68,7 +80,8 @@ def predict_with_model(model_path: Path, data: str, output: Path | None, *, text
         _check_folder(output)
     model = sm.load(model_path)
     data_read = read_objects(data, text=text, label=None)
-    _check_kernel(model["nystroem"].kernel, data_read)
+    first = model[0]
+    _check_comparison(first.kernel if hasattr(first, "kernel") else first.distance, data_read)
     labels = model.predict(data_read.objects).tolist()
     names = data_read.names or range(len(labels))
     rows = [["item", "label"], *zip(names, labels, strict=True)]
@@ -86,14 +99,15 @@ def _check_folder(output: Path) -> None:
         raise ValueError(f"the folder {output.parent} does not exist; make it first")
 
 
-def _check_kernel(kernel: Any, data_read: Objects) -> None:
-    """Raise if the kernel compares strings and the data are graphs, or the other way round."""
+def _check_comparison(compared: Any, data_read: Objects) -> None:
+    """Raise if a kernel or distance compares strings and the data are graphs, or the like."""
     try:
-        kernel.as_objects(sm.objects.take(data_read.objects, [0]))
+        compared.as_objects(sm.objects.take(data_read.objects, [0]))
     except (TypeError, ValueError) as error:
+        fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
         raise ValueError(
-            f"{data_read.source} holds {data_read.kind}, which the kernel {kernel} does not compare; "
-            f"the kernel for these would be e.g. {_DEFAULT_KERNEL[data_read.kind]}"
+            f"{data_read.source} holds {data_read.kind}, which {compared} does not compare; "
+            f"what does is e.g. {' or '.join(fitting)}"
         ) from error
 
 

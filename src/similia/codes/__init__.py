@@ -9,6 +9,7 @@ _NAMES = {
     "bind": "hypervectors", "bundle": "hypervectors", "permute": "hypervectors",
     "similarity": "hypervectors", "random": "hypervectors", "level": "hypervectors",
     "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "Bundle": "_records",
+    "LevelEncoder": "levels", "SequenceEncoder": "sequence", "FractionalPowerEncoder": "fractional_power",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._jit import njit
-from similia.codes._threads import run_in_ranges
+from similia._threads import run_in_ranges
 
 LANES = 64
 IN_CACHE = 8192  # float32 values: 32 KiB

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._jit import njit
-from similia.codes._threads import run_in_ranges
+from similia._threads import run_in_ranges
 
 _TILE = 64  # codes of B that stay in cache while the rows of A pass
 _ROWS = 256  # codes of A made into words at a time, so that a padded copy stays in cache too

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from similia.datasets import bundled
+from similia.datasets._archives import ARCHIVES, Archive, load_archive
 from similia.datasets._download import download
 from similia.datasets._load import load
 from similia.datasets._registry import REGISTRY, Entry
@@ -24,7 +25,7 @@ def available() -> list[str]:
     >>> available()[:4]
     ['BZR', 'COX2', 'DD', 'ENZYMES']
     """
-    return [*REGISTRY, *_BUNDLED]
+    return [*REGISTRY, *ARCHIVES, *_BUNDLED]
 
 
 def fetch(
@@ -42,6 +43,8 @@ def fetch(
         One of `available`. Graphs: ``"MUTAG"``, ``"NCI1"``, ``"NCI109"``, ``"Mutagenicity"``,
         ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``; strings: ``"sms_spam"``,
         ``"multiloc_proteins"`` and ``"splice_uci"`` (from the folder only), ``"promoters"`` and ``"splice"`` (bundled).
+        Series, point sets and pictures (from the folder only): ``"gunpoint"``, ``"japanese_vowels"``, ``"pendigits"``,
+        ``"flowers_sift"``, ``"mnist_train"`` and others of `available`.
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
     cache : path, optional
@@ -53,8 +56,9 @@ def fetch(
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (a `GraphBatch` or a list of str), ``target`` (int64 labels of graphs, str labels
-        of strings), ``target_names``, ``DESCR`` (with source and licence).
+        ``data`` (a `GraphBatch`, `SeriesBatch`, `SetBatch`, a list of str or an array), ``target`` (int64 labels of
+        graphs, str labels of strings), ``target_names``, ``DESCR`` (with source and licence); for series, sets and
+        pictures also the other columns of their file, such as ``split`` (0 for training, 1 for test).
 
     Raises
     ------
@@ -70,8 +74,9 @@ def fetch(
 
     Notes
     -----
-    ``SIMILIA_DATA`` names a folder with ``graphs/NAME.zip`` and ``strings/NAME.tsv.gz``. What it holds is
-    taken as the user's own: its contents are counted, not compared with checksums.
+    ``SIMILIA_DATA`` names a folder with ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` and ``series/NAME.npz`` (also
+    ``sets/`` and ``vectors/``). What it holds is taken as the user's own: its contents are counted, not compared with
+    checksums.
 
     Examples
     --------
@@ -81,10 +86,12 @@ def fetch(
     """
     if name in _BUNDLED:
         return _BUNDLED[name](return_X_y=return_X_y)
+    if name in ARCHIVES:
+        return _from_folder(name, ARCHIVES[name], return_X_y)
     if name not in REGISTRY:
         raise ValueError(f"unknown data set {name!r}; known are {', '.join(available())}")
     entry = REGISTRY[name]
-    path = _in_folder(name, entry)
+    path = _in_folder(name, entry, ".zip" if entry.kind == "graphs" else ".tsv.gz")
     if path is not None:
         data, target = load(path, entry, checksums=False)
     else:
@@ -92,10 +99,22 @@ def fetch(
     return bunch(data, target, entry.description, return_X_y)
 
 
-def _in_folder(name: str, entry: Entry) -> Path | None:
+def _from_folder(name: str, archive: Archive, return_X_y: bool) -> Any:
+    path = _in_folder(name, archive, ".npz")
+    if path is None:
+        file = f"{archive.kind}/{archive.file or name}.npz"
+        raise FileNotFoundError(f"{name} cannot be downloaded; put {file} into a folder and name it in SIMILIA_DATA")
+    columns = load_archive(path, archive)
+    result = bunch(columns.pop("data"), columns.pop("target"), archive.description, return_X_y)
+    if not return_X_y:
+        result.update(columns)
+    return result
+
+
+def _in_folder(name: str, entry: Entry | Archive, ending: str) -> Path | None:
     """Return the file below ``SIMILIA_DATA``, or None if there is no such folder or file."""
     folder = os.environ.get("SIMILIA_DATA")
     if not folder:
         return None
-    path = Path(folder, entry.kind, (entry.file or name) + (".zip" if entry.kind == "graphs" else ".tsv.gz"))
+    path = Path(folder, entry.kind, (entry.file or name) + ending)
     return path if path.exists() else None

@@ -2,6 +2,11 @@
 
 from similia._lazy import attach
 
-_NAMES = {"Nystroem": "nystroem", "KernelFeatures": "kernel_features", "landmarks": ""}
+_NAMES = {
+    "Nystroem": "nystroem", "KernelFeatures": "kernel_features", "landmarks": "",
+    "D2KE": "d2ke", "D2KESearch": "d2ke_search", "PseudoEuclidean": "pseudo_euclidean",
+    "RandomStrings": "random_objects", "RandomSeries": "random_objects", "RandomSets": "random_objects",
+    "Representatives": "random_objects", "Mosaics": "random_objects",
+}  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -22,7 +22,15 @@ EXPERIMENTS = {
     "nyshd-landmarks": "NysHD, supplement Figure 1: accuracy against the number of landmarks",
     "nyshd-faults": "accuracy against the share of flipped bits, in codes and in prototypes",
     "nyshd-best": "the best pipeline similia offers for each set, beside the best of the paper",
+    "nyshd-shift": "similarity and accuracy when series are shifted or stretched in time",
+    "d2ke": "D2KE, Tables 1 to 3: all of d2ke-series, d2ke-strings and d2ke-sets",
+    "d2ke-series": "D2KE, Table 1: ten sets of time series under dynamic time warping",
+    "d2ke-strings": "D2KE, Table 2: strings under the Levenshtein distance",
+    "d2ke-sets": "D2KE, Table 3: sets of image descriptors under the modified Hausdorff distance",
+    "d2ke-theory": "D2KE: excess risk against n, and the kernel for large gamma, beside the theory",
+    "d2ke-scaling": "D2KE: time against the number of objects and against their length",
 }
+_PARTS = {f"d2ke-{kind}": ("d2ke", kind) for kind in ("series", "strings", "sets")}  # one table in three commands
 
 
 def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Section:
@@ -52,7 +60,8 @@ def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Sectio
     from similia.experiments._paper import choose
     from similia.experiments._report import Section
 
+    name, kind = _PARTS.get(name, (name, None))
     module = importlib.import_module(f"similia.experiments.{name.replace('-', '_')}")
-    tasks = choose(module.TASKS, only)
+    tasks = choose(tuple(task for task in module.TASKS if kind in (None, task.kind)), only)
     records = [record for task in track(tasks, name, len(tasks)) for record in module.measure(task, seeds)]
     return Section(name, module.TITLE, module.TEXT, records, module.present)

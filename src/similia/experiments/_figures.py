@@ -16,6 +16,7 @@ def panels(
     x_label: str,
     y_label: str,
     columns: int = 4,
+    log: bool = False,
 ) -> Any:
     """Return a matplotlib figure with one panel for each entry of `curves`.
 
@@ -26,6 +27,8 @@ def panels(
     x_label, y_label : str
     columns : int, default=4
         Panels in a row.
+    log : bool, default=False
+        Whether both axes are logarithmic.
     """
     from matplotlib.figure import Figure
 
@@ -39,6 +42,9 @@ def panels(
         values = x[title] if isinstance(x, Mapping) else x
         for i, (label, line) in enumerate(lines.items()):
             axis.plot(values, line, color=_COLOURS[i], marker=_MARKS[i], markersize=4, linewidth=1.4, label=label)
+        if log:
+            axis.set_xscale("log")
+            axis.set_yscale("log")
         axis.set_title(title, fontsize=10)
         axis.set_xlabel(x_label, fontsize=8)
         axis.tick_params(labelsize=8)

@@ -210,12 +210,16 @@ def majority(y: npt.NDArray, splits: Iterable[tuple[npt.NDArray, npt.NDArray]]) 
     return result
 
 
-def paired_interval(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Return mean and half width of the interval of accuracies a minus b over the same splits."""
+def paired_interval(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
+    """Return the mean of accuracies a minus b over the same splits, and two half widths of its interval.
+
+    The first is Student's, as if the splits were independent; the second has the correction of Nadeau & Bengio.
+    """
     differences = np.subtract(a, b)
     n = len(differences)
-    variance = (1 / n + TEST_SHARE / (1 - TEST_SHARE)) * np.var(differences, ddof=1)
-    return float(differences.mean()), float(stats.t.ppf((1 + level) / 2, n - 1) * np.sqrt(variance))
+    deviation = float(stats.t.ppf((1 + level) / 2, n - 1) * np.std(differences, ddof=1))
+    overlap = TEST_SHARE / (1 - TEST_SHARE)
+    return float(differences.mean()), deviation * np.sqrt(1 / n), deviation * np.sqrt(1 / n + overlap)
 
 
 def _collect(parts: Iterable[Scores]) -> Scores:

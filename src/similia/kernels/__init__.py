@@ -7,6 +7,9 @@ _NAMES = {
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
     "VertexHistogram": "graphs", "EdgeHistogram": "graphs",
+    "GlobalAlignment": "series", "suggest_bandwidth": "series",
+    "FromDistance": "from_distance", "DistanceRBF": "substitution", "NegativeDistance": "substitution",
+    "suggest_gamma": "substitution",
     "Sum": "combine", "Product": "combine", "Normalized": "combine", "pairwise": "combine",
 }  # fmt: skip
 __all__ = [*_NAMES]

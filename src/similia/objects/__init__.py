@@ -1,13 +1,15 @@
-"""What can be compared: collections of strings and graphs in one memory layout, and readers."""
+"""What can be compared: collections of strings, graphs, series and point sets in one memory layout, and readers."""
 
 from similia._lazy import attach
 
 _NAMES = {
     "StringBatch": "_strings", "GraphBatch": "_graphs",
-    "as_strings": "strings", "as_graphs": "graphs",
+    "SeriesBatch": "_vectors", "SetBatch": "_vectors",
+    "as_strings": "strings", "as_graphs": "graphs", "as_series": "series", "as_sets": "sets",
+    "series_from_long": "series",
     "n_objects": "_sequences", "take": "_sequences",
     "AttributeScaler": "scaling",
-    "read_tudataset": "tudataset",
+    "read_tudataset": "tudataset", "read_ts": "ts_files",
     "read_fasta": "readers", "read_fastq": "readers", "read_columns": "readers",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -1,0 +1,110 @@
+"""Kernels and distances written as text, e.g. ``GappyKmers(k=4, gaps=1)``: parsed, never evaluated."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import similia.distances
+import similia.kernels
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What may be named: the classes of one package."""
+
+    noun: str
+    package: ModuleType
+    example: str
+    bases: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name in sorted(dir(self.package)) if name[0].isupper() and name not in self.bases]
+
+
+_KERNELS = _Room("kernel", similia.kernels, "GappyKmers(k=4, gaps=1)", ("Kernel", "FeatureKernel"))
+_DISTANCES = _Room("distance", similia.distances, "DTW(window=0.1)", ("Distance", "Facts", "FromFunction"))
+
+
+def parse_kernel(text: str) -> Any:
+    """Return the kernel that `text` describes.
+
+    Parameters
+    ----------
+    text : str
+        A name of `similia.kernels`, with arguments that are literals, kernels or distances.
+
+    Raises
+    ------
+    ValueError
+        If `text` is not of that form, or names an unknown kernel or parameter.
+
+    Examples
+    --------
+    >>> parse_kernel("Normalized(Spectrum(k=3))")
+    Normalized(kernel=Spectrum())
+    >>> parse_kernel("__import__('os').remove('x')")
+    Traceback (most recent call last):
+        ...
+    ValueError: ...
+    """
+    return _Parser(text, _KERNELS).parse()
+
+
+def parse_distance(text: str) -> Any:
+    """Return the distance that `text` describes, a name of `similia.distances`; otherwise as `parse_kernel`.
+
+    Examples
+    --------
+    >>> parse_distance("DTW(window=0.1)")
+    DTW(window=0.1)
+    """
+    return _Parser(text, _DISTANCES).parse()
+
+
+@dataclass(frozen=True)
+class _Parser:
+    text: str
+    room: _Room
+
+    def parse(self) -> Any:
+        try:
+            tree = ast.parse(self.text.strip(), mode="eval").body
+        except SyntaxError:
+            raise self._malformed() from None
+        return self._build(tree, (self.room,))
+
+    def _malformed(self) -> ValueError:
+        return ValueError(f"{self.text!r} is not a {self.room.noun}; write e.g. '{self.room.example}'")
+
+    def _build(self, node: ast.expr, rooms: tuple[_Room, ...]) -> Any:
+        name = node if isinstance(node, ast.Name) else getattr(node, "func", None)
+        if not isinstance(name, ast.Name):
+            raise self._malformed()
+        room = next((room for room in rooms if name.id in room.names), None)
+        if room is None:
+            known = ", ".join(known for room in rooms for known in room.names)
+            raise ValueError(f"no {rooms[0].noun} is called {name.id!r}; there are {known}")
+        cls = getattr(room.package, name.id)
+        if isinstance(node, ast.Name):
+            return cls()
+        assert isinstance(node, ast.Call)
+        arguments = [self._value(argument) for argument in node.args]
+        keywords = {str(keyword.arg): self._value(keyword.value) for keyword in node.keywords}
+        try:
+            return cls(*arguments, **keywords)
+        except TypeError as error:
+            raise ValueError(f"{self.text!r}: {error}; {name.id} takes {', '.join(cls._get_param_names())}") from None
+
+    def _value(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Call):
+            return self._build(node, (_KERNELS, _DISTANCES))
+        if isinstance(node, ast.List | ast.Tuple):
+            return [self._value(element) for element in node.elts]
+        try:
+            return ast.literal_eval(node)
+        except ValueError:
+            raise ValueError(f"{self.text!r}: {ast.unparse(node)} is neither a literal nor a kernel") from None

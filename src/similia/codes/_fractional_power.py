@@ -1,0 +1,64 @@
+"""Random phases of vectors in a fixed order of summation, and their quarter turns as packed bits.
+
+Phases are counted in quarter turns, so that a quarter is the integer part modulo 4. Each sum of a phase is taken in
+one order (`_ordered_product`), whatever the other rows: a phase next to the edge of a quarter never flips a bit with
+the size of a block or the number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._jit import njit
+from similia._threads import run_in_ranges
+from similia.embeddings._ordered_product import _multiply
+
+Floats = npt.NDArray[np.float64]
+
+_TILE_ROWS, _TILE_COLUMNS = 64, 512  # a float64 tile of 256 KiB stays in cache until it is packed
+
+
+def encode(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) -> None:
+    """Write to `out` packed bits (uint8) or Fourier features (floats) of the phases ``rows @ frequencies + phases``."""
+
+    def work(start: int, stop: int) -> None:
+        buffer = np.empty((_TILE_ROWS, _TILE_COLUMNS))
+        for column in range(0, len(phases), _TILE_COLUMNS):
+            tile = np.ascontiguousarray(frequencies[:, column : column + _TILE_COLUMNS])
+            offsets = phases[column : column + _TILE_COLUMNS]
+            for row in range(start, stop, _TILE_ROWS):
+                last = min(stop, row + _TILE_ROWS)
+                turned = buffer.reshape(-1)[: (last - row) * len(offsets)].reshape(last - row, len(offsets))
+                _multiply(rows[row:last], tile, turned)
+                turned += offsets
+                if out.dtype == np.uint8:
+                    _pack_quarters(turned, out[row:last, column // 4 :])
+                else:
+                    _waves(turned, out[row:last, 2 * column :], len(phases))
+
+    run_in_ranges(work, len(rows), _TILE_ROWS)
+
+
+def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
+    """Write cosine and sine of phases, overwritten, in turn."""
+    turned -= 4 * np.floor(turned / 4)  # exact: what follows depends on the place in the turn alone
+    angle = (turned * (np.pi / 2)).astype(out.dtype)
+    scale = out.dtype.type(n_phases**-0.5)
+    width = 2 * turned.shape[1]
+    out[:, 0:width:2] = scale * np.cos(angle)
+    out[:, 1:width:2] = scale * np.sin(angle)
+
+
+@njit()
+def _pack_quarters(turned, out):  # type: ignore[no-untyped-def]
+    """Write, two bits a phase, the signs of its cosine and sine: 11, 01, 00, 10 for quarters 0, 1, 2, 3."""
+    for i in range(turned.shape[0]):
+        for byte in range(turned.shape[1] // 4):
+            packed = 0
+            for j in range(4 * byte, 4 * byte + 4):
+                quarter = np.int64(np.floor(turned[i, j]))
+                cosine = 1 ^ (((quarter + 1) >> 1) & 1)
+                sine = 1 ^ ((quarter >> 1) & 1)
+                packed = (packed << 2) | (cosine << 1) | sine
+            out[i, byte] = packed

@@ -1,0 +1,14 @@
+"""d(x, y) >= 0: distances between strings, time series and point sets, and adapters for other libraries' functions."""
+
+from similia._lazy import attach
+
+_NAMES = {
+    "Distance": "base", "Facts": "base",
+    "Levenshtein": "edit", "Hamming": "edit", "DamerauLevenshtein": "edit", "JaroWinkler": "edit",
+    "DTW": "dtw",
+    "ERP": "elastic", "MSM": "elastic", "TWE": "elastic", "LCSS": "elastic", "SoftDTW": "elastic",
+    "ModifiedHausdorff": "sets", "Hausdorff": "sets", "Chamfer": "sets", "SlicedWasserstein": "sets",
+    "FromFunction": "adapters",
+}  # fmt: skip
+__all__ = [*_NAMES]
+__getattr__, __dir__ = attach(__name__, _NAMES)

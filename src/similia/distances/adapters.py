@@ -1,0 +1,128 @@
+"""Functions of other libraries, or your own, as distances: of two objects, or of two collections.
+
+No other library is imported. A function of two objects is called for each pair, n m times (n (n + 1) / 2 times for
+one collection, if it is symmetric), in as many processes as ``similia.config(n_jobs=...)`` says; a function of two
+collections is called once. Results are checked: a negative number, NaN or another shape names the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.distances.base import Distance, Facts, distances_between
+from similia.kernels.combine import Pairwise
+from similia.objects import as_series
+
+_LAYOUTS = (None, "time_channel", "channel_time")
+
+
+class FromFunction(Distance):
+    """A distance made of a Python function.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x, y) -> float``, or with ``pairwise=True`` ``function(X, Y) -> (n, m)``.
+    pairwise : bool, default=False
+        Whether the function takes two collections and returns the matrix of their distances.
+    layout : {None, "time_channel", "channel_time"}, default=None
+        None: the function gets the objects as they are. Otherwise the objects are series, read by
+        `similia.objects.as_series`, and the function gets arrays of shape (length, n_channels) or
+        (n_channels, length); ``pairwise`` functions get a list of them.
+    symmetric : bool, default=True
+        Whether d(x, y) = d(y, x): the distances within one collection then take half the calls.
+
+    Raises
+    ------
+    TypeError
+        When called, if `function` is not callable or returns something that is no real number.
+    ValueError
+        When called, if `layout` is unknown, or the function fails or returns a negative number, NaN, infinity or
+        another shape; the message names the pair.
+
+    Notes
+    -----
+    What other libraries need:
+
+    ======================================  ============================================================
+    aeon, any of its distances              ``FromFunction(aeon.distances.dtw_pairwise_distance, True,
+                                            "channel_time")``
+    tslearn, ``cdist_*``                    ``FromFunction(tslearn.metrics.cdist_dtw, True, "time_channel")``
+    POT, of two arrays of points            ``FromFunction(ot.sliced_wasserstein_distance)``
+    scipy, scikit-learn, of vectors         ``FromFunction(scipy.spatial.distance.cdist, True)``
+    ======================================  ============================================================
+
+    Options are bound with ``functools.partial(function, window=0.1)``. A function defined at the top level of a
+    module can be pickled, and then so can the distance. `facts` promises nothing of a function.
+
+    Examples
+    --------
+    >>> from similia.distances import FromFunction
+    >>> FromFunction(lambda x, y: abs(len(x) - len(y)))(["kitten", "cat"], ["sitting"])
+    array([[1.],
+           [4.]])
+    >>> from scipy.spatial.distance import cdist
+    >>> FromFunction(cdist, pairwise=True)([[0.0, 0.0], [3.0, 4.0]])
+    array([[0., 5.],
+           [5., 0.]])
+    """
+
+    facts = Facts(symmetric=False, identity=False, metric=False, unequal_length=True, cost="one call of the function")
+
+    def __init__(
+        self, function: Callable[..., Any], pairwise: bool = False, layout: str | None = None, symmetric: bool = True
+    ) -> None:
+        self.function = function
+        self.pairwise = pairwise
+        self.layout = layout
+        self.symmetric = symmetric
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` as a `SeriesBatch` if a layout of series is wanted, else `X` itself."""
+        return X if self.layout is None else as_series(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
+        """Return the function's distances of `X` to `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        Y : sequence of m objects, optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, m)
+        """
+        if not callable(self.function):
+            raise TypeError(f"FromFunction takes a function d(x, y) of two objects, got {self.function!r}")
+        if self.layout not in _LAYOUTS:
+            raise ValueError(f"layout must be one of {', '.join(map(repr, _LAYOUTS))}, got {self.layout!r}")
+        X = self._arranged(X)
+        Y = None if Y is None else self._arranged(Y)
+        if not self.pairwise:
+            return distances_between(_Named(Pairwise(self.function, self.symmetric), self.function), X, Y)
+        return distances_between(_Named(self.function, self.function), X, X if Y is None else Y)
+
+    def _arranged(self, X: Any) -> Any:
+        if self.layout is None:
+            return X
+        arrays = list(as_series(X))
+        return arrays if self.layout == "time_channel" else [np.ascontiguousarray(array.T) for array in arrays]
+
+
+class _Named:
+    """A callable with the name of another one, for error messages."""
+
+    def __init__(self, call: Callable[..., Any], like: Any) -> None:
+        self.call = call
+        like = like.func if isinstance(like, partial) else like
+        self.__name__ = getattr(like, "__name__", type(like).__name__)
+
+    def __call__(self, *collections: Any) -> Any:
+        return self.call(*collections)

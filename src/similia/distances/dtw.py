@@ -1,0 +1,176 @@
+r"""Dynamic time warping: the cheapest way to match two series step by step, without going back in time.
+
+.. math:: D(i, j) = c(x_i, y_j) + \min\{D(i-1, j), D(i, j-1), D(i-1, j-1)\}, \qquad d(x, y) = D(m, n),
+
+with c the Euclidean distance over the channels (not squared), no division by the length of the path and no root at the
+end. Cost: m n cells for a pair, of which 16 pairs are computed at a time (`similia.distances._dtw` says how).
+
+Papers: Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Transactions on
+Acoustics, Speech and Signal Processing 26, 1978; as the distance of D2KE, Wu, Yen, Xu, Ravikumar & Witbrock 2018,
+Section 4.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._threads import run_in_ranges
+from similia.distances import _dtw as loops
+from similia.distances._lanes import LANES
+from similia.distances.base import Distance, Facts
+from similia.objects import SeriesBatch, as_series
+from similia.objects._base import segments
+from similia.objects._series_pairs import as_series_pair, window_band
+
+_WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond) below which another thread does not pay
+_GAIN = 0.8  # lanes go to the longer series only where that saves a fifth of the cells: short ones stay in cache
+
+Indices = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.floating]
+
+
+class DTW(Distance):
+    """Dynamic time warping of series of any lengths, with one channel or several.
+
+    Parameters
+    ----------
+    window : int or float, optional
+        Sakoe-Chiba band: step i is matched only with steps j of ``|i - j| <= w``. An integer >= 0 is w itself; a
+        float in (0, 1] is a share of the longer length, rounded down. For lengths m and n, w is never
+        below ``|m - n|``, since no path would exist. None: no band.
+    local : {"euclidean", "sqeuclidean"}, default="euclidean"
+        Cost of matching two steps: the Euclidean distance over the channels, or its square.
+    root : bool, default=False
+        Take the square root of the final sum of squares (with ``local="sqeuclidean"`` only).
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range, `X` and `Y` differ in channels, a value is NaN or infinite,
+        or a distance exceeds the largest number of its type.
+
+    Notes
+    -----
+    Series of float32 are computed and returned in float32, with a relative error of about 1e-6; any others in
+    float64. A distance depends on its two series only, bit for bit, not on the other ones nor on threads.
+
+    It is no metric: the triangle inequality fails, and d(x, y) = 0 for series that differ in repeated steps only.
+
+    References
+    ----------
+    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE TASSP 26, 1978.
+    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: from distance to kernel and embedding", 2018, Section 4.
+
+    Examples
+    --------
+    >>> from similia.distances import DTW
+    >>> series = [[0.0, 1.0, 2.0], [0.0, 0.0, 1.0, 2.0], [3.0]]
+    >>> DTW()(series)
+    array([[0., 0., 6.],
+           [0., 0., 9.],
+           [6., 9., 0.]])
+    >>> DTW(local="sqeuclidean")(series[:2], series[2:])
+    array([[14.],
+           [23.]])
+    """
+
+    facts = Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="m n")
+
+    def __init__(self, window: float | None = None, local: str = "euclidean", root: bool = False) -> None:
+        self.window = window
+        self.local = local
+        self.root = root
+
+    def __call__(self, X: Any, Y: Any = None) -> Floats:
+        """Return the distances of `X` to `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n series
+            Whatever `similia.objects.as_series` takes.
+        Y : sequence of m series, optional
+            `X` itself if not given; half of the pairs are then computed.
+
+        Returns
+        -------
+        ndarray, shape (n, m)
+            Of float32 if all series are, otherwise of float64.
+        """
+        window, rooted = window_band(self.window), self._rooted()
+        X, Y = as_series_pair(X, Y)
+        distances = _warp(X, Y, rooted, window)
+        if np.isinf(distances.max(initial=0.0)):
+            i, j = np.argwhere(np.isinf(distances))[0]
+            raise ValueError(
+                f"the distance of X[{i}] and Y[{j}] exceeds the largest {distances.dtype}; "
+                f"scale the series{' or give them as float64' if distances.dtype == np.float32 else ''}"
+            )
+        return np.sqrt(distances, out=distances) if self.root else distances
+
+    def as_objects(self, X: Any) -> SeriesBatch:
+        """Return `X` as a `SeriesBatch`."""
+        return as_series(X)
+
+    def _rooted(self) -> bool:
+        if self.local not in ("euclidean", "sqeuclidean"):
+            raise ValueError(f"local must be 'euclidean' or 'sqeuclidean', got {self.local!r}")
+        if self.root and self.local == "euclidean":
+            raise ValueError("root=True is the root of a sum of squares, got local='euclidean'; take 'sqeuclidean'")
+        return self.local == "euclidean"
+
+
+def _warp(X: SeriesBatch, Y: SeriesBatch, rooted: bool, window: tuple[int, float]) -> Floats:
+    """Return the distances of all pairs; the side on which fewer lanes are idle gives the lanes."""
+    out = np.empty((len(X), len(Y)), X.values.dtype)
+    strides = (len(Y), 1)
+    if _cells(Y, X) < _GAIN * _cells(X, Y):
+        X, Y, strides = Y, X, (1, len(Y))
+    p = X.n_dims
+    rows = np.argsort(X.lengths, kind="stable")
+    x = (np.ascontiguousarray(X.values).reshape(-1), X.offsets, rows, _turns(len(X)))
+    y = _grouped(Y)
+
+    def fill(first: int, last: int) -> None:
+        loops.fill(x, y, p, rooted, window, X is Y, out.reshape(-1), strides, first, last)
+
+    n_tasks = len(X) * len(y[1])
+    run_in_ranges(fill, n_tasks, grain=max(1, _WORTH_A_RANGE * n_tasks // max(1, _cells(X, Y))))
+    return out
+
+
+def _grouped(Y: SeriesBatch) -> tuple[Floats, Indices, Indices, Indices, Indices]:
+    """Return the packed groups, where each starts, lengths and numbers of the series in them, and the groups' turns."""
+    columns = np.argsort(Y.lengths, kind="stable")
+    lengths = Y.lengths[columns]
+    sizes = LANES * Y.n_dims * _longest(lengths)
+    starts = np.cumsum(sizes) - sizes
+    packed = np.zeros(int(sizes.sum()), Y.values.dtype)
+    positions, offsets = segments(Y.offsets, columns)
+    steps = np.arange(len(positions)) - np.repeat(offsets[:-1], lengths)
+    lanes = np.arange(len(Y))
+    targets = np.repeat(starts[lanes // LANES] + lanes % LANES, lengths) + LANES * Y.n_dims * steps
+    for channel in range(Y.n_dims):
+        packed[targets + LANES * channel] = Y.values[positions, channel]
+    return packed, starts, lengths, columns, _turns(len(starts))
+
+
+def _longest(lengths: Indices) -> Indices:
+    """Return the largest length of each group, given all lengths in ascending order."""
+    return lengths[np.minimum(np.arange(LANES - 1, len(lengths) + LANES - 1, LANES), len(lengths) - 1)]
+
+
+def _cells(X: SeriesBatch, Y: SeriesBatch) -> int:
+    """Return how many cells are computed, idle lanes included, with the series of `Y` in the lanes."""
+    return len(X.values) * LANES * int(_longest(np.sort(Y.lengths)).sum())
+
+
+def _turns(n: int) -> Indices:
+    """Return 0..n-1 in an order of which each run is spread over the whole, so that threads get equal work."""
+    step = round(0.618 * n)
+    while gcd(step, n) > 1:
+        step += 1
+    return np.arange(n) * step % n

@@ -1,0 +1,354 @@
+r"""Elastic distances of time series beside dynamic time warping: edits, moves, matches and soft minima.
+
+All are found by dynamic programming over the m n pairs of time points (x_i, y_j), in O(m n p) operations for p
+channels and O(n) memory for a pair; a window of w steps leaves O(w max(m, n) p). With d the Euclidean distance of
+two time points,
+
+======== ==================================================================================================
+ERP      delete x_i: d(x_i, gap); match: d(x_i, y_j)                                    Chen & Ng, 2004
+MSM      move: |x_i - y_j|; split or merge: c and the way out of [neighbour, other]     Stefan et al., 2013
+TWE      delete x_i: d(x_i, x_{i-1}) + nu + lambda; match: d(x_i, y_j) +
+         d(x_{i-1}, y_{j-1}) + 2 nu |i - j|                                             Marteau, 2009
+LCSS     1 - (most pairs in order with d(x_i, y_j) <= epsilon) / min(m, n)              Vlachos et al., 2002
+SoftDTW  -gamma log of the sum over alignments of exp(-cost / gamma)                    Cuturi & Blondel, 2017
+======== ==================================================================================================
+
+Computed in float64 whatever the series are in. Exchanging x and y changes no bit of a distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.distances import _elastic as loops
+from similia.distances.base import Distance, Facts
+from similia.kernels._series import log_sums, share_rows
+from similia.objects import SeriesBatch, as_series
+from similia.objects._series_pairs import as_series_pair, window_band
+
+Array = npt.NDArray[np.float64]
+
+
+class _FactsByParameters:
+    """The facts of a class; those of an object with a parameter that undoes one of them lack it."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def __get__(self, distance: _Elastic | None, owner: type | None = None) -> Facts:
+        return self.facts if distance is None else replace(self.facts, **distance._untrue())
+
+
+class _Elastic(Distance):
+    """Base of the distances found by dynamic programming under an optional window."""
+
+    window: float | None
+
+    def as_objects(self, X: Any) -> SeriesBatch:
+        """Return `X` as a `SeriesBatch`."""
+        return as_series(X)
+
+    def _untrue(self) -> dict[str, Any]:
+        """Return the facts that these parameters change. Steps of w and w make 2 w: no triangle inequality."""
+        return {} if self.window is None else {"metric": False}
+
+    def _edit(self, X: Any, Y: Any, kind: int, parameter: float, costs: Any = None) -> Array:
+        """Return distances by one of the loops; ``costs(batch)`` is what it costs to delete each time point."""
+        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
+        band = window_band(self.window)
+        edits = [np.zeros(len(side.values)) if costs is None else costs(side) for side in (A, B)]
+        sides = (A.values, A.offsets, edits[0], B.values, B.offsets, edits[1], Y is None)
+        out = np.empty((len(A), len(B)))
+        share_rows(lambda start, stop: loops.fill(kind, parameter, *band, *sides, start, stop, out), A, len(B.values))
+        return out
+
+
+class ERP(_Elastic):
+    r"""Edit distance with real penalty: match time points, or delete them at their distance from a fixed gap value.
+
+    .. math:: D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\|,\; D(i-1, j) + \|x_i - g\|,\; D(i, j-1) + \|y_j - g\|\}
+
+    with D(0, 0) = 0 and sums of gap costs along the border. Euclidean norms over the channels.
+
+    Parameters
+    ----------
+    gap : float, default=0.0
+        The gap value g, the same in each channel; 0 suits series of mean zero.
+    window : int or float, optional
+        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
+        length that w is, and w is never below the difference of the two lengths.
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+
+    Notes
+    -----
+    The triangle inequality holds without a window (``facts.metric``; with one it does not). Time points equal to
+    the gap cost nothing: series that differ only in those have distance 0.
+
+    aeon 1.6 puts the whole sum of gap costs on each cell of the border, so that its values are
+    larger wherever the best alignment deletes the first time points.
+
+    References
+    ----------
+    Chen & Ng, "On the marriage of Lp-norms and edit distance", VLDB 2004.
+
+    Examples
+    --------
+    >>> from similia.distances import ERP
+    >>> ERP()([[1.0, 2.0, 3.0], [2.0, 3.0]])
+    array([[0., 1.],
+           [1., 0.]])
+    >>> ERP(gap=1.0)([[1.0, 2.0, 3.0]], [[2.0, 3.0]])
+    array([[0.]])
+    """
+
+    facts = _FactsByParameters(Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n"))
+
+    def __init__(self, gap: float = 0.0, window: float | None = None) -> None:
+        self.gap = gap
+        self.window = window
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        gap = _check_number(self.gap, "gap", above=-np.inf)
+        return self._edit(X, Y, loops.ERP, 0.0, lambda side: np.linalg.norm(side.values - gap, axis=1))
+
+
+class MSM(_Elastic):
+    r"""Move, split, merge: series are edited by moving values, doubling them and merging equal neighbours.
+
+    .. math::
+        D(i, j) = \min\{D(i-1, j-1) + |x_i - y_j|,\; D(i-1, j) + C(x_i, x_{i-1}, y_j),\;
+        D(i, j-1) + C(y_j, x_i, y_{j-1})\}
+
+    where C(a, b, b') is c if a lies between b and b', else c + min(abs(a - b), abs(a - b')). Adding a constant to both
+    series changes nothing.
+
+    Parameters
+    ----------
+    c : float, default=1.0
+        Cost of a split or a merge, above 0.
+    window : int or float, optional
+        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
+        length that w is, and w is never below the difference of the two lengths.
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+
+    Notes
+    -----
+    Series of several channels have the sum of the distances of their channels, each with its own alignment: the
+    *independent* version of Shifaz et al., a metric because a sum of metrics is one. With a window the triangle
+    inequality does not hold (``facts.metric``).
+
+    References
+    ----------
+    Stefan, Athitsos & Das, "The move-split-merge metric for time series", IEEE TKDE 25(6), 2013. Shifaz,
+    Pelletier, Petitjean & Webb, "Elastic similarity and distance measures for multivariate time series", Knowledge and
+    Information Systems 65(6), 2023.
+
+    Examples
+    --------
+    >>> from similia.distances import MSM
+    >>> MSM(c=0.5)([[1.0, 2.0, 2.0], [1.0, 2.0], [1.0, 4.0]])
+    array([[0. , 0.5, 2.5],
+           [0.5, 0. , 2. ],
+           [2.5, 2. , 0. ]])
+    """
+
+    facts = _FactsByParameters(Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n"))
+
+    def __init__(self, c: float = 1.0, window: float | None = None) -> None:
+        self.c = c
+        self.window = window
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        return self._edit(X, Y, loops.MSM, _check_number(self.c, "c", above=0.0))
+
+
+class TWE(_Elastic):
+    r"""Time warp edit distance: matches pay for the distance in time, deletions for the step they undo.
+
+    .. math::
+        D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
+        D(i-1, j) + \|x_i - x_{i-1}\| + \nu + \lambda,\; D(i, j-1) + \|y_j - y_{j-1}\| + \nu + \lambda\}
+
+    with D(0, 0) = 0 and a border of infinities. Time stamps are 1, 2, 3, ...
+
+    Parameters
+    ----------
+    nu : float, default=0.001
+        Stiffness, above 0: the price of a unit of time.
+    lmbda : float, default=1.0
+        Price of a deletion, at least 0.
+    window : int or float, optional
+        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
+        length that w is, and w is never below the difference of the two lengths.
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+
+    Notes
+    -----
+    The paper, and aeon with it, put a time point 0 at time 0 before each series. With a border of infinities its value
+    never counts: the first time points are always matched, at \|x_1 - y_1\|, and adding a constant to both series
+    changes nothing. A metric for nu > 0 and no window (``facts.metric``).
+
+    References
+    ----------
+    Marteau, "Time warp edit distance with stiffness adjustment for time series matching", IEEE PAMI 31(2), 2009.
+
+    Examples
+    --------
+    >>> from similia.distances import TWE
+    >>> TWE(nu=0.5, lmbda=1.0)([[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0], [1.0, 2.0], [1.0, 2.0, 4.0]])
+    array([[0. , 2.5, 1. ]])
+    """
+
+    facts = _FactsByParameters(Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n"))
+
+    def __init__(self, nu: float = 0.001, lmbda: float = 1.0, window: float | None = None) -> None:
+        self.nu = nu
+        self.lmbda = lmbda
+        self.window = window
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        nu = _check_number(self.nu, "nu", above=0.0)
+        lmbda = _check_number(self.lmbda, "lmbda", least=0.0)
+        return self._edit(X, Y, loops.TWE, nu, lambda side: _steps(side) + nu + lmbda)
+
+
+class LCSS(_Elastic):
+    r"""One minus the share of the shorter series that is matched in order: 1 - lcss(x, y) / min(m, n), in [0, 1].
+
+    lcss is the largest number of pairs (i, j), both rising, with \|x_i - y_j\| <= epsilon.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Euclidean distance at which time points still match, at least 0.
+    window : int or float, optional
+        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
+        length that w is, and w is never below the difference of the two lengths.
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+
+    Notes
+    -----
+    Not a metric: a series has distance 0 to each of its parts. The paper asks for a distance below epsilon in
+    each channel; here, as in aeon, for a Euclidean distance of at most epsilon.
+
+    References
+    ----------
+    Vlachos, Kollios & Gunopulos, "Discovering similar multidimensional trajectories", ICDE 2002, Definitions 1 and 2.
+
+    Examples
+    --------
+    >>> from similia.distances import LCSS
+    >>> LCSS(epsilon=0.5)([[1.0, 2.0, 9.0, 3.0]], [[1.0, 2.0, 3.0], [9.0, 1.0]])
+    array([[0. , 0.5]])
+    """
+
+    facts = Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="m n")
+
+    def __init__(self, epsilon: float = 1.0, window: float | None = None) -> None:
+        self.epsilon = epsilon
+        self.window = window
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        return self._edit(X, Y, loops.LCSS, _check_number(self.epsilon, "epsilon", least=0.0))
+
+
+class SoftDTW(_Elastic):
+    r"""Soft-DTW, and its divergence: dynamic time warping with a soft minimum over all alignments.
+
+    .. math::
+        S(x, y) = -\gamma \log \sum_\pi \exp\Big(-\frac{1}{\gamma} \sum_{(i, j) \in \pi} \|x_i - y_j\|^2\Big), \qquad
+        d(x, y) = S(x, y) - \tfrac{1}{2}(S(x, x) + S(y, y))
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Smoothing, above 0; S approaches DTW with squared Euclidean local cost as gamma goes to 0.
+    window : int or float, optional
+        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
+        length that w is, and w is never below the difference of the two lengths.
+    divergence : bool, default=True
+        True gives d. False gives S, which is below zero for most like series and not least at x = y: no distance in the
+        sense of `similia.distances`, and refused by what takes one (``facts.identity`` is False).
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+
+    Notes
+    -----
+    d is symmetric, 0 at x = y and no metric. That it is never negative is proved by Blondel et al. for local costs c
+    where exp(-c/gamma) / (1 + exp(-c/gamma)) is positive definite; squared Euclidean costs are not among them, but no
+    exception was met in 24 million pairs of short series on grids (rounding is cut off at 0). Nor is exp(-d / gamma)
+    positive definite for them, as `similia.kernels.GlobalAlignment` is. Both self terms of a pair have its window.
+
+    References
+    ----------
+    Cuturi & Blondel, "Soft-DTW: a differentiable loss function for time-series", ICML 2017,
+    Algorithm 1. Blondel, Mensch & Vert, "Differentiable divergences between time series", AISTATS 2021.
+
+    Examples
+    --------
+    >>> from similia.distances import SoftDTW
+    >>> x, y = [0.0, 1.0], [0.0, 1.0, 1.0]
+    >>> SoftDTW(gamma=0.01)([x], [x, y, [3.0]]).round(4).tolist()  # to y: gamma log(3) / 2
+    [[0.0, 0.0055, 13.0]]
+    >>> bool(SoftDTW(divergence=False)([x], [x]) < 0)
+    True
+    """
+
+    facts = _FactsByParameters(Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="m n"))
+
+    def __init__(self, gamma: float = 1.0, window: float | None = None, divergence: bool = True) -> None:
+        self.gamma = gamma
+        self.window = window
+        self.divergence = divergence
+
+    def _untrue(self) -> dict[str, Any]:
+        return {} if self.divergence else {"identity": False}
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        gamma = _check_number(self.gamma, "gamma", above=0.0)
+        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
+        how = (1.0 / gamma, False, 0, *window_band(self.window))
+        out = log_sums(A, B, how, same=Y is None, centre=self.divergence)
+        out *= -gamma
+        return np.maximum(out, 0.0, out=out) if self.divergence else out
+
+
+def _steps(X: SeriesBatch) -> Array:
+    """Return the distance of each time point from the one before; 0 for the first, which is never deleted."""
+    steps = np.zeros(len(X.values))
+    steps[1:] = np.linalg.norm(np.diff(X.values, axis=0), axis=1)
+    steps[X.offsets[:-1]] = 0.0
+    return steps
+
+
+def _check_number(value: Any, name: str, least: float = -np.inf, above: float = -np.inf) -> float:
+    """Return `value` as float, or raise if it is not finite, below `least` or not above `above`."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not (above < number < np.inf and number >= least):
+        bound = f" above {above:g}" if above > -np.inf else f" of at least {least:g}" if least > -np.inf else ""
+        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}")
+    return number

@@ -1,0 +1,327 @@
+r"""D2KE: any distance becomes a feature vector, one number for each random object.
+
+.. math:: \phi_j(x) = R^{-1/2} e^{-\gamma d(x, \omega_j)}, \qquad j = 1, \dots, R,
+
+for random objects omega_j drawn once from a distribution p(omega). Inner products of these vectors estimate a
+positive definite kernel, `similia.kernels.FromDistance`, whatever the distance; a linear model on them is a kernel
+machine. Cost: n R distances to short objects, linear in the number of objects and in their length.
+
+Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, check_memory
+
+from similia._validation import RandomState, check_positive_int, check_vectors, generator
+from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
+from similia.kernels._evaluate import as_objects
+from similia.kernels.from_distance import (
+    check_distance,
+    check_gamma,
+    distance_matrix,
+    draw,
+    exp_features,
+    is_sampler,
+    joined,
+    random_stream,
+)
+from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
+from similia.objects._sequences import at_least_one
+
+_AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
+# The median distance is taken between this many training objects and random objects.
+_GAMMA_ROWS, _GAMMA_COLUMNS = 256, 64
+
+
+class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Embed objects by their distances to random objects, for any distance on any objects.
+
+    Parameters
+    ----------
+    distance : callable
+        ``distance(X, Y) -> (n, m)`` array, non-negative: one of `similia.distances`, ``similia.pairwise(f)``
+        or a function of your own. It need not be a metric.
+    n_components : int, default=1024
+        Number R of random objects. Not used where `objects` is a collection.
+    objects : "auto", sampler, callable or collection of objects, default="auto"
+        The random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`; any
+        object with ``sample(X, n, rng)`` or function ``f(X, n, rng)`` that returns n objects (it is asked for 256 at
+        a time); or a collection, all of which is used. "auto" goes by what the distance works on: strings,
+        series or point sets; and `Representatives` for anything else.
+    gamma : float, "median" or str, default="median"
+        Decay of a feature with distance. "median" is 1 / the median distance between (at most 256) training
+        objects and 64 random objects, or 1 where that is 0; ``"4*median"`` is four times this.
+    random_state : int, numpy Generator or None, default=None
+        Draws the random objects, in `fit`.
+    memory : str, path, joblib.Memory or None, default=None
+        Where distance matrices are kept, so that the same objects under another gamma cost no distance. It
+        takes an integer `random_state`, to meet the same random objects again, and a distance that can be pickled.
+
+    Attributes
+    ----------
+    random_objects_ : collection of objects, length R
+        The random objects, in the layout the distance works on.
+    gamma_ : float
+        The decay in use.
+    seed_ : int
+        What the random objects were drawn from; `random_state` where that is an integer.
+    sampler_ : sampler or None
+        The distribution with its parameters learned (alphabet, scale); None where `objects` is a collection.
+    representative_indices_ : ndarray of int64, shape (R,)
+        Positions of the random objects among the training objects; empty unless they are `Representatives`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In `fit`: a parameter out of range, a sampler that returns another number of objects; in both: a distance
+        that returns NaN, infinity, a negative number or another shape. The message names the pair.
+
+    Notes
+    -----
+    Random object j depends on the seed and on j alone: a larger `n_components` keeps those of a smaller one, and
+    `gamma_` does not change. The row of an object does not depend on the other objects of its collection. The
+    output is float32 where the distances are, else float64.
+
+    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. A gamma far below the median
+    rule then changes little, since exp(-gamma d) becomes linear in d; one far above sees only near objects.
+
+    References
+    ----------
+    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Algorithm 1.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> d2ke = sm.D2KE(unlike, n_components=64, objects=sm.embeddings.RandomStrings(length=3), random_state=0)
+    >>> d2ke.fit_transform(["tree", "trees", "bush", "bushes"]).shape
+    (4, 64)
+    >>> d2ke.random_objects_[:3]
+    ['bru', 'uur', 'btu']
+    """
+
+    def __init__(
+        self,
+        distance: Any,
+        n_components: int = 1024,
+        objects: Any = "auto",
+        gamma: float | str = "median",
+        random_state: RandomState = None,
+        *,
+        memory: Any = None,
+    ) -> None:
+        self.distance = distance
+        self.n_components = n_components
+        self.objects = objects
+        self.gamma = gamma
+        self.random_state = random_state
+        self.memory = memory
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the random objects and settle gamma.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : collection of n labels, optional
+            Only counted.
+
+        Returns
+        -------
+        D2KE
+            The fitted estimator itself.
+        """
+        check_distance(self.distance)
+        factor, unit = gamma_spec(self.gamma)
+        R = check_positive_int(self.n_components, "n_components")
+        cached = self._cached_distances()
+        X = as_objects(self.distance, X)
+        n = at_least_one(X)
+        if y is not None and n_objects(y) != n:
+            raise ValueError(f"y has {n_objects(y)} labels for {n} objects; give one label per object")
+        self.seed_ = _seed(self.random_state)
+        self.sampler_ = self._sampler(X)
+        self.representative_indices_ = np.zeros(0, dtype=np.int64)
+        first = self._draw(X, max(R, _GAMMA_COLUMNS) if unit == "median" else R)
+        self._keep(first, R, n)
+        self.gamma_ = factor
+        if unit == "median":
+            rows = np.sort(random_stream(self.seed_, 1).permutation(n)[:_GAMMA_ROWS])
+            some = take(first, np.arange(min(_GAMMA_COLUMNS, n_objects(first))))
+            median = float(np.median(cached(self.distance, take(X, rows), some)))
+            self.gamma_ = factor / median if median > 0 else factor
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[np.floating]:
+        """Embed objects.
+
+        Parameters
+        ----------
+        X : collection of n objects
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, R)
+            Dtype of the distances.
+        """
+        check_is_fitted(self)
+        D = self.distances(X)
+        return exp_features(D if self.memory is None else np.array(D), self.gamma_)  # a cache may map its files
+
+    def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
+        """Fit to objects and embed them; see `fit` and `transform`."""
+        if isinstance(self.objects, Representatives) and self.objects.hold_out:
+            raise ValueError(
+                "Representatives(hold_out=True) takes objects out of training, which a step of a pipeline cannot do; "
+                "use similia.recipes.d2ke, or fit, then transform the objects not in representative_indices_"
+            )
+        return self.fit(X, y).transform(X)
+
+    def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
+        """Return the distances of objects to the random objects.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        start : int, default=0
+            Leave out the random objects before this one (those of before an `extend`).
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, R - start)
+        """
+        check_is_fitted(self)
+        X = as_objects(self.distance, X)
+        objects = self.random_objects_
+        if start:
+            objects = take(objects, np.arange(start, n_objects(objects)))
+        D: npt.NDArray[np.floating] = self._cached_distances()(self.distance, X, objects)
+        return D
+
+    def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
+        """Return the features of distances: ``transform(X)`` is ``features(distances(X))``.
+
+        Parameters
+        ----------
+        D : array-like of shape (n, R)
+            Distances to the random objects.
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, R)
+        """
+        check_is_fitted(self)
+        return exp_features(np.array(check_vectors(D, "D", self._n_features_out)), self.gamma_)
+
+    def extend(self, n_components: int, X: Any = None) -> Self:
+        """Draw more random objects; those drawn before, and gamma, stay.
+
+        Parameters
+        ----------
+        n_components : int
+            New number of random objects.
+        X : collection of objects, optional
+            The training objects, asked for only by `Representatives` and by samplers of your own.
+
+        Returns
+        -------
+        D2KE
+            The estimator itself: the same as one fitted with the larger `n_components`.
+
+        Raises
+        ------
+        ValueError
+            If `n_components` is below what there is, or there are no more objects.
+        """
+        check_is_fitted(self)
+        had = self._n_features_out
+        n_components = check_positive_int(n_components, "n_components", minimum=had)
+        if self.sampler_ is None:
+            raise ValueError(f"the {had} random objects were given as a collection; there are no more to draw")
+        if X is not None:
+            X = as_objects(self.distance, X)
+        if isinstance(self.sampler_, Representatives):
+            if X is None:
+                raise ValueError("Representatives are drawn from the training objects; write extend(n_components, X)")
+            self._keep(self._draw(X, n_components), n_components, n_objects(X))
+        elif n_components > had:
+            old = self.random_objects_
+            new = draw(self.sampler_, X, had, n_components, self.seed_)
+            self._keep(joined([old, *new], self.distance, old), n_components)
+        self.n_components = n_components
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _cached_distances(self) -> Any:
+        """Return `distance_matrix`, or that which looks into `memory` first."""
+        memory = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
+        return check_memory(memory).cache(distance_matrix)
+
+    def _sampler(self, X: Any) -> Any:
+        """Return the distribution with its parameters learned from `X`, or None for a collection of objects."""
+        objects = self.objects
+        if isinstance(objects, str):
+            if objects != "auto":
+                raise ValueError(f'objects must be "auto", a sampler or a collection of objects, got {objects!r}')
+            objects = _AUTO.get(type(X), Representatives)()
+        if not is_sampler(objects):
+            return None
+        return objects.complete(X) if hasattr(objects, "complete") else objects
+
+    def _draw(self, X: Any, R: int) -> Any:
+        """Return the first R random objects, or all where there are fewer."""
+        if self.sampler_ is None:
+            return as_objects(self.distance, self.objects)
+        if isinstance(self.sampler_, Representatives):
+            return take(X, self._order(n_objects(X))[:R])
+        return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance, X)
+
+    def _order(self, n: int) -> npt.NDArray[np.int64]:
+        """Return the order in which n training objects become representatives."""
+        return random_stream(self.seed_, 0).permutation(n)
+
+    def _keep(self, objects: Any, R: int, n: int = 0) -> None:
+        """Make the first R of `objects` the random objects, all of them where they are a given collection."""
+        R = at_least_one(objects, "objects") if self.sampler_ is None else min(R, n_objects(objects))
+        if isinstance(self.sampler_, Representatives):
+            if self.sampler_.hold_out and n == R:
+                raise ValueError(
+                    f"n_components={R} representatives held out of {n} training objects leave none to train on; "
+                    f"lower n_components"
+                )
+            self.representative_indices_ = self._order(n)[:R]
+        self.random_objects_ = objects if n_objects(objects) == R else take(objects, np.arange(R))
+        self._n_features_out = R
+
+
+def gamma_spec(gamma: Any) -> tuple[float, str | None]:
+    """Return (value, None) for a number, (factor, "median") for "median" or "factor*median", or raise."""
+    if not isinstance(gamma, str):
+        return check_gamma(gamma), None
+    found = re.fullmatch(r"\s*(?:([\d.eE+-]+)\s*\*\s*)?median\s*", gamma)
+    try:
+        return check_gamma(float(found[1] or 1)), "median"  # type: ignore[index]
+    except (TypeError, ValueError):
+        raise ValueError(f'gamma must be a positive number, "median" or such as "4*median", got {gamma!r}') from None
+
+
+def _seed(random_state: RandomState) -> int:
+    """Return the integer that was given, or one drawn from the generator that was."""
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    return int(generator(random_state).integers(2**63))

@@ -1,0 +1,230 @@
+"""Tuning and hold-out for models on D2KE features, with each distance computed once.
+
+The features exp(-gamma D) of all gamma come from one matrix D of distances, and random objects know no labels: so D of
+the training objects is computed once, and cross-validation of gamma and of the learner's parameters slices its rows.
+Random objects that are made of training objects are drawn anew in each fold, or a fold would be tried on its own
+pieces. Cost: n R distances, then (candidates x folds) fits of the learner on n x R numbers.
+
+Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Appendix B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from similia._validation import check_labels
+from similia.embeddings.d2ke import D2KE, gamma_spec
+from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
+from similia.kernels._evaluate import as_objects
+from similia.kernels.from_distance import exp_features
+from similia.objects import n_objects, take
+
+_INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: a collection that was given
+
+
+def _learner_has(name: str) -> Callable[[Any], bool]:
+    return lambda self: hasattr(self.pipeline[-1], name)
+
+
+class D2KESearch(MetaEstimatorMixin, BaseEstimator):
+    """A pipeline that starts with `D2KE`, its parameters chosen by cross-validation on one matrix of distances.
+
+    It also is what keeps ``Representatives(hold_out=True)`` out of training: what follows `D2KE` is tuned and
+    fitted on the other training objects only.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        First step a `D2KE`, last step a classifier or regressor.
+    param_grid : dict of str to list, optional
+        Values to try: of the first step only ``gamma`` (as ``d2ke__gamma`` where that is its name), of the others
+        any parameter. Nothing is tried if not given.
+    cv : int or splitter, default=5
+        Folds; as in scikit-learn's GridSearchCV.
+    scoring : str or callable, optional
+        As in GridSearchCV.
+    n_jobs : int, optional
+        As in GridSearchCV.
+
+    Attributes
+    ----------
+    pipeline_ : Pipeline
+        The best pipeline, fitted; it can be used and saved by itself.
+    best_params_ : dict
+        The chosen values.
+    cv_results_ : dict
+        ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if `param_grid` holds a parameter that changes the distances; search that with GridSearchCV.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> model = sm.recipes.d2ke(unlike, 4, gamma="tune", objects=["a", "b", "c", "d"], cv=2, random_state=0)
+    >>> model = model.fit(["ab", "b", "ba", "cd", "dc", "d"], [0, 0, 0, 1, 1, 1])
+    >>> model.predict(["a", "c"]), sorted(model.best_params_)
+    (array([0, 1]), ['d2ke__gamma'])
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        param_grid: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.param_grid = param_grid
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the parameters and fit the pipeline.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : array-like of n labels or numbers
+
+        Returns
+        -------
+        D2KESearch
+            The fitted estimator itself.
+        """
+        name, d2ke = self._first()
+        grid = self._grid(name)
+        gammas = grid.get(f"{name}__gamma", [])
+        if any(gamma_spec(gamma)[1] for gamma in gammas):
+            d2ke.set_params(gamma="median")
+        X = as_objects(d2ke.distance, X)
+        y = check_labels(y, n_objects(X))
+        kept = _not_held_out(d2ke.fit(X), n_objects(X))
+        if grid and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT):
+            return self._search_whole(grid, X, y)
+        D, y = d2ke.distances(X if len(kept) == len(y) else take(X, kept)), y[kept]
+        unit = d2ke.gamma_
+        if gammas:
+            grid[f"{name}__gamma"] = [_in_units(gamma, unit) for gamma in gammas]
+        search = GridSearchCV(
+            Pipeline([(name, _ExpFeatures(unit)), *clone(self.pipeline).steps[1:]]),
+            grid, cv=self.cv, scoring=self.scoring, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        if grid:
+            search.fit(D, y)
+            best = search.best_estimator_
+            self.cv_results_ = {k: search.cv_results_[k] for k in ("params", "mean_test_score", "std_test_score")}
+            self.best_params_ = dict(search.best_params_)
+        else:
+            best = search.estimator.fit(D, y)
+            self.cv_results_, self.best_params_ = {}, {}
+        d2ke.gamma_ = best[0].gamma
+        d2ke.set_params(gamma=d2ke.gamma_)
+        self.pipeline_ = Pipeline([(name, d2ke), *best.steps[1:]])
+        return self
+
+    def _search_whole(self, grid: dict[str, list[Any]], X: Any, y: npt.NDArray) -> Self:
+        """Choose among whole pipelines, each fold with random objects of its own."""
+        search = GridSearchCV(clone(self.pipeline), grid, cv=self.cv, scoring=self.scoring, n_jobs=self.n_jobs).fit(
+            X, y
+        )
+        self.cv_results_ = {k: search.cv_results_[k] for k in ("params", "mean_test_score", "std_test_score")}
+        self.best_params_, self.pipeline_ = dict(search.best_params_), search.best_estimator_
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return the label or number predicted for each object, shape (n,)."""
+        return self._fitted().predict(X)
+
+    @available_if(_learner_has("decision_function"))
+    def decision_function(self, X: Any) -> npt.NDArray:
+        """Return the learner's confidences, shape (n,) for two classes, else (n, n_classes)."""
+        return self._fitted().decision_function(X)
+
+    @available_if(_learner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> npt.NDArray:
+        """Return the learner's probabilities, shape (n, n_classes)."""
+        return self._fitted().predict_proba(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the learner's score: accuracy for a classifier, R squared for a regressor."""
+        return float(self._fitted().score(X, y))
+
+    @property
+    def classes_(self) -> npt.NDArray:
+        """Labels in order, shape (n_classes,)."""
+        return self._fitted().classes_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        learner = get_tags(self.pipeline)
+        tags.estimator_type = learner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = learner.classifier_tags, learner.regressor_tags
+        tags.input_tags.string = True
+        return tags
+
+    def _fitted(self) -> Pipeline:
+        check_is_fitted(self)
+        return self.pipeline_
+
+    def _first(self) -> tuple[str, D2KE]:
+        if not isinstance(self.pipeline, Pipeline) or not isinstance(self.pipeline[0], D2KE):
+            raise ValueError(f"pipeline must be a Pipeline whose first step is a D2KE, got {self.pipeline!r}")
+        name, d2ke = self.pipeline.steps[0]
+        return name, clone(d2ke)
+
+    def _grid(self, name: str) -> dict[str, list[Any]]:
+        grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
+        for key in grid:
+            if key != f"{name}__gamma" and key.split("__")[0] == name:
+                raise ValueError(
+                    f"param_grid holds {key!r}, which changes the distances, and these are computed once; "
+                    f"search it with scikit-learn's GridSearchCV around this estimator, as 'pipeline__{key}'"
+                )
+        return grid
+
+
+class _ExpFeatures(TransformerMixin, BaseEstimator):
+    """Distances to features R^(-1/2) exp(-gamma D)."""
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    def fit(self, D: npt.NDArray, y: Any = None) -> Self:
+        return self
+
+    def transform(self, D: npt.NDArray) -> npt.NDArray:
+        return exp_features(D.copy(), self.gamma)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:
+    """Return the training objects that what follows a fitted D2KE may learn from."""
+    kept = np.arange(n)
+    if isinstance(d2ke.sampler_, Representatives) and d2ke.sampler_.hold_out:
+        kept = np.setdiff1d(kept, d2ke.representative_indices_)
+    return kept
+
+
+def _in_units(gamma: float | str, unit: float) -> float:
+    """Return gamma as a number, given what "median" is."""
+    factor, name = gamma_spec(gamma)
+    return factor * unit if name else factor

@@ -1,0 +1,319 @@
+r"""Pseudo-Euclidean embedding: vectors whose differences, squared with signs, are the squared distances.
+
+With D the distances of s landmarks and J = I - 11^T / s, classical scaling decomposes
+
+.. math:: B = -\tfrac12 J D^{(2)} J = Q \Lambda Q^T, \qquad Z = Q_k |\Lambda_k|^{1/2},
+
+keeping the k eigenvalues of largest size. Eigenvalues below zero, which only a distance that is not Euclidean has, are
+the directions in which a squared difference counts negative: with p positive and q negative ones, D^(2) is
+that of R^(p, q). A new object x with squared distances delta to the landmarks has the inner products
+b = -(delta - mean(D^(2))) J / 2 with them, and Z M z = b with M = sign(Lambda) gives z = M |Lambda_k|^(-1/2) Q_k^T b:
+exact for landmarks, the projection of x for others. It is linear in delta, the constant
+terms vanish (Q_k^T 1 = 0), and J drops out.
+
+Cost: s^2 distances and O(s^3) to fit; s distances and 2 s k operations to transform an object.
+Papers: Goldfarb, "A unified approach to pattern recognition", 1984; Pekalska, Paclik & Duin, "A generalized kernel
+approach to dissimilarity-based classification", JMLR 2, 2001, Section 3.5; GDK_LED in D2KE.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from similia._progress import track
+from similia._validation import RandomState, check_positive_int, generator
+from similia.distances.base import distances_between
+from similia.embeddings._gram import row_blocks
+from similia.embeddings._ordered_product import ordered_product
+from similia.kernels._evaluate import as_floats, as_objects
+from similia.objects import take
+from similia.objects._sequences import at_least_one
+
+
+class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Embed objects so that distances become those of a pseudo-Euclidean space.
+
+    Parameters
+    ----------
+    distance : callable or "precomputed"
+        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, ``similia.pairwise(f)`` or
+        a function of your own, symmetric. With ``"precomputed"``, X is a matrix of distances: `fit` takes the
+        square (n, n) matrix of the training objects, and `transform` their rows against all training objects
+        (m, n), or against the landmarks only (m, n_landmarks).
+    n_components : int or None, default=64
+        Directions kept, those of the largest eigenvalues in size; fewer where there are not as many above
+        rounding. None keeps all.
+    n_landmarks : int or None, default=None
+        Training objects, drawn uniformly, whose distances make the space. None takes all, which is
+        quadratic in their number; with a fixed number of landmarks the cost is linear.
+    random_state : int, numpy Generator or None, default=None
+        Draws the landmarks, in `fit`.
+
+    Attributes
+    ----------
+    landmarks_ : collection of objects, length n_landmarks
+        In the layout the distance works on; their indices where it is precomputed.
+    landmark_indices_ : ndarray of int64, shape (n_landmarks,)
+        Their positions in the training collection.
+    eigenvalues_ : ndarray of float64, shape (rank_,)
+        Kept eigenvalues with their signs, largest in size first.
+    signature_ : tuple of int
+        ``(p, q)``, the number of positive and of negative eigenvalues kept.
+    components_ : ndarray of float64, shape (n_landmarks, rank_)
+    mean_ : ndarray of float64, shape (n_landmarks,)
+        Mean squared distance of each landmark to the landmarks: x has coordinates
+        ``(distance(x, landmarks_)**2 - mean_) @ components_``.
+    rank_ : int
+        Number of columns of the embedding.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: more landmarks than objects, a distance that is not symmetric, or is 0 everywhere; in both: a
+        distance that is NaN, infinite or negative, or of the wrong shape. The message names the pair.
+    TypeError
+        If distances are not real numbers.
+
+    Notes
+    -----
+    With all directions kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y. For
+    a Euclidean distance no eigenvalue is negative, and the vectors are the objects themselves, centred and
+    rotated. A linear model reads all coordinates alike, as if the signs were not there: the
+    eigenvalues are flipped.
+
+    The embedding is inductive: new objects are projected, training objects get the same coordinates again.
+    Where the D2KE paper compares with GDK_LED it embeds training and test objects together, which no
+    deployed model can do; `transductive` does that.
+
+    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object is
+    the same, bit for bit, in whatever block or number of threads it is computed, as long as its distances are.
+
+    References
+    ----------
+    Goldfarb, "A unified approach to pattern recognition", 1984. Pekalska, Paclik & Duin, "A generalized kernel
+    approach to dissimilarity-based classification", JMLR 2, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import similia as sm
+    >>> words = ["tree", "trees", "free", "bush", "bushes"]
+    >>> embedding = sm.PseudoEuclidean(sm.distances.Levenshtein(), n_components=None)
+    >>> Z = embedding.fit_transform(words)
+    >>> embedding.signature_
+    (3, 1)
+    >>> squared = np.square(Z[0] - Z[4]) @ np.sign(embedding.eigenvalues_)  # tree, bushes: d = 5
+    >>> round(float(squared), 3)
+    25.0
+    """
+
+    def __init__(
+        self,
+        distance: Any,
+        n_components: int | None = 64,
+        n_landmarks: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.distance = distance
+        self.n_components = n_components
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the landmarks and decompose their distances.
+
+        Parameters
+        ----------
+        X : collection of n objects, or ndarray (n, n) of distances
+        y : ignored
+
+        Returns
+        -------
+        PseudoEuclidean
+            The fitted estimator itself.
+        """
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
+        """Fit and embed the training objects; where all are landmarks, no distance is computed twice.
+
+        Parameters
+        ----------
+        X : collection of n objects, or ndarray (n, n) of distances
+        y : ignored
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, rank_)
+        """
+        D = self._fit(X)
+        return self.transform(X) if self.n_landmarks is not None else self._project(D)
+
+    def transform(self, X: Any) -> npt.NDArray[np.floating]:
+        """Embed objects.
+
+        Parameters
+        ----------
+        X : collection of n objects, or ndarray (n, n_train) or (n, n_landmarks) of distances
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, rank_)
+            Dtype of the distances.
+        """
+        check_is_fitted(self)
+        s = len(self.landmark_indices_)
+        if self._precomputed:
+            X = _as_matrix(X)
+            if X.shape[1] not in (s, self._n_train):
+                raise ValueError(
+                    f"D has {X.shape[1]} columns, expected {self._n_train} (all training objects) "
+                    f"or {s} (the landmarks)"
+                )
+            columns = self.landmark_indices_ if X.shape[1] == self._n_train else np.arange(s)
+        else:
+            X = as_objects(self.distance, X)
+        n = at_least_one(X)
+        out: npt.NDArray[np.floating] = np.empty((0, self.rank_))
+        for rows in track(row_blocks(n, 8 * (3 * s + self.rank_)), "PseudoEuclidean"):
+            if self._precomputed:
+                D = X[np.ix_(rows, columns)]
+            else:
+                part = X if len(rows) == n else take(X, rows)
+                D = distances_between(self.distance, part, self.landmarks_, rows[0], "X[{}] and landmark {}")
+            if len(out) == 0:
+                out = np.empty((n, self.rank_), dtype=D.dtype)
+            out[rows[0] : rows[-1] + 1] = self._project(D)
+        return out
+
+    @classmethod
+    def transductive(
+        cls, distance: Any, X_train: Any, X_test: Any, n_components: int | None = 64
+    ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
+        """Embed training and test objects together, as the D2KE paper does for GDK_LED.
+
+        The space is made of the distances of all objects, so the vectors of the training objects depend on the test
+        objects: a score obtained so is not that of a model which meets new objects. With a matrix D
+        of all distances, ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` is the same.
+
+        Parameters
+        ----------
+        distance : callable
+        X_train : collection of n objects
+        X_test : collection of m objects
+        n_components : int or None, default=64
+
+        Returns
+        -------
+        train : ndarray of float32 or float64, shape (n, rank)
+        test : ndarray of float32 or float64, shape (m, rank)
+        """
+        A, B = as_objects(distance, X_train), as_objects(distance, X_test)
+        across = distances_between(distance, A, B)
+        D = np.block([[distances_between(distance, A), across], [across.T, distances_between(distance, B)]])
+        Z = cls("precomputed", n_components).fit_transform(D)
+        return Z[: len(across)], Z[len(across) :]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.distance, str) and self.distance == "precomputed"
+
+    def _fit(self, X: Any) -> npt.NDArray[np.floating]:
+        """Learn the space and return the distances among the landmarks."""
+        if self.n_components is not None:
+            check_positive_int(self.n_components, "n_components")
+        X = _as_matrix(X, square=True) if self._precomputed else as_objects(self._checked_distance(), X)
+        n = at_least_one(X)
+        chosen = np.arange(n)
+        if self.n_landmarks is not None:
+            s = check_positive_int(self.n_landmarks, "n_landmarks")
+            if s > n:
+                raise ValueError(f"n_landmarks={s} cannot be chosen from {n} objects; use n_landmarks=None for all")
+            chosen = np.sort(generator(self.random_state).choice(n, s, replace=False))
+        if self._precomputed:
+            self.landmarks_, D = chosen, X[np.ix_(chosen, chosen)]
+        else:
+            self.landmarks_ = take(X, chosen) if self.n_landmarks is not None else X
+            D = distances_between(self.distance, self.landmarks_)
+        self.landmark_indices_, self._n_train = chosen, n
+        self.mean_, self.eigenvalues_, self.components_ = _decompose(D, self.n_components)
+        positive = int((self.eigenvalues_ > 0).sum())
+        self.rank_ = self._n_features_out = len(self.eigenvalues_)
+        self.signature_ = (positive, self.rank_ - positive)
+        return D
+
+    def _checked_distance(self) -> Any:
+        if isinstance(self.distance, type) or not callable(self.distance):
+            raise ValueError(
+                f'distance must be a callable d(X, Y) -> (n, m) or "precomputed", got {self.distance!r}; '
+                "see similia.distances"
+            )
+        return self.distance
+
+    def _project(self, D: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+        squares = np.square(D, dtype=np.float64)
+        squares -= self.mean_
+        return ordered_product(squares, self.components_).astype(D.dtype, copy=False)
+
+
+def _decompose(
+    D: npt.NDArray[np.floating], n_components: int | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return (mean, eigenvalues, components) of a matrix of distances; see `PseudoEuclidean`."""
+    eps = float(np.finfo(D.dtype).eps)
+    _check_symmetric(D, np.sqrt(eps))
+    squares = np.square(D, dtype=np.float64)
+    squares = (squares + squares.T) / 2
+    mean = squares.mean(axis=0)
+    B = -(squares - mean - mean[:, None] + mean.mean()) / 2
+    # One BLAS thread: eigenvectors change in their last bits, or by a sign, with the number of threads.
+    with threadpool_limits(limits=1, user_api="blas"):
+        values, Q = np.linalg.eigh(B)
+    size = np.abs(values)
+    order = np.argsort(-size, kind="stable")
+    kept = order[size[order] > len(D) * eps * size.max()][:n_components]
+    if len(kept) == 0:
+        raise ValueError(f"all distances among {len(D)} objects are 0, expected objects that differ")
+    values, Q = values[kept], Q[:, kept]
+    # LAPACK leaves the sign of an eigenvector open: make its largest entry positive.
+    Q = Q * np.sign(Q[np.abs(Q).argmax(axis=0), np.arange(len(kept))])
+    return mean, values, -Q * (np.sign(values) / np.sqrt(np.abs(values)) / 2)
+
+
+def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:
+    """Return precomputed distances as a 2-D float array, or raise."""
+    D = as_floats(D, "D has")
+    if D.ndim != 2 or len(D) == 0 or (square and D.shape[0] != D.shape[1]):
+        kind = "a square matrix" if square else "a matrix"
+        raise ValueError(f'distance="precomputed" needs {kind} of distances, got shape {D.shape}')
+    bad = ~(D >= 0) | np.isinf(D)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise ValueError(f"the distance of objects {i} and {j} is {D[i, j]:.6g}, expected a finite number >= 0")
+    return D
+
+
+def _check_symmetric(D: npt.NDArray[np.floating], tolerance: float) -> None:
+    """Raise, naming the worst pair, if D differs from its transpose by more than rounding."""
+    gap = np.abs(D - D.T)
+    i, j = np.unravel_index(gap.argmax(), D.shape)
+    if gap[i, j] > tolerance * D.max():
+        raise ValueError(
+            f"the distance is not symmetric: d({i}, {j}) = {D[i, j]:.6g} but d({j}, {i}) = {D[j, i]:.6g}, "
+            "expected equal values; use (d(x, y) + d(y, x)) / 2"
+        )

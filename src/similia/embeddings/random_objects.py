@@ -1,0 +1,388 @@
+r"""Distributions of random objects for D2KE: strings, series, point sets, and training objects, whole or in pieces.
+
+D2KE compares each object with R objects omega drawn from a distribution p(omega). The omega are short, whatever the
+length of the data: a distance then costs time linear in the length of an object, not quadratic.
+Cost of drawing: that of writing the objects down.
+
+Anything with ``sample(X, n, rng)``, or a function ``f(X, n, rng)``, that returns a collection of n objects is a
+distribution too; X are the training objects (None inside the kernel `similia.kernels.FromDistance`).
+
+Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 3 ("Effect of
+p(omega)") and Appendix C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from similia._validation import check_positive_int
+from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings
+
+Span = int | tuple[int, int]
+_BATCHES = (StringBatch, SeriesBatch, SetBatch)
+
+_RARE = 0.01  # letters less frequent than this, relative to the average letter, are not drawn
+
+
+class RandomObjects(BaseEstimator):
+    """Base of the built-in distributions: holds parameters; those left at None are taken from training objects."""
+
+    def complete(self, X: Any) -> Self:
+        """Return a copy whose parameters are all given, those that are None taken from the objects `X`.
+
+        Parameters
+        ----------
+        X : collection of objects, or None
+            None where there are no training objects, as in a kernel.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is None and there are no objects to take it from.
+        """
+        raise NotImplementedError
+
+    def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
+        """Return n random objects as a batch.
+
+        Parameters
+        ----------
+        X : collection of objects, or None
+            Training objects, for the parameters that are None.
+        n : int
+        rng : numpy.random.Generator
+        """
+        return self.complete(X)._draw(n, rng)
+
+    def _draw(self, n: int, rng: np.random.Generator) -> Any:
+        raise NotImplementedError
+
+    def _missing(self, *names: str) -> list[str]:
+        return [name for name in names if getattr(self, name) is None]
+
+    def _need(self, X: Any, *names: str) -> None:
+        """Raise if parameters are missing and there are no objects to take them from."""
+        missing = self._missing(*names)
+        if missing and X is None:
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} takes {' and '.join(missing)} from training objects, and here are none (a kernel learns "
+                f"nothing); write {name}({', '.join(f'{m}=...' for m in missing)})"
+            )
+
+
+class RandomStrings(RandomObjects):
+    """Random strings: length uniform on a range, letters independent and uniform on an alphabet.
+
+    Parameters
+    ----------
+    length : int or (int, int), default=(2, 50)
+        Length, or the smallest and the largest of a uniform distribution. Try the length of the data where
+        positions matter and all strings are of one length.
+    alphabet : str or bytes, optional
+        Letters to draw from, each as likely as any other. By default those of the training strings, without
+        the very rare (less than a hundredth as frequent as a letter is on average), which would make noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.embeddings import RandomStrings
+    >>> RandomStrings(length=(2, 4), alphabet="ACGT").sample(None, 3, np.random.default_rng(0)).tolist()
+    ['CCAA', 'AAT', 'GTG']
+    """
+
+    def __init__(self, length: Span = (2, 50), alphabet: str | bytes | None = None) -> None:
+        self.length = length
+        self.alphabet = alphabet
+
+    def complete(self, X: Any) -> Self:
+        _span(self.length, "length", minimum=0)
+        self._need(X, "alphabet")
+        alphabet = self.alphabet if self.alphabet is not None else _letters(as_strings(X))
+        if not isinstance(alphabet, str | bytes) or len(alphabet) == 0:
+            raise ValueError(f"alphabet must be a str (or bytes) of at least one letter, got {self.alphabet!r}")
+        return type(self)(self.length, alphabet)
+
+    def _draw(self, n: int, rng: np.random.Generator) -> StringBatch:
+        assert self.alphabet is not None
+        lengths = _lengths(self.length, n, rng)
+        letters = StringBatch.from_list([self.alphabet])
+        values = np.unique(letters.values)
+        drawn = values[rng.integers(len(values), size=lengths.sum())]
+        return StringBatch(drawn, _offsets(lengths), letters.is_bytes)
+
+
+class RandomSeries(RandomObjects):
+    """Random series: length uniform on a range, values independent and normal.
+
+    Parameters
+    ----------
+    length : int or (int, int), default=(2, 25)
+        Number of time points, or the smallest and the largest of a uniform distribution.
+    scale : float or array-like of shape (n_channels,), optional
+        Standard deviation of the values, for all channels or for each. By default that of the training values,
+        channel by channel. (The paper's bandwidth sigma; its authors' program divides by it, we multiply.)
+    mean : float or array-like of shape (n_channels,), optional
+        Mean of the values. By default that of the training values, channel by channel; the paper has 0.
+    n_channels : int, optional
+        By default that of the training series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.embeddings import RandomSeries
+    >>> series = RandomSeries(length=(2, 5), scale=1.0, mean=0.0, n_channels=3)
+    >>> [len(x) for x in series.sample(None, 6, np.random.default_rng(0))]
+    [5, 4, 4, 3, 3, 2]
+    """
+
+    def __init__(
+        self,
+        length: Span = (2, 25),
+        scale: npt.ArrayLike | None = None,
+        mean: npt.ArrayLike | None = None,
+        n_channels: int | None = None,
+    ) -> None:
+        self.length = length
+        self.scale = scale
+        self.mean = mean
+        self.n_channels = n_channels
+
+    def complete(self, X: Any) -> Self:
+        _span(self.length, "length", minimum=1)
+        self._need(X, "scale", "mean", "n_channels")
+        values = as_series(X).values if self._missing("scale", "mean", "n_channels") else None
+        n_channels = self.n_channels if values is None or self.n_channels is not None else values.shape[1]
+        n_channels = check_positive_int(n_channels, "n_channels")
+        scale, mean = self.scale, self.mean
+        if values is not None:
+            scale = values.std(axis=0, dtype=np.float64) if scale is None else scale
+            mean = values.mean(axis=0, dtype=np.float64) if mean is None else mean
+        scale, mean = _per_channel(scale, "scale", n_channels), _per_channel(mean, "mean", n_channels)
+        if (scale < 0).any():
+            raise ValueError(f"scale must be a standard deviation >= 0, got {self.scale!r}")
+        return type(self)(self.length, scale, mean, n_channels)
+
+    def _draw(self, n: int, rng: np.random.Generator) -> SeriesBatch:
+        lengths = _lengths(self.length, n, rng)
+        values = rng.standard_normal((lengths.sum(), check_positive_int(self.n_channels, "n_channels")))
+        return SeriesBatch(values * np.asarray(self.scale) + np.asarray(self.mean), _offsets(lengths))
+
+
+class RandomSets(RandomObjects):
+    """Random point sets: size uniform on a range, points independent and uniform on a sphere.
+
+    Parameters
+    ----------
+    size : int or (int, int), default=(3, 15)
+        Number of points, or the smallest and the largest of a uniform distribution.
+    radius : float, optional
+        Radius of the sphere. By default the mean norm of the training points; the paper has 1.
+    n_dims : int, optional
+        Dimension p of the points. By default that of the training points.
+    non_negative : bool, optional
+        Whether to keep to the part of the sphere without negative coordinates. By default if no training
+        point has one (descriptors of images, counts); the paper takes the whole sphere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.embeddings import RandomSets
+    >>> sets = RandomSets(size=4, radius=2.0, n_dims=3, non_negative=False).sample(None, 5, np.random.default_rng(0))
+    >>> np.linalg.norm(sets[0], axis=1)
+    array([2., 2., 2., 2.])
+    """
+
+    def __init__(
+        self,
+        size: Span = (3, 15),
+        radius: float | None = None,
+        n_dims: int | None = None,
+        non_negative: bool | None = None,
+    ) -> None:
+        self.size = size
+        self.radius = radius
+        self.n_dims = n_dims
+        self.non_negative = non_negative
+
+    def complete(self, X: Any) -> Self:
+        _span(self.size, "size", minimum=1)
+        self._need(X, "radius", "n_dims", "non_negative")
+        radius, n_dims, non_negative = self.radius, self.n_dims, self.non_negative
+        if self._missing("radius", "n_dims", "non_negative"):
+            values = as_sets(X).values
+            if len(values) == 0:
+                raise ValueError("all training sets are empty: found no point to take radius from; write radius=...")
+            radius = float(np.linalg.norm(values, axis=1).mean(dtype=np.float64)) if radius is None else radius
+            n_dims = values.shape[1] if n_dims is None else n_dims
+            non_negative = bool((values >= 0).all()) if non_negative is None else non_negative
+        if isinstance(radius, bool) or not isinstance(radius, Real) or not 0 <= radius < np.inf:
+            raise ValueError(f"radius must be a number >= 0, got {self.radius!r}")
+        return type(self)(self.size, float(radius), check_positive_int(n_dims, "n_dims"), bool(non_negative))
+
+    def _draw(self, n: int, rng: np.random.Generator) -> SetBatch:
+        sizes = _lengths(self.size, n, rng)
+        points = rng.standard_normal((sizes.sum(), check_positive_int(self.n_dims, "n_dims")))
+        if self.non_negative:
+            np.abs(points, out=points)
+        points *= self.radius / np.linalg.norm(points, axis=1, keepdims=True)
+        return SetBatch(points, _offsets(sizes))
+
+
+class Representatives(RandomObjects):
+    """Training objects drawn without replacement: D2KE becomes the representative-set method.
+
+    At most as many as there are training objects. Not short: the cost of a distance is then that of two
+    objects of the data.
+
+    Parameters
+    ----------
+    hold_out : bool, default=False
+        Whether the representatives are kept out of the training of what follows, as in the paper. A step of
+        a pipeline cannot drop objects, so that ``D2KE.fit_transform`` refuses it: `similia.recipes.d2ke` does
+        it, or fit a `D2KE`, then transform the objects that are not in its ``representative_indices_``.
+
+    References
+    ----------
+    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 3,
+    "Relationship to Representative-Set Method".
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.embeddings import Representatives
+    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> d2ke = sm.D2KE(unlike, n_components=2, objects=Representatives(), random_state=0)
+    >>> d2ke.fit(["a", "b", "ab"]).representative_indices_
+    array([0, 1])
+    """
+
+    def __init__(self, hold_out: bool = False) -> None:
+        self.hold_out = hold_out
+
+    def complete(self, X: Any) -> Self:
+        if X is None:
+            raise ValueError(
+                "Representatives are drawn from training objects, and here are none (a kernel learns nothing); "
+                "give a collection of objects instead"
+            )
+        return self
+
+    def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
+        """Refuse: representatives are drawn all at once, without replacement (see `D2KE`)."""
+        self.complete(X)
+        raise TypeError("Representatives are drawn by D2KE, all at once; pass them as D2KE(..., objects=...)")
+
+
+class Mosaics(RandomObjects):
+    """Random objects put together from pieces of training objects: as many as you like, and near the data.
+
+    Each is made of `n_pieces` training objects drawn at random: the first part of one, the next part of another, and
+    so on, cut at the same random shares of their lengths. Strings and series keep the typical letters and values of
+    each place; no label is looked at. Where places mean something, fewer of them do than of independent letters or
+    values. (Not in the paper, whose objects are independent of the data or are training objects.)
+
+    Parameters
+    ----------
+    n_pieces : int, default=4
+        Number of training objects in one mosaic; 1 gives training objects themselves, drawn with replacement.
+    length : int or (int, int), optional
+        Length of a window that is cut out of each mosaic at random, or the smallest and the largest of a uniform
+        distribution; a shorter mosaic stays whole. By default mosaics are as long as the training objects, so that the
+        cost of a distance is that of two objects of the data.
+
+    Notes
+    -----
+    Objects are strings, series or point sets (pieces of these in stored order). Like `Representatives`, mosaics need
+    the training objects: `D2KE.extend` asks for them, and `similia.kernels.FromDistance` cannot draw them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.embeddings import Mosaics
+    >>> words = ["aaaaaa", "bbbbbb", "cccccc"]
+    >>> Mosaics(n_pieces=2).sample(words, 4, np.random.default_rng(0)).tolist()
+    ['ccccbb', 'bbbbba', 'aaaaaa', 'aaaaaa']
+    """
+
+    def __init__(self, n_pieces: int = 4, length: Span | None = None) -> None:
+        self.n_pieces = n_pieces
+        self.length = length
+
+    def complete(self, X: Any) -> Self:
+        check_positive_int(self.n_pieces, "n_pieces")
+        if self.length is not None:
+            _span(self.length, "length", minimum=1)
+        if X is None:
+            raise ValueError(
+                "Mosaics are made of training objects, and here are none; give them to D2KE.extend(n_components, X), "
+                "or give a kernel a collection of objects"
+            )
+        return self
+
+    def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
+        self.complete(X)
+        batch = X if isinstance(X, _BATCHES) else as_strings(X) if isinstance(X[0], str | bytes) else as_series(X)
+        members = rng.integers(len(batch), size=(n, self.n_pieces))
+        cuts = np.zeros((n, self.n_pieces + 1))
+        cuts[:, 1:-1] = np.sort(rng.random((n, self.n_pieces - 1)), axis=1)
+        cuts[:, -1] = 1.0
+        lengths = np.diff(batch.offsets)[members]
+        starts = (cuts[:, :-1] * lengths).astype(np.int64)
+        stops = (cuts[:, 1:] * lengths).astype(np.int64)
+        positions, piece_offsets = _ranges(batch.offsets[members].ravel() + starts.ravel(), (stops - starts).ravel())
+        offsets = piece_offsets[:: self.n_pieces]
+        if self.length is not None:
+            sizes = np.diff(offsets)
+            kept = np.minimum(_lengths(self.length, n, rng), sizes)
+            inside, offsets = _ranges(offsets[:-1] + rng.integers(sizes - kept, endpoint=True), kept)
+            positions = positions[inside]
+        return replace(batch, values=batch.values[positions], offsets=offsets)
+
+
+def _ranges(
+    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the integers of all ranges, one after the other, and the offsets of the ranges."""
+    offsets = _offsets(lengths)
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
+
+
+def _span(span: Any, name: str, minimum: int) -> tuple[int, int]:
+    """Return the smallest and the largest value of a parameter, or raise."""
+    ends = tuple(span) if isinstance(span, tuple | list) else (span, span)
+    whole = all(isinstance(v, Integral) and not isinstance(v, bool) for v in ends)
+    if not whole or len(ends) != 2 or not minimum <= ends[0] <= ends[1]:
+        raise ValueError(f"{name} must be an integer >= {minimum} or a range (smallest, largest) of them, got {span!r}")
+    return int(ends[0]), int(ends[1])
+
+
+def _lengths(span: Span, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    low, high = _span(span, "length", minimum=0)
+    return rng.integers(low, high, size=n, endpoint=True)
+
+
+def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+
+def _letters(batch: StringBatch) -> str | bytes:
+    """Return the letters that occur, in order, without the very rare."""
+    values, counts = np.unique(batch.values, return_counts=True)
+    if len(values) == 0:
+        raise ValueError("all training strings are empty: found no letter for random strings; write alphabet=...")
+    values = values[counts >= _RARE * counts.mean()]
+    return bytes(values) if batch.is_bytes else "".join(map(chr, values))
+
+
+def _per_channel(value: Any, name: str, n_channels: int) -> npt.NDArray[np.float64]:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape not in ((), (n_channels,)) or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be one finite number, or one for each of {n_channels} channels, got {value!r}")
+    return array

@@ -1,0 +1,155 @@
+"""The six methods of the D2KE paper on matrices of distances, tuned alike on the training part.
+
+Every method ends in a support vector machine on a kernel matrix (but for kNN), so that one cross-validation serves
+all: ten folds of at most `TUNE_ON` training objects (`TUNE_ON_FEW_CLASSES` where there are few). First every setting of
+the representation is tried on three folds with C = 10; the best `FINALISTS` meet every C on all ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from sklearn.model_selection import KFold, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC, LinearSVC
+
+from similia.embeddings import PseudoEuclidean
+
+Floats = npt.NDArray[np.floating]
+Index = npt.NDArray[np.int64]
+Setting = Mapping[str, Any]
+Kernels = Callable[[Setting, Index, Index], tuple[Floats, Floats, Index]]
+
+TUNE_ON, TUNE_ON_FEW_CLASSES = 1_000, 2_500  # up to five classes: a support vector machine has few pairs of them
+FINALISTS = 3
+C_GRID = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
+NEIGHBOURS = (1, 3, 5, 7, 11, 15)
+GAMMAS = (0.3, 1.0, 3.0, 10.0)  # in units of 1 / median distance
+MAX_KERNEL = 8_000  # training objects above which there is no kernel matrix
+
+
+def tuning_sample(y: npt.NDArray, train: Index) -> Index:
+    """Return the training objects, or a sample of them, stratified where each class has two."""
+    counts = np.unique(y[train], return_counts=True)[1]
+    most = TUNE_ON if len(counts) > 5 else TUNE_ON_FEW_CLASSES
+    if len(train) <= most:
+        return train
+    if counts.min() < 2:
+        return np.sort(np.random.default_rng(0).permutation(train)[:most])
+    sampler = StratifiedShuffleSplit(n_splits=1, train_size=most, random_state=0)
+    return np.sort(train[next(sampler.split(train, y[train]))[0]])
+
+
+def folds_of(y: npt.NDArray, n_splits: int = 10) -> list[tuple[Index, Index]]:
+    """Return ten folds of labels, stratified unless a class has fewer objects than folds."""
+    smallest = np.unique(y, return_counts=True)[1].min()
+    kind = StratifiedKFold if smallest >= n_splits else KFold
+    return list(kind(n_splits, shuffle=True, random_state=0).split(np.zeros(len(y)), y))
+
+
+def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Setting, float, float]:
+    """Return the best setting, its C and its cross-validated accuracy (percent).
+
+    Parameters
+    ----------
+    kernels : callable
+        (setting, a, b) -> kernel matrices (c, c) and (b, c), and c: the positions a of the tuning objects, or those
+        of them that are left to train on.
+    grid : sequence of settings
+    y : ndarray of shape (n,)
+        Labels of the tuning objects.
+    """
+    folds = folds_of(y)
+
+    def accuracy(setting: Setting, fold: tuple[Index, Index], Cs: Sequence[float]) -> list[float]:
+        K, k, left = kernels(setting, *fold)
+        return [float(np.mean(svm(K, y[left], k, C) == y[fold[1]])) for C in Cs]
+
+    def mean_accuracy(settings: Sequence[Setting], folds: Sequence[Any], Cs: Sequence[float]) -> npt.NDArray:
+        jobs = [delayed(accuracy)(setting, fold, Cs) for setting in settings for fold in folds]
+        found = Parallel(n_jobs=-1, prefer="threads")(jobs)
+        return np.reshape(found, (len(settings), len(folds), len(Cs))).mean(axis=1)
+
+    finalists = list(grid)
+    if len(finalists) > FINALISTS:
+        first = mean_accuracy(finalists, folds[:3], [10.0])[:, 0]
+        finalists = [finalists[i] for i in np.argsort(-first, kind="stable")[:FINALISTS]]
+    table = mean_accuracy(finalists, folds, C_GRID)
+    i, j = np.unravel_index(int(np.argmax(table)), table.shape)
+    return finalists[i], C_GRID[j], float(100 * table[i, j])
+
+
+def svm(K: Floats, y: npt.NDArray, k: Floats, C: float) -> npt.NDArray:
+    """Return the predictions of an SVM for rows of `k` (objects against training objects)."""
+    return SVC(kernel="precomputed", C=C).fit(K, y).predict(k)
+
+
+# ---- features of distances to representatives or random objects
+def features(D: Floats, gamma: float) -> Callable[[Floats], Floats]:
+    """Return the map E -> standardised exp(-gamma E) / sqrt(R), with the mean and the deviation at the rows of `D`."""
+    P = np.exp(-gamma * D)
+    mean, deviation = P.mean(axis=0), P.std(axis=0)
+    scale = 1 / (np.where(deviation > 0, deviation, 1.0) * np.sqrt(D.shape[1]))
+    return lambda E: (np.exp(-gamma * E) - mean) * scale
+
+
+def feature_kernels(D: Floats, gamma: float, a: Index, b: Index) -> tuple[Floats, Floats, Index]:
+    """Return the kernel matrices of `features` of the rows a (training) and b of `D`."""
+    transform = features(D[a], gamma)
+    A, B = transform(D[a]), transform(D[b])
+    return A @ A.T, B @ A.T, a
+
+
+def linear_predictions(D: Floats, E: Floats, y: npt.NDArray, gamma: float, C: float) -> npt.NDArray:
+    """Return the predictions of a linear SVM on features of distances `D` (training) and `E` (test)."""
+    transform = features(D, gamma)
+    A, B = transform(D), transform(E)
+    if len(A) <= MAX_KERNEL:
+        return svm(A @ A.T, y, B @ A.T, C)
+    return LinearSVC(C=C, dual=False, tol=1e-3).fit(A, y).predict(B)
+
+
+# ---- methods on the matrix of all distances
+def tune_knn(D: Floats, y: npt.NDArray) -> tuple[int, float]:
+    """Return the best number of neighbours and its cross-validated accuracy (percent)."""
+    folds = folds_of(y)
+    table = [
+        np.mean([np.mean(knn(D[np.ix_(a, a)], y[a], D[np.ix_(b, a)], k) == y[b]) for a, b in folds]) for k in NEIGHBOURS
+    ]
+    best = int(np.argmax(table))
+    return NEIGHBOURS[best], 100 * float(table[best])
+
+
+def knn(D: Floats, y: npt.NDArray, E: Floats, k: int) -> npt.NDArray:
+    """Return the majority label of the k nearest training objects, nearer ones counting more."""
+    k = min(k, len(y))
+    return KNeighborsClassifier(k, metric="precomputed", weights=_closeness).fit(D, y).predict(E)
+
+
+def _closeness(distances: Floats) -> Floats:
+    """Return weights that settle ties of the vote in favour of the nearest."""
+    return 1 + 1e-6 * (distances.max() - distances) / (distances.max() or 1.0)
+
+
+def rbf_kernels(D: Floats, gamma: float, a: Index, b: Index) -> tuple[Floats, Floats, Index]:
+    """Return exp(-gamma D^2): the distance substitution kernel."""
+    return np.exp(-gamma * D[np.ix_(a, a)] ** 2), np.exp(-gamma * D[np.ix_(b, a)] ** 2), a
+
+
+def negative_kernels(D: Floats, scale: float, a: Index, b: Index) -> tuple[Floats, Floats, Index]:
+    """Return -scale D^2."""
+    return -scale * D[np.ix_(a, a)] ** 2, -scale * D[np.ix_(b, a)] ** 2, a
+
+
+def pseudo_euclidean_kernels(D: Floats, n: int, a: Index, b: Index, transductive: bool) -> tuple[Floats, Floats, Index]:
+    """Return inner products of n pseudo-Euclidean coordinates, with or without the positions b in the decomposition."""
+    both = np.concatenate([a, b])
+    fitted = both if transductive else a
+    model = PseudoEuclidean("precomputed", n_components=min(n, len(fitted))).fit(D[np.ix_(fitted, fitted)])
+    V = model.transform(D[np.ix_(both, fitted)])
+    V /= np.sqrt(np.mean(np.sum(V[: len(a)] ** 2, axis=1)))
+    return V[: len(a)] @ V[: len(a)].T, V[len(a) :] @ V[: len(a)].T, a

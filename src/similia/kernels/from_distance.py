@@ -1,0 +1,275 @@
+r"""A positive definite kernel from any distance: objects are alike if they are equally far from random objects.
+
+.. math:: k(x, y) = \int p(\omega)\, e^{-\gamma d(x, \omega)} e^{-\gamma d(\omega, y)}\, d\omega
+          \approx \frac{1}{R} \sum_{j=1}^{R} e^{-\gamma d(x, \omega_j)} e^{-\gamma d(y, \omega_j)}
+
+for random objects omega_1, ..., omega_R drawn from p. It is positive semi-definite for any d, metric or not,
+because it is an inner product of features, and unbiased, with variance at most 1 / (4 R).
+Cost: R distances for each object, linear in the number of objects; the omega_j are short.
+
+Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Equation 4 and Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia._config import rows_per_block
+from similia._progress import track
+from similia._validation import check_positive_int
+from similia.distances.base import distances_between
+from similia.kernels._evaluate import as_objects
+from similia.kernels.base import Kernel
+from similia.objects import n_objects, take
+from similia.objects._base import Batch
+from similia.objects._sequences import at_least_one
+from similia.objects._vectors import SeriesBatch, _VectorsBatch
+
+F = TypeVar("F", bound=np.floating)
+
+# Random objects come in blocks, each with its own generator: object j depends on (seed, j) only.
+BLOCK = 256
+# Rows of distances that exist twice, once as the distance returned them: few, so that memory is that of the result.
+_MOST_ROWS = 4096
+
+
+class FromDistance(Kernel):
+    r"""The kernel of D2KE: inner products of exp(-gamma d(x, omega)) over random objects omega.
+
+    Parameters
+    ----------
+    distance : callable
+        ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or a function of your own.
+    objects : sampler or collection of objects
+        The distribution p of the random objects, with all its parameters given, since a kernel learns
+        nothing: such as ``RandomStrings(alphabet="ACGT")``. Or a collection, taken as it is.
+    gamma : float, default=1.0
+        Decay of a feature with distance, in 1 / (unit of the distance).
+    n_components : int, default=1024
+        Number R of random objects; not used where `objects` is a collection.
+    random_state : int, default=0
+        Seed of the random objects. An integer, since a kernel has no ``fit`` in which to draw.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When called, if a parameter is out of range, the sampler lacks a parameter, or the distance returns
+        NaN, infinity, a negative number or another shape; the sentence names the pair.
+
+    Notes
+    -----
+    `similia.D2KE` with the same distance, objects, gamma, n_components and integer random_state has the same
+    features, and is the faster way to a linear model; ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)``
+    is the kernel of one that has been fitted.
+
+    Anything that takes a matrix of kernel values takes ``k(X)``: ``KernelRidge(kernel="precomputed")``, and ``SVC``
+    and `similia.Nystroem` also take the kernel itself. scikit-learn's Gaussian processes take neither; there,
+    ``make_pipeline(D2KE(...), GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))`` is the same model.
+
+    References
+    ----------
+    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Equation 4.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.kernels import FromDistance
+    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> kernel = FromDistance(unlike, objects=["a", "b", "ab"], gamma=1.0)
+    >>> kernel(["aa", "bb", "ab"]).round(3)
+    array([[0.385, 0.135, 0.262],
+           [0.135, 0.385, 0.262],
+           [0.262, 0.262, 0.424]])
+    """
+
+    def __init__(
+        self, distance: Any, objects: Any, gamma: float = 1.0, n_components: int = 1024, random_state: int = 0
+    ) -> None:
+        self.distance = distance
+        self.objects = objects
+        self.gamma = gamma
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        F = self._features(X)
+        return F @ (F if Y is None else self._features(Y)).T
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) for each object, shape (n,)."""
+        F = self._features(X)
+        return np.einsum("ij,ij->i", F, F)
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the layout the distance works on."""
+        return as_objects(self.distance, X)
+
+    def features(self, X: Any, n_features: int | None = None) -> npt.NDArray[np.float64] | sp.csr_array:
+        """Return the features R^(-1/2) exp(-gamma d(x, omega_j)), whose inner products are the kernel.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        n_features : int, optional
+            Return a sparse matrix with this many columns, those beyond R empty, as the kernels that count
+            do: for ``Sum([...]).features`` and `similia.KernelFeatures`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, R), or scipy.sparse.csr_array, shape (n, n_features)
+
+        Raises
+        ------
+        ValueError
+            If `n_features` is below R.
+        """
+        F = self._features(X)
+        if n_features is None:
+            return F
+        n, R = F.shape
+        if check_positive_int(n_features, "n_features") < R:
+            raise ValueError(f"n_features={n_features} is below the {R} random objects; lower n_components")
+        indices = np.tile(np.arange(R, dtype=np.int32), n)
+        return sp.csr_array((F.ravel(), indices, np.arange(0, n * R + 1, R)), shape=(n, n_features))
+
+    def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        """Return the standard error of each kernel value as an estimate of Equation 4.
+
+        It is the standard deviation of the R products of which the value is the mean, over sqrt(R); where
+        `objects` is a collection, as if its objects had been drawn independently.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        Y : sequence of m objects, optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+
+        Raises
+        ------
+        ValueError
+            If there is only one random object.
+        """
+        F = self._features(X)
+        G = F if Y is None else self._features(Y)
+        R = F.shape[1]
+        if R < 2:
+            raise ValueError("a standard error needs at least two random objects, found one; raise n_components")
+        variance = R * (np.square(F) @ np.square(G).T) - np.square(F @ G.T)  # of one product, times (R - 1) / R
+        return np.sqrt(np.maximum(variance, 0) / (R - 1))
+
+    def _features(self, X: Any) -> npt.NDArray[np.float64]:
+        check_distance(self.distance)
+        gamma, X = check_gamma(self.gamma), self.as_objects(X)
+        D = distance_matrix(self.distance, X, self._random_objects(X))
+        return exp_features(D.astype(np.float64, copy=False), gamma)
+
+    def _random_objects(self, X: Any) -> Any:
+        if not is_sampler(self.objects):
+            return self.as_objects(self.objects)
+        n = check_positive_int(self.n_components, "n_components")
+        seed = check_positive_int(self.random_state, "random_state", minimum=0)
+        return joined([*draw(self.objects, None, 0, n, seed)], self.distance, X)
+
+
+def check_distance(distance: Any) -> None:
+    """Raise unless `distance` can be called."""
+    if isinstance(distance, type):
+        raise TypeError(
+            f"distance is the class {distance.__name__}, expected an object that can be called; "
+            f"write {distance.__name__}(...)"
+        )
+    if not callable(distance):
+        raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
+
+
+def check_gamma(gamma: Any) -> float:
+    """Return gamma as float, or raise if it is not a positive number."""
+    if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+        raise ValueError(f"gamma must be a positive number, got {gamma!r}")
+    return float(gamma)
+
+
+def is_sampler(objects: Any) -> bool:
+    """Return whether `objects` draws objects, rather than being a collection of them."""
+    if isinstance(objects, type):
+        raise TypeError(f"objects is the class {objects.__name__}; write {objects.__name__}(...)")
+    return (hasattr(objects, "sample") and not hasattr(objects, "iloc")) or callable(objects)
+
+
+def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any]:
+    """Yield the random objects start, ..., stop - 1 of a seed, a block at a time."""
+    for first in range(start // BLOCK * BLOCK, stop, BLOCK):
+        rng = random_stream(seed, 0, first // BLOCK)
+        drawn = sampler.sample(X, BLOCK, rng) if hasattr(sampler, "sample") else sampler(X, BLOCK, rng)
+        if n_objects(drawn) != BLOCK:
+            raise ValueError(
+                f"the sampler {getattr(sampler, '__name__', type(sampler).__name__)} returned {n_objects(drawn)} "
+                f"objects, expected the {BLOCK} it was asked for"
+            )
+        yield take(drawn, np.arange(max(start - first, 0), min(stop - first, BLOCK)))
+
+
+def random_stream(seed: int, *key: int) -> np.random.Generator:
+    """Return the generator of one purpose (0: random objects, with their block; 1: rows for gamma)."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def joined(parts: list[Any], distance: Any, X: Any) -> Any:
+    """Return parts of a collection as one, in the form in which the distance sees the objects of `X`."""
+    if not isinstance(X, Batch):
+        parts = [_unpacked(part, take(X, [0])[0]) if isinstance(part, Batch) else part for part in parts]
+    if len(parts) == 1:
+        whole = parts[0]
+    elif all(isinstance(part, np.ndarray) for part in parts):
+        whole = np.concatenate(parts)
+    else:
+        whole = [item for part in parts for item in part]
+    whole = as_objects(distance, whole)
+    if isinstance(whole, _VectorsBatch) and isinstance(X, _VectorsBatch):
+        return whole.astype(X.values.dtype)  # single precision stays single
+    return whole
+
+
+def _unpacked(batch: Batch, like: Any) -> list[Any]:
+    """Return the objects of a batch as a list, for a function that takes objects such as `like`."""
+    flat = isinstance(batch, SeriesBatch) and np.ndim(like) == 1
+    return [item[:, 0] for item in batch] if flat else list(batch)
+
+
+def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
+    """Return d(X, objects) as a fresh array, computed in blocks of rows; float32 if the distance returns that.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `similia.distances.base.distances_between`, naming the object and the random object.
+    """
+    n, R = at_least_one(X), at_least_one(objects, "objects")
+    step = rows_per_block(16 * R, at_most=_MOST_ROWS)
+    D: npt.NDArray[np.floating] = np.empty((0, R))
+    for start in track(range(0, n, step), "distances", total=-(-n // step)):
+        rows = np.arange(start, min(start + step, n))
+        part = X if len(rows) == n else take(X, rows)
+        values = distances_between(distance, part, objects, start, "X[{}] and random object {}")
+        if start == 0:
+            D = np.empty((n, R), dtype=values.dtype)
+        D[start : start + step] = values
+    return D
+
+
+def exp_features(D: npt.NDArray[F], gamma: float) -> npt.NDArray[F]:
+    """Turn distances into features R^(-1/2) exp(-gamma D), in place."""
+    D *= -gamma
+    np.exp(D, out=D)
+    D /= np.sqrt(D.shape[1]).astype(D.dtype)
+    return D

@@ -1,0 +1,240 @@
+r"""A distance put where a kernel has the Euclidean one: distance substitution kernels.
+
+.. math:: \exp(-\gamma\, d(x, y)^2), \qquad -d(x, y)^p, \qquad
+          \tfrac12 \left( d(x, o)^p + d(y, o)^p - d(x, y)^p \right).
+
+They are positive semi-definite, or for -d^p conditionally so (which a support vector machine needs no more than),
+where d^2, or d^p, is of negative type, as the square of a Euclidean distance is; for alignment, edit and Hausdorff
+distances they are indefinite. Nystroem says what becomes of the negative eigenvalues and makes vectors of
+them, of objects seen later too; D2KE is positive semi-definite for every distance.
+
+Cost: one distance for each pair of objects.
+Paper: Haasdonk & Bahlmann, "Learning with distance substitution kernels", DAGM 2004, Section 3.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._validation import RandomState, check_positive_int, generator
+from similia.distances.base import distances_between
+from similia.kernels._evaluate import as_objects, diagonal
+from similia.kernels.base import Kernel
+from similia.objects import n_objects, take
+from similia.objects._sequences import at_least_one
+
+
+class _Substitution(Kernel):
+    """Base of the kernels with a parameter `distance`."""
+
+    distance: Any
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the layout the distance works on."""
+        return as_objects(self.distance, X)
+
+    def _self_distances(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return d(x, x) for each object: 0 where the distance is known for it, else computed in small blocks."""
+        facts = getattr(self.distance, "facts", None)
+        if facts is not None and facts.identity:
+            return np.zeros(n_objects(X))
+        return diagonal(self.distance, X)
+
+
+class DistanceRBF(_Substitution):
+    r"""Gaussian kernel of any distance, :math:`k(x, y) = \exp(-\gamma\, d(x, y)^2)`.
+
+    Parameters
+    ----------
+    distance : callable
+        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of
+        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Its parameters are
+        reached as ``distance__name``.
+    gamma : float, default=1.0
+        Above 0. `suggest_gamma` gives one that fits the scale of the distances.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When called, if `gamma` is not a positive number, or `distance` returns another shape than (n, m) or
+        a value that is NaN, infinite or negative.
+
+    Notes
+    -----
+    The values are float32 where the distances are, so that `Nystroem` knows their precision. For a
+    Euclidean distance k is positive semi-definite; for DTW, edit and Hausdorff distances it is in general not.
+    ``Nystroem(kernel, n_components=len(X), spectrum=...)`` makes vectors all the same: with "clip" and
+    "flip" the inner products of those of the training objects are exactly the matrix K with its eigenvalues repaired
+    ("shift" gives K (K + a I)^(-1) K), and an object seen later gets coordinates by the same rule, linear in
+    its kernel values, so that a training object met again has its own. With fewer components than objects
+    the cost is linear in their number.
+
+    References
+    ----------
+    Haasdonk & Bahlmann, "Learning with distance substitution kernels", 2004 (k_rbf); DSK_RBF in
+    Wu et al., "D2KE: From Distance to Kernel and Embedding", Section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import LinearSVC
+    >>> import similia as sm
+    >>> from similia.distances import DTW
+    >>> X = [np.sin(np.arange(8 + i)) for i in range(5)] + [np.arange(8.0 + i) / 8 for i in range(5)]
+    >>> y = [0] * 5 + [1] * 5
+    >>> gamma = sm.kernels.suggest_gamma(DTW(), X)
+    >>> kernel = sm.kernels.DistanceRBF(DTW(), gamma)
+    >>> model = make_pipeline(sm.Nystroem(kernel, n_components=len(X), spectrum="flip"), LinearSVC()).fit(X, y)
+    >>> model.predict([np.sin(np.arange(20.0)), np.arange(15.0) / 9])
+    array([0, 1])
+    """
+
+    def __init__(self, distance: Any, gamma: float = 1.0) -> None:
+        self.distance = distance
+        self.gamma = gamma
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray:
+        gamma = _positive(self.gamma, "gamma")
+        D = distances_between(self.distance, X, Y)
+        return np.exp(-gamma * np.square(D))
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) for each object, shape (n,): 1 wherever d(x, x) = 0."""
+        return np.exp(-_positive(self.gamma, "gamma") * np.square(self._self_distances(X)))
+
+
+class NegativeDistance(_Substitution):
+    r"""Minus the distance to a power, :math:`k(x, y) = -d(x, y)^p`, or an inner product made of it.
+
+    Parameters
+    ----------
+    distance : callable
+        ``distance(X, Y=None) -> (n, m)`` array, as for `DistanceRBF`.
+    power : float, default=2
+        p above 0. The square is the paper's; p <= 1 is gentler on outliers.
+    origin : object, optional
+        One object o. With it the kernel is
+        :math:`(d(x, o)^p + d(y, o)^p - d(x, y)^p) / 2`, which for the Euclidean distance and p = 2 is the
+        inner product of x - o and y - o.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When called, if `power` is not a positive number, or `distance` returns another shape than (n, m) or
+        a value that is NaN, infinite or negative.
+
+    Notes
+    -----
+    -d^p is never positive semi-definite (its diagonal is 0), at best conditionally: c^T K c >= 0 for
+    coefficients that sum to 0, as those of a support vector machine with an intercept do. The kernel with an
+    origin is positive semi-definite exactly where -d^p is conditionally so (Schölkopf, "The kernel trick for
+    distances", 2001), and is the better input for `Nystroem`, which would otherwise spend its largest
+    eigenvalue on repairing the diagonal. The values are float32 where the distances are.
+
+    References
+    ----------
+    Haasdonk & Bahlmann, "Learning with distance substitution kernels", 2004 (k_nd and, with an
+    origin and p = 2, k_lin); DSK_ND in Wu et al., "D2KE: From Distance to Kernel and Embedding", Section 5.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> steps = sm.pairwise(lambda x, y: abs(len(x) - len(y)))
+    >>> sm.kernels.NegativeDistance(steps)(["A", "AC", "ACGT"])
+    array([[-0., -1., -9.],
+           [-1., -0., -4.],
+           [-9., -4., -0.]])
+    >>> sm.kernels.NegativeDistance(steps, origin="")(["A", "AC", "ACGT"])  # products of lengths
+    array([[ 1.,  2.,  4.],
+           [ 2.,  4.,  8.],
+           [ 4.,  8., 16.]])
+    """
+
+    def __init__(self, distance: Any, power: float = 2, origin: Any = None) -> None:
+        self.distance = distance
+        self.power = power
+        self.origin = origin
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray:
+        power = _positive(self.power, "power")
+        K = -(distances_between(self.distance, X, Y) ** power)
+        if self.origin is None:
+            return K
+        to_x = self._from_origin(X)
+        K += to_x[:, None]
+        K += to_x if Y is None else self._from_origin(Y)
+        return K / 2
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) for each object, shape (n,): 0 or, with an origin, d(x, o)^p, wherever d(x, x) = 0."""
+        values = -(self._self_distances(X) ** _positive(self.power, "power"))
+        return values if self.origin is None else values / 2 + self._from_origin(X)
+
+    def _from_origin(self, X: Any) -> npt.NDArray:
+        return distances_between(self.distance, X, [self.origin])[:, 0] ** _positive(self.power, "power")
+
+
+def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
+    r"""Return a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances: the median heuristic.
+
+    gamma = 1 / (p m^p) with m the median distance between two different objects: 1 / (2 m^2), the usual
+    Gaussian of bandwidth m, for `DistanceRBF` (p = 2), and 1 / m for the exponential features of `D2KE` (p = 1).
+
+    Parameters
+    ----------
+    distance : callable
+        ``distance(X, Y=None) -> (n, m)``.
+    X : sequence of objects
+        At least two.
+    n : int, default=200
+        Objects drawn from `X`, without replacement, for the median; all if there are fewer. It takes n^2 distances.
+    random_state : int, numpy Generator or None, default=0
+        Draws them.
+    power : float, default=2
+        p above 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two objects, or all distances are 0.
+
+    Notes
+    -----
+    Where more than half of the pairs have distance 0, m is the median of the others.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> steps = sm.pairwise(lambda x, y: abs(len(x) - len(y)))
+    >>> sm.kernels.suggest_gamma(steps, ["A", "AC", "ACGTA"])  # distances 1, 3, 4
+    0.05555555555555555
+    """
+    power = _positive(power, "power")
+    check_positive_int(n, "n", minimum=2)
+    X = as_objects(distance, X)
+    total = at_least_one(X)
+    if total == 1:
+        raise ValueError("X holds 1 object, expected at least two: gamma comes from the distances between them")
+    if n < total:
+        X = take(X, generator(random_state).choice(total, n, replace=False))
+    D = distances_between(distance, X)
+    pairs = D[np.triu_indices(len(D), 1)].astype(np.float64)
+    median = np.median(pairs) or np.median(pairs[pairs > 0]) if pairs.any() else 0.0
+    if median == 0:
+        raise ValueError(f"all distances among {len(D)} objects are 0; gamma needs objects that differ")
+    return float(1 / (power * median**power))
+
+
+def _positive(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
+    return float(value)

@@ -1,0 +1,88 @@
+"""Point sets: from the collections that users have to one `SetBatch`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects._sequences import at_least_one
+from similia.objects._series_forms import check_finite, collection, joined, read_each
+from similia.objects._vectors import SetBatch
+
+_PLACE = "set {i}, point {place}, coordinate {column}"
+
+
+def as_sets(X: Any) -> SetBatch:
+    """Return a collection of point sets as a `SetBatch`.
+
+    Parameters
+    ----------
+    X : sequence of n sets
+        One of
+
+        - a list, tuple or object array of arrays (or lists of points) of shape ``(size, p)``, whose sizes may differ;
+        - a pandas or polars Series, or an Arrow array, of lists of points;
+        - a 3-D array ``(n, size, p)``: n sets of one size;
+        - a `SetBatch`, which is returned as it is.
+
+        A set may be empty: an array of shape ``(0, p)``, or an empty list. The order of the points of a set means
+        nothing; a point may occur more than once.
+
+    Returns
+    -------
+    SetBatch
+        Of length n; float32 if float32 holds all values exactly (float32 and narrower floats, integers of 8 and 16
+        bits such as SIFT descriptors), otherwise float64. `X` is not changed.
+
+    Raises
+    ------
+    TypeError
+        If `X` is one set, a table or no sequence, or if an item holds no real numbers.
+    ValueError
+        If `X` is empty, all sets are empty and none says its dimension, a set has points of another dimension than
+        those before it, or holds NaN or infinity. The sentence names the set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.objects import as_sets
+    >>> batch = as_sets([[[0.0, 1.0], [2.0, 3.0]], [], [[4.0, 5.0]]])
+    >>> batch, batch.lengths, batch[1].shape
+    (<SetBatch of 3 objects>, array([2, 0, 1]), (0, 2))
+    >>> as_sets([np.zeros((3, 128), np.uint8)]).values.dtype
+    dtype('float32')
+    """
+    if not isinstance(X, SetBatch):
+        X = collection(X, "set")
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            raise TypeError(f"X is one array of shape {X.shape}, expected a collection of sets; one set is [X]")
+        at_least_one(X)
+        X = SetBatch(*_from_each(X))
+        check_finite(X.values, X.offsets, _PLACE)
+    at_least_one(X)
+    return X
+
+
+def _from_each(X: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
+    """Return values and offsets of a collection of arrays."""
+    arrays = read_each(X, "set")
+    for i, array in enumerate(arrays):
+        if array.ndim != 2 and array.shape != (0,):
+            raise ValueError(
+                f"set {i} has shape {array.shape}, expected (size, p): points on a line are x[:, None], one point is "
+                "[x], and time series go to as_series"
+            )
+    known = [(i, array.shape[1]) for i, array in enumerate(arrays) if array.ndim == 2]
+    if not known:
+        raise ValueError("all sets are empty and of unknown dimension; make them arrays of shape (0, p)")
+    first, p = known[0]
+    for i, dimension in known:
+        if dimension != p or p == 0:
+            expected = f"{p} as in set {first}" if p else "at least 1"
+            raise ValueError(f"set {i} holds points of dimension {dimension}, expected {expected}")
+    # An empty set says nothing of the dtype: numpy makes float64 of [].
+    dtypes = {array.dtype for array in arrays if array.size} or {array.dtype for array in arrays}
+    dtype = np.float32 if np.can_cast(np.result_type(*dtypes), np.float32) else np.float64
+    return joined([array.reshape(-1, p) for array in arrays], dtype)

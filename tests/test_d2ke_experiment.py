@@ -1,0 +1,128 @@
+"""The parts of the D2KE experiments that are not the library's: pictures as strings, simulated radio, tuning."""
+
+import numpy as np
+import pytest
+
+from similia.experiments import _distance_methods as methods
+from similia.experiments import d2ke
+from similia.experiments._d2ke_tasks import TASKS, DistanceTask, Split
+from similia.experiments._digits import contour_strings
+from similia.experiments._radio import MODULATIONS, simulated_radio
+from similia.objects import SeriesBatch, as_strings
+
+# letters from right, clockwise: row and column steps
+EIGHT = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)]
+FOUR = EIGHT[::2]
+
+
+def picture(*rows):
+    return 255 * np.array([[[letter == "#" for letter in row] for row in rows]], dtype=np.uint8)
+
+
+def test_contour_of_a_bar_by_hand():
+    bar = picture(".....", ".###.", ".###.", ".....")
+    assert contour_strings(bar, 4) == ["0001122233"]
+    assert contour_strings(bar, 8) == ["002446"]
+
+
+def test_contour_crosses_a_diagonal_and_leaves_out_smaller_pieces():
+    image = picture("#....", ".#...", ".....", "....#")
+    assert contour_strings(image, 8) == ["15"]
+    assert sorted(contour_strings(image, 4)[0]) == list("00112233")
+
+
+@pytest.mark.parametrize("directions", [4, 8])
+def test_contours_are_closed_and_go_round_the_ink(directions):
+    rng = np.random.default_rng(0)
+    steps = np.array(FOUR if directions == 4 else EIGHT)
+    blobs = rng.random((30, 8, 8)) < 0.6
+    for string in contour_strings(255 * blobs.astype(np.uint8), directions):
+        path = np.cumsum([steps[int(letter)] for letter in string], axis=0)
+        assert path[-1].tolist() == [0, 0]
+        # twice the signed area: a clockwise walk (rows count downwards) has it >= 0
+        y, x = path.T
+        assert np.sum(np.roll(x, 1) * y - np.roll(y, 1) * x) >= 0
+
+
+def test_no_ink_is_an_empty_string():
+    assert contour_strings(np.zeros((1, 4, 4), dtype=np.uint8), 4) == [""]
+
+
+def test_radio_has_five_balanced_modulations_and_is_repeatable():
+    X, y = simulated_radio(50, seed=3)
+    again, _ = simulated_radio(50, seed=3)
+    assert sorted(np.unique(y, return_counts=True)[1]) == [10] * len(MODULATIONS)
+    assert X.lengths.tolist() == [512] * 50
+    assert X.n_dims == 4
+    np.testing.assert_array_equal(X.values, again.values)
+    np.testing.assert_allclose(np.hypot(X.values[:, 0], X.values[:, 1]), X.values[:, 2], rtol=1e-5)
+
+
+def test_tuning_prefers_the_kernel_that_tells_classes_apart():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 30)
+    V = {"signal": y[:, None] + 0.1 * rng.standard_normal((60, 1)), "noise": rng.standard_normal((60, 1))}
+
+    def kernels(setting, a, b):
+        W = V[setting["use"]]
+        return W[a] @ W[a].T, W[b] @ W[a].T, a
+
+    chosen, C, accuracy = methods.tune(kernels, [{"use": "noise"}, {"use": "signal"}], y)
+    assert chosen["use"] == "signal"
+    assert C in methods.C_GRID
+    assert accuracy > 95
+
+
+def test_features_are_standardised_on_their_own_rows():
+    D = np.random.default_rng(1).random((20, 7))
+    A = methods.features(D, gamma=2.0)(D)
+    np.testing.assert_allclose(A.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(A.std(axis=0), 1 / np.sqrt(7))
+
+
+def test_votes_of_the_nearest():
+    E = np.array([[0.1, 0.2, 0.3, 9.0], [5.0, 1.0, 1.5, 0.5]])
+    y = np.array(["a", "b", "b", "a"])
+    assert d2ke._vote(E, y, 3).tolist() == ["b", "b"]
+    assert d2ke._vote(E, y, 2).tolist() == ["a", "a"]  # one vote each: the nearer one counts
+
+
+def test_transductive_coordinates_use_the_test_objects():
+    P = np.random.default_rng(2).random((12, 3))
+    D = np.linalg.norm(P[:, None] - P[None], axis=2)
+    a, b = np.arange(8), np.arange(8, 12)
+    inductive, transductive = (methods.pseudo_euclidean_kernels(D, 2, a, b, t)[1] for t in (False, True))
+    assert inductive.shape == transductive.shape == (4, 8)
+    assert not np.allclose(inductive, transductive)
+
+
+def test_every_method_on_a_small_task(monkeypatch):
+    strings = ["".join(row) for row in np.random.default_rng(0).choice(list("ab"), (40, 12))]
+    y = np.repeat(["x", "y"], 20)
+    strings[20:] = [s.replace("a", "c", 6) for s in strings[20:]]
+    order = np.random.default_rng(1).permutation(40)
+    split = Split(as_strings(strings), y, np.sort(order[:30]), np.sort(order[30:]))
+    monkeypatch.setattr(d2ke, "load_split", lambda task: split)
+    monkeypatch.setattr(d2ke, "R_TUNE", 16)
+    monkeypatch.setattr(d2ke, "R_MAX", 32)
+    task = DistanceTask("splice", "strings", "made")
+    records = d2ke.measure(task, seeds=2)
+    assert {r["method"] for r in records} == set(d2ke.OURS)
+    assert all(r["accuracy"] >= 80 for r in records if r["table"] == "tuned" and r["method"] in ("kNN", "D2KE"))
+    tables, _ = d2ke.present(records)
+    shown = "\n".join(table.to_markdown() for table in tables)
+    for words in ("Table 2: strings", "could not be had", "90.17", "equal R", "won"):
+        assert words in shown
+
+
+def test_sets_that_could_not_be_had_keep_their_row():
+    missing = [task.name for task in TASKS if not task.source]
+    assert missing == ["ActRecog", "bit-str4", "decor", "letters2"]
+    assert all(d2ke.measure(task, seeds=1) == [] for task in TASKS if not task.source)
+
+
+def test_samplers_do_not_look_at_the_test_part():
+    X = SeriesBatch(np.concatenate([np.ones(20), np.full(20, 1e6)])[:, None], np.arange(0, 41, 10))
+    split = Split(X, np.array([0, 1, 0, 1]), np.array([0, 1]), np.array([2, 3]))
+    for samplers in d2ke.samplers_of(split, "series").values():
+        assert all(np.max(getattr(sampler, "scale", 0.0)) <= 2.0 for sampler in samplers)
