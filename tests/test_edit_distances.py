@@ -233,9 +233,9 @@ def test_layouts(make):
     expected, own = mean_gaps(X, Y), mean_gaps(X, X)
     X, Y = make(X), make(Y)
     for distance in (
-        FromFunction(mean_gaps, pairwise=True, layout="time_channel"),
-        FromFunction(mean_gaps_by_channel, pairwise=True, layout="channel_time"),
-        FromFunction(lambda x, y: mean_gaps_by_channel([x], [y])[0, 0], layout="channel_time"),
+        FromFunction(mean_gaps, pairwise=True, axes="time, channel"),
+        FromFunction(mean_gaps_by_channel, pairwise=True, axes="channel, time"),
+        FromFunction(lambda x, y: mean_gaps_by_channel([x], [y])[0, 0], axes="channel, time"),
     ):
         np.testing.assert_allclose(distance(X, Y), expected)
         np.testing.assert_allclose(distance(X), own, atol=1e-15)
@@ -254,7 +254,7 @@ def test_float32_stays():
 
 
 def test_can_be_cloned_and_pickled():
-    distance = FromFunction(mean_gaps, pairwise=True, layout="time_channel")
+    distance = FromFunction(mean_gaps, pairwise=True, axes="time, channel")
     X = series(0, 3)
     for copy in (clone(distance), pickle.loads(pickle.dumps(distance))):
         assert (copy(X) == distance(X)).all()
@@ -274,7 +274,7 @@ def negative(x, y):
         (FromFunction(length_gap, pairwise=True), ValueError, r"length_gap returned shape \(\) for 2 x 2 objects"),
         (FromFunction(lambda X, Y: [[0, 1], [np.inf, 0]], pairwise=True), ValueError, r"inf for X\[1\] and Y\[0\]"),
         (FromFunction("cosine"), TypeError, "FromFunction takes a function d"),
-        (FromFunction(length_gap, layout="wide"), ValueError, "layout must be one of None, 'time_channel', 'channel"),
+        (FromFunction(length_gap, axes="wide"), ValueError, "axes must be one of None, 'time, channel', 'channel"),
     ],
 )
 def test_bad_functions(distance, error, message):

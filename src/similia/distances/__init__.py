@@ -8,7 +8,7 @@ _NAMES = {
     "DTW": "dtw",
     "ERP": "elastic", "MSM": "elastic", "TWE": "elastic", "LCSS": "elastic", "SoftDTW": "elastic",
     "ModifiedHausdorff": "sets", "Hausdorff": "sets", "Chamfer": "sets", "SlicedWasserstein": "sets",
-    "FromFunction": "adapters",
+    "FromFunction": "adapters", "facts_table": "facts",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -18,7 +18,7 @@ from similia.distances.base import Distance, Facts, distances_between
 from similia.kernels.combine import Pairwise
 from similia.objects import as_series
 
-_LAYOUTS = (None, "time_channel", "channel_time")
+_AXES = (None, "time, channel", "channel, time")
 
 
 class FromFunction(Distance):
@@ -30,7 +30,7 @@ class FromFunction(Distance):
         ``function(x, y) -> float``, or with ``pairwise=True`` ``function(X, Y) -> (n, m)``.
     pairwise : bool, default=False
         Whether the function takes two collections and returns the matrix of their distances.
-    layout : {None, "time_channel", "channel_time"}, default=None
+    axes : {None, "time, channel", "channel, time"}, default=None
         None: the function gets the objects as they are. Otherwise the objects are series, read by
         `similia.objects.as_series`, and the function gets arrays of shape (length, n_channels) or
         (n_channels, length); ``pairwise`` functions get a list of them.
@@ -42,7 +42,7 @@ class FromFunction(Distance):
     TypeError
         When called, if `function` is not callable or returns something that is no real number.
     ValueError
-        When called, if `layout` is unknown, or the function fails or returns a negative number, NaN, infinity or
+        When called, if `axes` is unknown, or the function fails or returns a negative number, NaN, infinity or
         another shape; the message names the pair.
 
     Notes
@@ -51,8 +51,8 @@ class FromFunction(Distance):
 
     ======================================  ============================================================
     aeon, any of its distances              ``FromFunction(aeon.distances.dtw_pairwise_distance, True,
-                                            "channel_time")``
-    tslearn, ``cdist_*``                    ``FromFunction(tslearn.metrics.cdist_dtw, True, "time_channel")``
+                                            "channel, time")``
+    tslearn, ``cdist_*``                    ``FromFunction(tslearn.metrics.cdist_dtw, True, "time, channel")``
     POT, of two arrays of points            ``FromFunction(ot.sliced_wasserstein_distance)``
     scipy, scikit-learn, of vectors         ``FromFunction(scipy.spatial.distance.cdist, True)``
     ======================================  ============================================================
@@ -75,16 +75,16 @@ class FromFunction(Distance):
     facts = Facts(symmetric=False, identity=False, metric=False, unequal_length=True, cost="one call of the function")
 
     def __init__(
-        self, function: Callable[..., Any], pairwise: bool = False, layout: str | None = None, symmetric: bool = True
+        self, function: Callable[..., Any], pairwise: bool = False, axes: str | None = None, symmetric: bool = True
     ) -> None:
         self.function = function
         self.pairwise = pairwise
-        self.layout = layout
+        self.axes = axes
         self.symmetric = symmetric
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as a `SeriesBatch` if a layout of series is wanted, else `X` itself."""
-        return X if self.layout is None else as_series(X)
+        """Return `X` as a `SeriesBatch` if an order of axes is wanted, else `X` itself."""
+        return X if self.axes is None else as_series(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
         """Return the function's distances of `X` to `Y`.
@@ -101,8 +101,8 @@ class FromFunction(Distance):
         """
         if not callable(self.function):
             raise TypeError(f"FromFunction takes a function d(x, y) of two objects, got {self.function!r}")
-        if self.layout not in _LAYOUTS:
-            raise ValueError(f"layout must be one of {', '.join(map(repr, _LAYOUTS))}, got {self.layout!r}")
+        if self.axes not in _AXES:
+            raise ValueError(f"axes must be one of {', '.join(map(repr, _AXES))}, got {self.axes!r}")
         X = self._arranged(X)
         Y = None if Y is None else self._arranged(Y)
         if not self.pairwise:
@@ -110,10 +110,10 @@ class FromFunction(Distance):
         return distances_between(_Named(self.function, self.function), X, X if Y is None else Y)
 
     def _arranged(self, X: Any) -> Any:
-        if self.layout is None:
+        if self.axes is None:
             return X
         arrays = list(as_series(X))
-        return arrays if self.layout == "time_channel" else [np.ascontiguousarray(array.T) for array in arrays]
+        return arrays if self.axes == "time, channel" else [np.ascontiguousarray(array.T) for array in arrays]
 
 
 class _Named:

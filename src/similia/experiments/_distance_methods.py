@@ -1,8 +1,9 @@
 """The six methods of the D2KE paper on matrices of distances, tuned alike on the training part.
 
 Every method ends in a support vector machine on a kernel matrix (but for kNN), so that one cross-validation serves
-all: ten folds of at most `TUNE_ON` training objects (`TUNE_ON_FEW_CLASSES` where there are few). First every setting of
-the representation is tried on three folds with C = 10; the best `FINALISTS` meet every C on all ten.
+all: ten folds of at most `TUNE_ON` training objects (`TUNE_ON_FEW_CLASSES` where there are few), five times over below
+`FEW` objects. First every setting of the representation is tried on some folds with C = 10; the best `FINALISTS` meet
+every C on all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
-from sklearn.model_selection import KFold, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
@@ -26,6 +27,7 @@ Kernels = Callable[[Setting, Index, Index], tuple[Floats, Floats, Index]]
 
 TUNE_ON, TUNE_ON_FEW_CLASSES = 1_000, 2_500  # up to five classes: a support vector machine has few pairs of them
 FINALISTS = 3
+FEW = 200  # training objects below which one round of folds is too rough
 C_GRID = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 NEIGHBOURS = (1, 3, 5, 7, 11, 15)
 GAMMAS = (0.3, 1.0, 3.0, 10.0)  # in units of 1 / median distance
@@ -45,10 +47,11 @@ def tuning_sample(y: npt.NDArray, train: Index) -> Index:
 
 
 def folds_of(y: npt.NDArray, n_splits: int = 10) -> list[tuple[Index, Index]]:
-    """Return ten folds of labels, stratified unless a class has fewer objects than folds."""
+    """Return ten folds, five times over below `FEW` objects; stratified unless a class has fewer objects than folds."""
     smallest = np.unique(y, return_counts=True)[1].min()
-    kind = StratifiedKFold if smallest >= n_splits else KFold
-    return list(kind(n_splits, shuffle=True, random_state=0).split(np.zeros(len(y)), y))
+    kind = RepeatedStratifiedKFold if smallest >= n_splits else RepeatedKFold
+    folds = kind(n_splits=n_splits, n_repeats=5 if len(y) < FEW else 1, random_state=0)
+    return list(folds.split(np.zeros(len(y)), y))
 
 
 def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Setting, float, float]:
@@ -76,7 +79,7 @@ def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Set
 
     finalists = list(grid)
     if len(finalists) > FINALISTS:
-        first = mean_accuracy(finalists, folds[:3], [10.0])[:, 0]
+        first = mean_accuracy(finalists, folds[: 10 if len(y) < FEW else 3], [10.0])[:, 0]
         finalists = [finalists[i] for i in np.argsort(-first, kind="stable")[:FINALISTS]]
     table = mean_accuracy(finalists, folds, C_GRID)
     i, j = np.unravel_index(int(np.argmax(table)), table.shape)
