@@ -165,3 +165,16 @@ def test_a_kernel_and_a_distance_exclude_each_other(promoters_csv, tmp_path):
     assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
     assert "--kernel and --distance exclude each other" in result.stderr
     assert not (tmp_path / "x").exists()
+
+
+def test_numbers_to_predict_make_a_regression(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["@problemName levels", "@timeStamps false", "@univariate true", "@targetLabel true", "@data"]
+    lines += [f"{','.join([str(level)] * rng.integers(5, 12))}:{level}" for level in rng.uniform(-1, 1, 40)]
+    data = tmp_path / "levels.ts"
+    data.write_text("\n".join(lines) + "\n")
+    fitted = runner.invoke(app, ["fit", str(data), "-o", str(tmp_path / "m.similia")])
+    assert fitted.exit_code == 0, fitted.output
+    assert "40 series with numbers to predict; distance DTW()" in fitted.output
+    assert float(fitted.output.split("R squared ")[1].split()[0]) > 0.8
+    assert "chosen by 5-fold cross-validation: gamma = " in fitted.output

@@ -177,7 +177,7 @@ def test_extension_needs_no_training_objects_where_the_sampler_knows_all(distanc
 
 def test_extension_refuses():
     d2ke = D2KE(Levenshtein(), 10, random_state=5).fit(WORDS)
-    with pytest.raises(ValueError, match="n_components must be an integer >= 10, got 9"):
+    with pytest.raises(ValueError, match="n_components=9 is the new total, and there are 10 features already"):
         d2ke.extend(9)
     with pytest.raises(ValueError, match=r"write extend\(n_components, X\)"):
         D2KE(Levenshtein(), 10, Representatives()).fit(WORDS).extend(12)

@@ -166,7 +166,7 @@ def test_best_pipeline_on_bundled_data(monkeypatch):
     assert float(paper[1].split()[0]) > 75
     assert paper[2:4] == [89.0, "NysHD"]
     assert "GappyKmers" in paper[4]
-    assert stratified[1] == 2
+    assert stratified[1] == "2 × 3"
     assert stratified[5].startswith("50.0")
 
 

@@ -143,3 +143,27 @@ def test_grid_search_reaches_what_d2ke_search_leaves(waves):
     search = GridSearchCV(model, grid, cv=2).fit(X, y)
     assert search.best_params_["pipeline__d2ke__objects__length"] in grid["pipeline__d2ke__objects__length"]
     assert objects.length == (2, 25)
+
+
+def test_d2ke_with_an_estimator_is_repeatable():
+    words = ["aab", "ab", "ba", "bbc", "cb", "cc", "ac", "ca"] * 3
+    y = [word.count("a") > 0 for word in words]
+    hypervectors = make_pipeline(sm.SignRandomProjection(n_bits=256), sm.HDClassifier())
+    fits = [
+        sm.recipes.d2ke(sm.distances.Levenshtein(), 32, estimator=hypervectors, random_state=seed).fit(words, y)
+        for seed in (0, 0, 1)
+    ]
+    first, again, other = (model.decision_function(words) for model in fits)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert hypervectors[0].random_state is None
+
+
+def test_d2ke_names_what_is_wrong():
+    distance = sm.distances.Levenshtein()
+    with pytest.raises(ValueError, match="C must be a number above 0 or \"tune\", got 'tuned'"):
+        sm.recipes.d2ke(distance, C="tuned")
+    with pytest.raises(ValueError, match="y holds fractions"):
+        sm.recipes.d2ke(distance, 8, gamma="tune").fit(["a", "b", "ab"] * 4, np.linspace(0, 1, 12))
+    with pytest.raises(TypeError, match=r"Spectrum\(\) is a kernel, .* expected a distance"):
+        sm.recipes.d2ke(sm.kernels.Spectrum(), 8).fit(["a", "b"], [0, 1])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -125,7 +127,8 @@ def d2ke(
     task : {"classification", "regression"}, default="classification"
         A linear SVM, or ridge regression with alpha = 1 / (2 C).
     estimator : estimator, optional
-        Another learner for the features, instead of `task` and `C`: of any loss, or
+        Another learner for the features, instead of `task` and `C` (a copy; its random states that are None get
+        seeds of their own from `random_state`): of any loss, or
         ``make_pipeline(SignRandomProjection(), HDClassifier())`` for hypervectors from a distance.
     cv : int or splitter, default=5
         Folds of "tune".
@@ -158,9 +161,11 @@ def d2ke(
     seeds: list[int | None] = [None, None]
     if random_state is not None:
         seeds = [int(s) for s in np.random.SeedSequence(random_state).generate_state(2)]
+    if not (isinstance(C, Real) and not isinstance(C, bool) and C > 0) and C != "tune":
+        raise ValueError(f'C must be a number above 0 or "tune", got {C!r}')
     tune_gamma, tune_C = (isinstance(value, str) and value == "tune" for value in (gamma, C))
     embedding = D2KE(distance, n_components, objects, "median" if tune_gamma else gamma, seeds[0], memory=memory)
-    learner, grid = _linear(task, C, seeds[1]) if estimator is None else (estimator, {})
+    learner, grid = _linear(task, C, seeds[1]) if estimator is None else (_seeded(estimator, seeds[1]), {})
     if estimator is not None and tune_C:
         raise ValueError(f"C is not a parameter of estimator={estimator!r}; tune it with D2KESearch and a param_grid")
     if tune_gamma:
@@ -169,6 +174,16 @@ def d2ke(
     if grid or (isinstance(objects, Representatives) and objects.hold_out):
         return D2KESearch(model, grid, cv=cv)
     return model
+
+
+def _seeded(estimator: Any, seed: int | None) -> Any:
+    """Return a copy whose random states that are None, at any depth, are drawn from `seed`."""
+    copy = clone(estimator)
+    unset = [k for k, v in sorted(copy.get_params().items()) if k.endswith("random_state") and v is None]
+    if seed is not None:
+        drawn = np.random.SeedSequence(seed).generate_state(len(unset))
+        copy.set_params(**{key: int(value) for key, value in zip(unset, drawn, strict=True)})
+    return copy
 
 
 def _linear(task: str, C: Any, seed: int | None) -> tuple[Any, dict[str, list[Any]]]:

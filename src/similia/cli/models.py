@@ -40,7 +40,10 @@ def fit_model(
     The model that is written is fitted on everything.
     """
     from sklearn.base import clone
+    from sklearn.metrics import r2_score
     from sklearn.model_selection import train_test_split
+
+    from similia.distances import Distance
 
     _check_folder(output)
     if not 0 <= test_share < 1:
@@ -55,21 +58,32 @@ def fit_model(
     if distance or (not kernel and data_read.kind not in _DEFAULT_KERNEL):
         spec = f"distance {distance or _DEFAULT_DISTANCE[data_read.kind]}"
         compared = parse_distance(spec.removeprefix("distance "))
-        model = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed)
+        task = "regression" if y.dtype.kind == "f" else "classification"
+        model = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=task)
     else:
         spec = f"kernel {kernel or _DEFAULT_KERNEL[data_read.kind]}"
         compared = parse_kernel(spec.removeprefix("kernel "))
         model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=n_bits, random_state=seed)
     _check_comparison(compared, data_read)
     classes, counts = np.unique(y, return_counts=True)
-    console.print(f"{len(y)} {data_read.kind} in {len(classes)} class{'es' * (len(classes) > 1)}; {spec}")
+    numbers = y.dtype.kind == "f"
+    if numbers and not isinstance(compared, Distance):
+        raise ValueError(f"{data} has numbers to predict, which NysHD does not; a --distance makes D2KE, which does")
+    targets = "numbers to predict" if numbers else f"{len(classes)} class{'es' * (len(classes) > 1)}"
+    console.print(f"{len(y)} {data_read.kind} in {targets}; {spec}".replace("in numbers", "with numbers"))
     if test_share > 0:
-        train, test = train_test_split(
-            np.arange(len(y)), test_size=test_share, random_state=seed, stratify=y if counts.min() > 1 else None
-        )
+        stratify = y if counts.min() > 1 and not numbers else None
+        train, test = train_test_split(np.arange(len(y)), test_size=test_share, random_state=seed, stratify=stratify)
         held_out = clone(model).fit(sm.objects.take(X, train), y[train])
-        console.print(_score_table(y[test], held_out.predict(sm.objects.take(X, test)), y[train]))
+        predicted = held_out.predict(sm.objects.take(X, test))
+        if numbers:
+            console.print(f"held-out objects: {len(test)}, R squared {r2_score(y[test], predicted):.3f}")
+        else:
+            console.print(_score_table(y[test], predicted, y[train]))
     model.fit(X, y)
+    if hasattr(model, "best_params_"):
+        chosen = ", ".join(f"{k.split('__')[-1]} = {v:.3g}" for k, v in model.best_params_.items())
+        console.print(f"chosen by 5-fold cross-validation: {chosen}")
     sm.save(getattr(model, "pipeline_", model), output)
     console.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 

@@ -245,7 +245,8 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         had = self._n_features_out
-        n_components = check_positive_int(n_components, "n_components", minimum=had)
+        if check_positive_int(n_components, "n_components") < had:
+            raise ValueError(f"n_components={n_components} is the new total, and there are {had} features already")
         if self.sampler_ is None:
             raise ValueError(f"the {had} random objects were given as a collection; there are no more to draw")
         if X is not None:

@@ -15,11 +15,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from similia._validation import check_labels
@@ -115,6 +116,11 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
             d2ke.set_params(gamma="median")
         X = as_objects(d2ke.distance, X)
         y = check_labels(y, n_objects(X))
+        if is_classifier(self.pipeline) and type_of_target(y) == "continuous":
+            raise ValueError(
+                "y holds fractions, which a classifier takes for no labels; for numbers to predict write "
+                'recipes.d2ke(..., task="regression"), or end the pipeline with a regressor'
+            )
         kept = _not_held_out(d2ke.fit(X), n_objects(X))
         if grid and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT):
             return self._search_whole(grid, X, y)

@@ -316,7 +316,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if s > gram.n:
             raise ValueError(
                 f"n_components={s} landmarks cannot be chosen from {gram.n} objects; "
-                f"use n_components={gram.n} or fewer, e.g. min({s}, len(X))"
+                f'use n_components="auto", or {gram.n} or fewer'
             )
         if isinstance(self.landmarks, str):
             return _as_experts(STRATEGIES[self.landmarks](gram, s, rng), gram.n)

@@ -26,6 +26,7 @@ from similia._validation import check_positive_int
 from similia.distances.base import distances_between
 from similia.kernels._evaluate import as_objects
 from similia.kernels.base import Kernel
+from similia.kernels.combine import Pairwise
 from similia.objects import n_objects, take
 from similia.objects._base import Batch
 from similia.objects._sequences import at_least_one
@@ -187,6 +188,10 @@ def check_distance(distance: Any) -> None:
         raise TypeError(
             f"distance is the class {distance.__name__}, expected an object that can be called; "
             f"write {distance.__name__}(...)"
+        )
+    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # a lifted function may be either
+        raise TypeError(
+            f"{distance!r} is a kernel, which is large for like objects; expected a distance, such as DTW()"
         )
     if not callable(distance):
         raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")

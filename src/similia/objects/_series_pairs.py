@@ -30,7 +30,7 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
     if A.n_dims != B.n_dims:
         raise ValueError(
             f"the series of X have {A.n_dims} channels and those of Y have {B.n_dims}, expected the same number; "
-            "select the channels that both have"
+            "one series x is [x], and as_series(X, axes=...) exchanges time and channels"
         )
     return (A, B) if A.values.dtype == B.values.dtype else (A.astype(np.float64), B.astype(np.float64))
 
