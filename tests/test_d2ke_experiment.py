@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from similia import experiments
 from similia.experiments import _distance_methods as methods
-from similia.experiments import d2ke
+from similia.experiments import d2ke, d2ke_scaling
 from similia.experiments._d2ke_tasks import TASKS, DistanceTask, Split
 from similia.experiments._digits import contour_strings
 from similia.experiments._radio import MODULATIONS, simulated_radio
@@ -126,3 +127,25 @@ def test_samplers_do_not_look_at_the_test_part():
     split = Split(X, np.array([0, 1, 0, 1]), np.array([0, 1]), np.array([2, 3]))
     for samplers in d2ke.samplers_of(split, "series").values():
         assert all(np.max(getattr(sampler, "scale", 0.0)) <= 2.0 for sampler in samplers)
+
+
+@pytest.mark.parametrize("name", ["series", "strings", "sets"])
+def test_scaling_on_few_small_objects(name, monkeypatch, tmp_path):
+    monkeypatch.setattr(d2ke_scaling, "COUNTS", (4, 8))
+    monkeypatch.setattr(d2ke_scaling, "LENGTHS", (4, 8))
+    monkeypatch.setattr(d2ke_scaling, "N_OBJECTS", 3)
+    section = experiments.run("d2ke-scaling", only=[name], seeds=1)
+    number, length = section.tables
+    assert [row[:2] for row in number.rows] == [[name, "D2KE"]]
+    assert [row[:2] for row in length.rows] == [[name, "D2KE"], [name, "representatives"]]
+    section.write(tmp_path)
+    assert (tmp_path / "reproduction" / "d2ke-scaling.svg").exists()
+
+
+def test_the_three_commands_choose_their_sets():
+    for kind in ("series", "strings", "sets"):
+        missing = next(task.name for task in TASKS if task.kind == kind and not task.source)
+        section = experiments.run(f"d2ke-{kind}", only=[missing], seeds=1)
+        assert (section.name, section.records) == ("d2ke", [])
+        with pytest.raises(ValueError, match="no data set of this experiment is called"):
+            experiments.run(f"d2ke-{kind}", only=[next(task.name for task in TASKS if task.kind != kind)])

@@ -71,6 +71,9 @@ def fit_model(
         raise ValueError(f"{data} has numbers to predict, which NysHD does not; a --distance makes D2KE, which does")
     targets = "numbers to predict" if numbers else f"{len(classes)} class{'es' * (len(classes) > 1)}"
     console.print(f"{len(y)} {data_read.kind} in {targets}; {spec}".replace("in numbers", "with numbers"))
+    tuned = isinstance(compared, Distance)
+    if tuned:
+        console.print("gamma and C are chosen by 5-fold cross-validation ...")
     if test_share > 0:
         stratify = y if counts.min() > 1 and not numbers else None
         train, test = train_test_split(np.arange(len(y)), test_size=test_share, random_state=seed, stratify=stratify)
@@ -80,10 +83,11 @@ def fit_model(
             console.print(f"held-out objects: {len(test)}, R squared {r2_score(y[test], predicted):.3f}")
         else:
             console.print(_score_table(y[test], predicted, y[train]))
+        if tuned:  # what was chosen holds for the final fit
+            model = clone(held_out.pipeline_)
     model.fit(X, y)
-    if hasattr(model, "best_params_"):
-        chosen = ", ".join(f"{k.split('__')[-1]} = {v:.3g}" for k, v in model.best_params_.items())
-        console.print(f"chosen by 5-fold cross-validation: {chosen}")
+    if tuned:
+        console.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}" if test_share else str(model.best_params_))
     sm.save(getattr(model, "pipeline_", model), output)
     console.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 

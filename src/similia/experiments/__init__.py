@@ -62,6 +62,6 @@ def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Sectio
 
     name, kind = _PARTS.get(name, (name, None))
     module = importlib.import_module(f"similia.experiments.{name.replace('-', '_')}")
-    tasks = choose(tuple(task for task in module.TASKS if kind in (None, task.kind)), only)
+    tasks = choose(tuple(task for task in module.TASKS if kind is None or task.kind == kind), only)
     records = [record for task in track(tasks, name, len(tasks)) for record in module.measure(task, seeds)]
     return Section(name, module.TITLE, module.TEXT, records, module.present)

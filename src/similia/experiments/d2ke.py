@@ -345,7 +345,7 @@ def _accuracies(title: str, tasks: list[DistanceTask], records: list[Record]) ->
         if task.printed:
             quoted = {m: f"{a:.2f}" for m, (a, _) in task.printed.items()}
             quoted["GDK_LED, transductive"] = quoted.pop("GDK_LED")
-            note = "" if shown else task.note
+            note = "" if shown else "not measured yet" if task.source else task.note
             table.rows.append([task.name, "", "paper", *(quoted.get(m, "") for m in OURS), note])
     return table
 

@@ -14,9 +14,9 @@ from similia.experiments._figures import panels
 from similia.experiments._report import Record, Table, distinct, values
 from similia.objects import SeriesBatch, SetBatch, as_strings
 
-N_COMPONENTS, N_OBJECTS, LENGTH = 256, 200, 100
+N_COMPONENTS, N_OBJECTS, LENGTH = 256, 100, 100
 COUNTS = (500, 1000, 2000, 4000, 8000)
-LENGTHS = (100, 200, 400, 800, 1600)
+LENGTHS = (50, 100, 200, 400, 800)
 
 
 @dataclass(frozen=True)
