@@ -279,6 +279,13 @@ def test_empty_graphs_and_normalization():
         assert kernel.features([empty]).nnz == 0
 
 
+@pytest.mark.parametrize("per_dimension", [False, True])
+def test_graphs_without_any_node_but_with_attribute_columns(per_dimension):
+    nothing = {"edge_index": np.empty((2, 0), dtype=np.int64), "n_nodes": 0, "node_attributes": np.empty((0, 3))}
+    K = Propagation(n_iter=2, use="attributes", per_dimension=per_dimension)(as_graphs([nothing, nothing]))
+    np.testing.assert_array_equal(K, np.zeros((2, 2)))
+
+
 def test_unlabelled_graphs_are_compared_by_degree():
     graphs = samples(5)
     degrees = [replace(g, labels=(g.weights > 0).sum(axis=1)) for g in graphs]

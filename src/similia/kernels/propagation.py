@@ -192,7 +192,7 @@ def project_labels(rows: npt.NDArray[np.int64], u: Array) -> Array:
 def project_each(X: Array, u: Array) -> Array:
     """Return X times u_t column by column, term after term, shape (n_nodes, n_terms * n_attributes)."""
     with np.errstate(over="ignore"):  # `bins` refuses what overflows
-        return (X[:, None, :] * u).reshape(len(X), -1)
+        return (X[:, None, :] * u).reshape(len(X), u.size)
 
 
 def propagated(graphs: GraphBatch, Z: Array, n_terms: int) -> Array:
