@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import RidgeClassifier
+from sklearn.svm import SVC
+from sklearn.utils import Bunch
 
 from similia import experiments
+from similia.experiments import _d2ke_tasks, d2ke, d2ke_scaling
 from similia.experiments import _distance_methods as methods
-from similia.experiments import d2ke, d2ke_scaling
 from similia.experiments._d2ke_tasks import TASKS, DistanceTask, Split
 from similia.experiments._digits import contour_strings
 from similia.experiments._radio import MODULATIONS, simulated_radio
@@ -68,10 +71,40 @@ def test_tuning_prefers_the_kernel_that_tells_classes_apart():
         W = V[setting["use"]]
         return W[a] @ W[a].T, W[b] @ W[a].T, a
 
-    chosen, C, accuracy = methods.tune(kernels, [{"use": "noise"}, {"use": "signal"}], y)
+    chosen, machine, accuracy = methods.tune(kernels, [{"use": "noise"}, {"use": "signal"}], y)
     assert chosen["use"] == "signal"
-    assert C in methods.C_GRID
+    assert machine in methods.MACHINES
     assert accuracy > 95
+
+
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+def test_a_machine_on_the_kernel_is_one_on_the_features(loss):
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, 60)
+    A = rng.standard_normal((60, 20)) + 0.7 * np.eye(3)[y] @ rng.standard_normal((3, 20))
+    B = rng.standard_normal((500, 20))
+    machine = methods.Machine(loss, 2.0)
+    shifted = A + 5.0 if loss == "square" else A  # least squares have an intercept of their own
+    found = machine.predict(shifted @ shifted.T, y, (B + 5.0 if loss == "square" else B) @ shifted.T)
+    if loss == "square":
+        expected = RidgeClassifier(alpha=A.var(axis=0).sum() / 2.0).fit(A, y).predict(B)
+        np.testing.assert_array_equal(machine.predict_linear(A, y, B), expected)
+    else:
+        expected = SVC(kernel="linear", C=2.0).fit(A, y).predict(B)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_resampled_splits_keep_sizes_and_classes(monkeypatch):
+    y = np.repeat(["a", "b"], [30, 10])
+    bunch = Bunch(data=SeriesBatch.from_arrays([np.zeros((3, 1))] * 40), target=y, split=np.tile([0, 1], 20))
+    monkeypatch.setattr(_d2ke_tasks, "fetch", lambda name: bunch)
+    task = DistanceTask("made", "series", "made", resampled=True)
+    first, second, third = (_d2ke_tasks.load_split(task, i) for i in range(3))
+    np.testing.assert_array_equal(first.train, np.arange(0, 40, 2))
+    for split in (second, third):
+        assert sorted([*split.train, *split.test]) == [*range(40)]
+        assert np.unique(y[split.train], return_counts=True)[1].tolist() == [15, 5]
+    assert set(second.train) != set(third.train)
 
 
 def test_features_are_standardised_on_their_own_rows():
@@ -103,12 +136,16 @@ def test_every_method_on_a_small_task(monkeypatch):
     strings[20:] = [s.replace("a", "c", 6) for s in strings[20:]]
     order = np.random.default_rng(1).permutation(40)
     split = Split(as_strings(strings), y, np.sort(order[:30]), np.sort(order[30:]))
-    monkeypatch.setattr(d2ke, "load_split", lambda task: split)
+    monkeypatch.setattr(d2ke, "load_split", lambda task, resample=0: split)
     monkeypatch.setattr(d2ke, "R_TUNE", 16)
     monkeypatch.setattr(d2ke, "R_MAX", 32)
     task = DistanceTask("splice", "strings", "made")
     records = d2ke.measure(task, seeds=2)
     assert {r["method"] for r in records} == set(d2ke.OURS)
+    assert {r["seed"] for r in records if r["method"] == "D2KE"} == {0, 1}
+    assert {r["seed"] for r in records if r["method"] == "kNN"} == {0}
+    again = d2ke.measure(DistanceTask("Libras", "strings", "made", resampled=True), seeds=2)
+    assert {r["seed"] for r in again if r["method"] == "kNN"} == {0, 1}  # a split each
     assert all(r["accuracy"] >= 80 for r in records if r["table"] == "tuned" and r["method"] in ("kNN", "D2KE"))
     tables, _ = d2ke.present(records)
     shown = "\n".join(table.to_markdown() for table in tables)

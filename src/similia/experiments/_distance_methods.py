@@ -1,19 +1,20 @@
 """The six methods of the D2KE paper on matrices of distances, tuned alike on the training part.
 
-Every method ends in a support vector machine on a kernel matrix (but for kNN), so that one cross-validation serves
-all: ten folds of at most `TUNE_ON` training objects (`TUNE_ON_FEW_CLASSES` where there are few), five times over below
-`FEW` objects. First every setting of the representation is tried on some folds with C = 10; the best `FINALISTS` meet
-every C on all.
+Every method ends in a linear machine on a kernel matrix (but for kNN), with the hinge loss (a support vector machine)
+or the squared loss (ridge regression on +-1 per class), so that one cross-validation serves all: ten folds of at most
+`TUNE_ON` training objects (`TUNE_ON_FEW_CLASSES` where there are few), five times over below `FEW` objects. First every
+setting of the representation is tried on some folds with one machine of each loss; the best `FINALISTS` meet all on all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
+from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
@@ -28,10 +29,50 @@ Kernels = Callable[[Setting, Index, Index], tuple[Floats, Floats, Index]]
 TUNE_ON, TUNE_ON_FEW_CLASSES = 1_000, 2_500  # up to five classes: a support vector machine has few pairs of them
 FINALISTS = 3
 FEW = 200  # training objects below which one round of folds is too rough
-C_GRID = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 NEIGHBOURS = (1, 3, 5, 7, 11, 15)
 GAMMAS = (0.3, 1.0, 3.0, 10.0)  # in units of 1 / median distance
 MAX_KERNEL = 8_000  # training objects above which there is no kernel matrix
+
+
+class Machine(NamedTuple):
+    """A linear machine: its loss, "hinge" or "square", and C, the inverse of its regularisation."""
+
+    loss: str
+    C: float
+
+    def predict(self, K: Floats, y: npt.NDArray, k: Floats) -> npt.NDArray:
+        """Return the predictions for rows of `k` (objects against training objects), given the training kernel `K`."""
+        if self.loss == "hinge":
+            return SVC(kernel="precomputed", C=self.C).fit(K, y).predict(k)
+        labels, targets = _targets(y)
+        means, mean = K.mean(axis=0), K.mean()
+        centred = K - means - means[:, None] + mean
+        ridge = np.abs(np.trace(centred)) / len(K) / self.C
+        dual = np.linalg.solve(centred + ridge * np.eye(len(K)), targets - targets.mean(axis=0))
+        return labels[
+            np.argmax((k - k.mean(axis=1, keepdims=True) - means + mean) @ dual + targets.mean(axis=0), axis=1)
+        ]
+
+    def predict_linear(self, A: Floats, y: npt.NDArray, B: Floats) -> npt.NDArray:
+        """Return the predictions for feature vectors `B`, given the training objects' `A`, without a kernel matrix."""
+        if self.loss == "hinge":
+            return LinearSVC(C=self.C, dual=False, tol=1e-3).fit(A, y).predict(B)
+        return RidgeClassifier(alpha=float(np.sum(A.var(axis=0))) / self.C).fit(A, y).predict(B)
+
+    def __str__(self) -> str:
+        return f"{self.loss} loss, C={self.C:g}"
+
+
+MACHINES = tuple(Machine("hinge", C) for C in (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)) + tuple(
+    Machine("square", C) for C in (1.0, 10.0, 100.0, 1000.0, 10_000.0)
+)
+FIRST_MACHINES = (Machine("hinge", 10.0), Machine("square", 1000.0))
+
+
+def _targets(y: npt.NDArray) -> tuple[npt.NDArray, npt.NDArray[np.float64]]:
+    """Return the labels, and +1 where an object has a label, else -1, shape (n, n_labels)."""
+    labels, codes = np.unique(y, return_inverse=True)
+    return labels, np.where(codes[:, None] == np.arange(len(labels)), 1.0, -1.0)
 
 
 def tuning_sample(y: npt.NDArray, train: Index) -> Index:
@@ -54,8 +95,8 @@ def folds_of(y: npt.NDArray, n_splits: int = 10) -> list[tuple[Index, Index]]:
     return list(folds.split(np.zeros(len(y)), y))
 
 
-def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Setting, float, float]:
-    """Return the best setting, its C and its cross-validated accuracy (percent).
+def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Setting, Machine, float]:
+    """Return the best setting, its machine and its cross-validated accuracy (percent).
 
     Parameters
     ----------
@@ -68,27 +109,22 @@ def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Set
     """
     folds = folds_of(y)
 
-    def accuracy(setting: Setting, fold: tuple[Index, Index], Cs: Sequence[float]) -> list[float]:
+    def accuracy(setting: Setting, fold: tuple[Index, Index], machines: Sequence[Machine]) -> list[float]:
         K, k, left = kernels(setting, *fold)
-        return [float(np.mean(svm(K, y[left], k, C) == y[fold[1]])) for C in Cs]
+        return [float(np.mean(machine.predict(K, y[left], k) == y[fold[1]])) for machine in machines]
 
-    def mean_accuracy(settings: Sequence[Setting], folds: Sequence[Any], Cs: Sequence[float]) -> npt.NDArray:
-        jobs = [delayed(accuracy)(setting, fold, Cs) for setting in settings for fold in folds]
+    def mean_accuracy(settings: Sequence[Setting], folds: Sequence[Any], machines: Sequence[Machine]) -> npt.NDArray:
+        jobs = [delayed(accuracy)(setting, fold, machines) for setting in settings for fold in folds]
         found = Parallel(n_jobs=-1, prefer="threads")(jobs)
-        return np.reshape(found, (len(settings), len(folds), len(Cs))).mean(axis=1)
+        return np.reshape(found, (len(settings), len(folds), len(machines))).mean(axis=1)
 
     finalists = list(grid)
     if len(finalists) > FINALISTS:
-        first = mean_accuracy(finalists, folds[: 10 if len(y) < FEW else 3], [10.0])[:, 0]
+        first = mean_accuracy(finalists, folds[: 10 if len(y) < FEW else 3], FIRST_MACHINES).max(axis=1)
         finalists = [finalists[i] for i in np.argsort(-first, kind="stable")[:FINALISTS]]
-    table = mean_accuracy(finalists, folds, C_GRID)
+    table = mean_accuracy(finalists, folds, MACHINES)
     i, j = np.unravel_index(int(np.argmax(table)), table.shape)
-    return finalists[i], C_GRID[j], float(100 * table[i, j])
-
-
-def svm(K: Floats, y: npt.NDArray, k: Floats, C: float) -> npt.NDArray:
-    """Return the predictions of an SVM for rows of `k` (objects against training objects)."""
-    return SVC(kernel="precomputed", C=C).fit(K, y).predict(k)
+    return finalists[i], MACHINES[j], float(100 * table[i, j])
 
 
 # ---- features of distances to representatives or random objects
@@ -107,13 +143,13 @@ def feature_kernels(D: Floats, gamma: float, a: Index, b: Index) -> tuple[Floats
     return A @ A.T, B @ A.T, a
 
 
-def linear_predictions(D: Floats, E: Floats, y: npt.NDArray, gamma: float, C: float) -> npt.NDArray:
-    """Return the predictions of a linear SVM on features of distances `D` (training) and `E` (test)."""
+def predictions(D: Floats, E: Floats, y: npt.NDArray, gamma: float, machine: Machine) -> npt.NDArray:
+    """Return the predictions of a machine on features of distances `D` (training) and `E` (test)."""
     transform = features(D, gamma)
     A, B = transform(D), transform(E)
     if len(A) <= MAX_KERNEL:
-        return svm(A @ A.T, y, B @ A.T, C)
-    return LinearSVC(C=C, dual=False, tol=1e-3).fit(A, y).predict(B)
+        return machine.predict(A @ A.T, y, B @ A.T)
+    return machine.predict_linear(A, y, B)
 
 
 # ---- methods on the matrix of all distances
