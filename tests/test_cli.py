@@ -110,6 +110,15 @@ def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
         (["fit", "promoters", "-o", "no/such/folder/m"], "does not exist"),
         (["fit", "promoters", "-o", "m", "--kernel", "Spectrum(q=3)"], "Spectrum takes k, normalize"),
         (["fit", "promoters", "-o", "m", "--bits", "1001"], "multiple of 8"),
+        (["fit", "promoters", "-o", "m", "--bits", "0"], "n_bits must be an integer >= 1, got 0"),
+        (
+            ["fit", "promoters", "-o", "m", "--distance", "Levenshtein", "--bits", "1000"],
+            "--bits is for NysHD, and the distance Levenshtein makes D2KE; drop --bits, or give a --kernel",
+        ),
+        (
+            ["fit", "promoters", "-o", "m", "--distance", "Levenshtein", "--landmarks", "9"],
+            "--landmarks is for NysHD, and the distance Levenshtein makes D2KE; drop --landmarks",
+        ),
         (["predict", "absent.similia", "promoters"], "no model at"),
         (["reproduce", "nysthd"], "no experiment is called 'nysthd'"),
         (["reproduce", "nyshd-graphs", "--only", "MUTAGEN"], "no data set of this experiment"),

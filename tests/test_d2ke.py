@@ -350,6 +350,41 @@ def test_search_refuses_what_changes_distances():
         D2KESearch(pipeline).fit(WORDS, LABELS[:3])
 
 
+def test_search_refuses_folds_that_leave_nothing_to_learn():
+    few = [*WORDS[:4], *WORDS[-4:]]
+    labels = np.array(["a"] * 4 + ["b"] * 4)
+    model = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", random_state=0)
+    with pytest.raises(ValueError, match=r"^cv=5 folds are more than the 4 objects of the largest class; take"):
+        model.fit(few, labels)
+    with pytest.raises(ValueError, match=r"^class 'b' has one object, and the fold that holds it out leaves one class"):
+        model.fit(few[:5], labels[:5])
+    clone(model).set_params(cv=4).fit(few, labels)
+    sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", task="regression", cv=4, random_state=0).fit(few, np.arange(8.0))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_search_shows_progress_and_chooses_the_same(n_jobs, capfd):
+    pipeline = sm.recipes.d2ke(Levenshtein(), 20, random_state=0)
+    search = D2KESearch(pipeline, {"d2ke__gamma": ["median", "9*median"]}, cv=3, n_jobs=n_jobs)
+    silent = clone(search).fit(WORDS, LABELS)
+    assert "cross-validation" not in capfd.readouterr().err
+    with sm.config(progress=True):
+        shown = clone(search).fit(WORDS, LABELS)
+    np.testing.assert_array_equal(silent.cv_results_["mean_test_score"], shown.cv_results_["mean_test_score"])
+    if n_jobs is None:
+        assert "cross-validation: 6/6" in capfd.readouterr().err
+
+
+def test_parameters_of_a_sampler_that_is_not_there():
+    search = GridSearchCV(sm.recipes.d2ke(Levenshtein(), 5), {"d2ke__objects__length": [3]}, cv=2)
+    with pytest.raises(
+        ValueError, match=r'^objects__length is a parameter of a sampler, and objects="auto" becomes one'
+    ):
+        search.fit(WORDS, LABELS)
+    d2ke = D2KE(Levenshtein()).set_params(objects=RandomStrings(), objects__length=4)
+    assert d2ke.objects.length == 4
+
+
 def test_search_trains_on_what_is_not_held_out():
     seen = []
 

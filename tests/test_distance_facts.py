@@ -11,6 +11,7 @@ from similia.distances import (
     DTW,
     ERP,
     LCSS,
+    MMD,
     MSM,
     TWE,
     Chamfer,
@@ -42,6 +43,11 @@ def series(rng, n):
 
 def point_sets(rng, n):
     return [rng.integers(-1, 2, (size, 2)).astype(float) for size in rng.integers(0, 6, n)]
+
+
+def graphs(rng, n):
+    upper = [np.triu(rng.random((size, size)) < 0.4, 1) for size in rng.integers(1, 8, n)]
+    return [(A | A.T).astype(float) for A in upper]  # adjacency matrices
 
 
 def length_gap(x, y):
@@ -78,6 +84,8 @@ EXAMPLES = [
     (Chamfer("manhattan"), point_sets),
     (SlicedWasserstein(), point_sets),
     (SlicedWasserstein(3, p=1), point_sets),
+    (MMD(size=3, n_samples=20), graphs),
+    (MMD(size=4, n_samples=20, kernel="optical"), graphs),
 ]
 # Objects x, y, z with d(x, z) > d(x, y) + d(y, z), or x != y with d(x, y) = 0.
 NO_METRIC = {
@@ -88,6 +96,7 @@ NO_METRIC = {
     SoftDTW: (SoftDTW(gamma=0.01), [[2.0, 2.0, 2.0], [2.0], [0.0]]),
     ModifiedHausdorff: (ModifiedHausdorff(), [[[2.0]], [[2.0], [1.0]], [[0.0], [1.0], [0.0]]]),
     Chamfer: (Chamfer(), [[[2.0]], [[2.0], [1.0]], [[0.0], [1.0], [0.0]]]),
+    MMD: (MMD(size=3), [np.zeros((3, 3)), np.zeros((4, 4)), np.zeros((5, 5))]),  # both have empty graphlets only
     SlicedWasserstein: (
         SlicedWasserstein(n_projections=1),
         [np.zeros((1, 2)), np.flip(SlicedWasserstein()._directions(1, 2)) * [[1, -1]], np.ones((1, 2))],

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import naive
 from similia import _threads
-from similia.distances import DTW, dtw
+from similia.distances import DTW, _groups
 from similia.objects import SeriesBatch
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -108,8 +108,8 @@ def test_threads_change_no_bit(monkeypatch, cores):
         _threads.run_in_ranges(lambda *run: (ranges.append(run), work(*run)), n, grain)
 
     monkeypatch.setattr(_threads, "cpu_count", lambda: cores)
-    monkeypatch.setattr(dtw, "_WORTH_A_RANGE", 1)
-    monkeypatch.setattr(dtw, "run_in_ranges", counted)
+    monkeypatch.setattr(_groups, "_WORTH_A_RANGE", 1)
+    monkeypatch.setattr(_groups, "run_in_ranges", counted)
     np.testing.assert_array_equal(DTW()(X, Y), expected)
     assert len(ranges) == 1 if cores == 1 else len(ranges) > cores
     np.testing.assert_array_equal(DTW(window=4)(X), own)
@@ -117,7 +117,7 @@ def test_threads_change_no_bit(monkeypatch, cores):
 
 @given(st.integers(1, 300))
 def test_turns_are_all_numbers_once(n):
-    assert sorted(dtw._turns(n)) == list(range(n))
+    assert sorted(_groups._turns(n)) == list(range(n))
 
 
 @laws

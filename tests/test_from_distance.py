@@ -209,6 +209,15 @@ def test_bad_distances():
         FromDistance(RandomStrings, ALL)(STRINGS)
     with pytest.raises(ValueError, match=r"returned -1 for X\[1\] and random object 0, expected a finite number >= 0"):
         FromDistance(lambda X, Y: np.array([[1.0], [-1.0]]), ["a"])(["a", "b"])
+
+    def below(x, y, value):
+        return value
+
+    for value, found in ((-1.0, r"returned -1 for X\[0\] and "), (np.nan, r"returned nan for the pair \(0, 0\)")):
+        function = partial(below, value=value)
+        for distance in (sm.pairwise(function), sm.distances.FromFunction(function)):
+            with pytest.raises(ValueError, match=f"below {found}"):
+                FromDistance(distance, ["a"])(["a", "b"])
     with pytest.raises(ValueError, match=r"shape \(2,\) for 2 x 1 objects"):
         FromDistance(lambda X, Y: np.ones(2), ["a"])(["a", "b"])
     with pytest.raises(ValueError, match="X is empty"):

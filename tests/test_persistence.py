@@ -6,6 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -63,6 +65,25 @@ def test_a_users_function_is_refused_by_name_and_nothing_is_written(tmp_path):
     with pytest.raises(ValueError, match=r"may not contain"):
         sm.save(make_pipeline(FunctionTransformer(np.load)), tmp_path / "m.similia")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
+    def unlike(x, y):
+        return float(len(set(x) ^ set(y)))
+
+    def model(distance=None, **options):
+        options = {"objects": ["a", "b", "c"], "random_state": 0, **options}
+        return sm.recipes.d2ke(distance or sm.distances.Levenshtein(), **options)
+
+    trees, search = RandomForestClassifier(2, random_state=0), GridSearchCV(model(), {"learner__C": [1]}, cv=2)
+    for case, words in [
+        (model(estimator=trees), r"holds sklearn\.tree\._tree\.Tree, which .*; end it with .* joblib\.dump"),
+        (model(sm.pairwise(unlike)), r"holds [\w.]+unlike, which .*; use the kernels and .* or job"),
+        (model(sm.distances.FromFunction(unlike)), r"holds [\w.]+unlike, which .* joblib\.load, for files from"),
+        (search, r"; save search\.best_estimator_ instead of the search$"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            sm.save(case.fit(["ab", "b", "dc", "d"], [0, 0, 1, 1]), tmp_path / "m.similia")
 
 
 def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import naive
+from similia.distances import _groups
 from similia.kernels import GlobalAlignment, _series
 from similia.kernels.series import suggest_bandwidth
 from similia.objects import SeriesBatch, as_series
@@ -118,6 +119,50 @@ def test_long_series_stay_in_logarithms():
         raw([[0.0], [0.0] * 1000], [[0.0], [0.0], [0.0] * 1000])
 
 
+@pytest.mark.parametrize("bandwidth", [1e-140, 1e-3, 0.3, 10.0, 1e6])
+@pytest.mark.parametrize("triangular", [0, 40])
+def test_long_series_against_the_recurrence_in_logarithms(bandwidth, triangular):
+    """Cells of one row differ by far more than the range of float64, and the path that counts begins low."""
+    rng = np.random.default_rng(5)
+    walk = rng.normal(size=(130, 2)).cumsum(axis=0)
+    late = np.vstack([walk[:1] + 30.0, walk[:110]])
+    X = [walk, late, rng.normal(size=(118, 2)), walk[:3]]
+    band = triangular - 1 if triangular else np.inf
+    rate = 0.5 / bandwidth**2
+    expected = [[naive.log_alignment_sum(x, y, rate, True, triangular, band) for y in X] for x in X[:2]]
+    kernel = GlobalAlignment(bandwidth=bandwidth, triangular=triangular, normalize=False)
+    got = kernel.log_values(X[:2], X)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-10)
+    np.testing.assert_array_equal(got, kernel.log_values(X, X[:2]).T)
+
+
+def test_powers_of_two():
+    """2^r by its series, and numbers taken apart and put together, against numpy."""
+    from numba import njit
+
+    from similia.distances import _lanes as lane
+
+    @njit
+    def taken_apart(numbers, out):
+        number = lane.load(numbers, 0)
+        whole = lane.nearest_integer(number)
+        lane.store(out[0], 0, _series._small_power(number - whole))
+        lane.store(out[1], 0, lane.mantissa(number))
+        lane.store(out[2], 0, lane.power_of_two(lane.exponent(number)))
+        lane.store(out[3], 0, lane.power_of_two(lane.maximum(lane.splat(0.0) - whole, lane.splat(-1023.0))))
+
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 30.0, 1e4, 1e100):
+        numbers, out = np.abs(scale * rng.normal(size=lane.LANES)), np.empty((4, lane.LANES))
+        taken_apart(numbers, out)
+        m, e = np.frexp(numbers)
+        np.testing.assert_allclose(out[0], np.exp2(numbers - np.rint(numbers)), rtol=5e-16)
+        np.testing.assert_array_equal(out[1], 2 * m)
+        np.testing.assert_array_equal(out[2], np.ldexp(1.0, e - 1))
+        tiny = np.exp2(np.maximum(-np.rint(numbers), -2000))
+        np.testing.assert_array_equal(out[3], np.where(tiny < np.finfo(float).tiny, 0, tiny))
+
+
 def test_diagonal_dominance_grows_with_length():
     """-log k(x, y) of unlike series is about proportional to their length, unless the bandwidth follows it."""
     rng = np.random.default_rng(0)
@@ -152,7 +197,7 @@ def test_threads_change_no_bit(kernel, monkeypatch):
     X = SeriesBatch.from_arrays(collection(3, n=30, longest=25))
     Y = X[5:17]
     whole, square, diagonal = kernel(X, Y), kernel(X), kernel.diag(X)
-    monkeypatch.setattr(_series, "_CELLS_PER_TASK", 1)
+    monkeypatch.setattr(_groups, "_WORTH_A_RANGE", 1)
     monkeypatch.setattr("similia._threads.cpu_count", lambda: 4)
     np.testing.assert_array_equal(kernel(X, Y), whole)
     np.testing.assert_array_equal(kernel(X), square)

@@ -86,7 +86,7 @@ def test_an_empty_set_may_come_without_dimension(arrays):
         assert_same(as_sets(bare), arrays)  # and float64 of an empty array does not make float64 of the rest
         assert_same(as_sets(lists), [array.astype(float) for array in arrays])
     else:
-        with pytest.raises(ValueError, match=r"all sets are empty.*\(0, p\)"):
+        with pytest.raises(ValueError, match=r"all sets are empty lists.* write np\.zeros\(\(0, 2\)\)"):
             as_sets(bare)
 
 

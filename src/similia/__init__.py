@@ -23,6 +23,7 @@ _NAMES = {
     "KernelFeatures": "embeddings",
     "D2KE": "embeddings",
     "PseudoEuclidean": "embeddings",
+    "GraphletSampling": "embeddings", "OpticalRandomFeatures": "embeddings",
     "SignRandomProjection": "codes",
     "NGramEncoder": "codes",
     "GraphHDEncoder": "codes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from similia._config import settings
@@ -12,7 +12,7 @@ T = TypeVar("T")
 _display: Any = None  # the terminal has room for one; loops inside loops are further lines of it
 
 
-def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
+def track(items: Iterable[T], description: str, total: int | None = None) -> Generator[T, None, None]:
     """Yield `items`, drawing a bar with count and time left if progress is switched on."""
     global _display
     if not settings().progress:

@@ -62,6 +62,17 @@ _TRUSTED = (
     "similia.embeddings.random_objects.Representatives",
     "similia.embeddings.random_objects.Mosaics",
     "similia.embeddings.pseudo_euclidean.PseudoEuclidean",
+    "similia.kernels.graphlet.Graphlet",
+    "similia.kernels.vectors.Optical",
+    "similia.distances.mmd.MMD",
+    "similia.embeddings.random_features.OpticalRandomFeatures",
+    "similia.embeddings.graphlets.GraphletSampling",
+    "similia.embeddings._graphlet_maps.Match",
+    "similia.embeddings._graphlet_maps.MatchClasses",
+    "similia.embeddings._graphlet_maps.Quadratic",
+    "similia.embeddings._graphlet_maps.Waves",
+    "similia.embeddings._graphlet_maps.PerPattern",
+    "similia.embeddings._graphlet_maps.Spectra",
     "similia.embeddings.nystroem.Nystroem",
     "similia.embeddings.kernel_features.KernelFeatures",
     "similia.codes.sign_projection.SignRandomProjection",
@@ -95,7 +106,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     ValueError
-        If the model holds something that `load` would refuse, such as a user's function.
+        If the model holds something that `load` would refuse: a user's kernel or distance, or what scikit-learn
+        compiles (trees, neighbours). The sentence names it and the way out.
 
     Examples
     --------
@@ -113,13 +125,26 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     data = dumps({"format": _HEADER, "model": model})
     refused = sorted(set(get_untrusted_types(data=data)) - set(_TRUSTED))
     if refused:
+        held = [name for name in refused if not name.startswith("similia.")] or refused  # not what wraps a function
         raise ValueError(
-            f"the model holds {', '.join(refused)}, which a saved file may not contain (loading it could run code); "
-            "save search.best_estimator_ instead of a search, use similia's own kernels, "
-            "or kernel='precomputed' with your function kept in your own program"
+            f"the model holds {', '.join(held)}, which a saved file may not contain (loading it could run code); "
+            f"{_way_out(held)}"
         )
     write_atomically(path, data)
     return path
+
+
+def _way_out(held: list[str]) -> str:
+    """Return what a user can do whose model holds these classes and functions."""
+    trusting = "joblib.dump(model, path) and joblib.load, for files from those you trust"
+    if any(name.startswith(("sklearn.model_selection.", "sklearn.metrics._scorer.")) for name in held):
+        return "save search.best_estimator_ instead of the search"
+    if all(name.startswith("sklearn.") for name in held):
+        return f"end it with a learner of arrays, such as LinearSVC, or write {trusting}"
+    return (
+        "use the kernels and distances of similia, kernel='precomputed' with your function kept in your own program, "
+        f"or {trusting}"
+    )
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -11,11 +11,11 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from similia._validation import check_n_bits
 from similia.codes import SignRandomProjection
-from similia.embeddings import D2KE, Nystroem
+from similia.embeddings import D2KE, GraphletSampling, Nystroem
 from similia.embeddings.d2ke_search import D2KESearch
 from similia.embeddings.random_objects import Representatives
 from similia.learn import HDClassifier
@@ -176,6 +176,74 @@ def d2ke(
     return model
 
 
+def graphlet_optical(
+    size: int = 6,
+    n_samples: int = 2000,
+    n_components: int | None = 2000,
+    classifier: Literal["linear", "rbf"] = "linear",
+    random_state: int | None = None,
+    *,
+    sampling: Literal["random_walk", "uniform"] = "random_walk",
+    C: float | None = None,
+) -> Pipeline:
+    """Return GSA-phi with optical features: graphs classified by the mean of random features of their graphlets.
+
+    Induced subgraphs are sampled from each graph and averaged under a map (`GraphletSampling`), the averages are
+    standardised, and a support vector machine is trained on them. Labels of nodes and edges are not looked at.
+
+    Parameters
+    ----------
+    size : int, default=6
+        Nodes of a graphlet.
+    n_samples : int, default=2000
+        Graphlets drawn from each graph.
+    n_components : int or None, default=2000
+        Optical features; None is the exact map of their kernel, smaller and without Monte-Carlo error.
+    classifier : {"linear", "rbf"}, default="linear"
+        The paper's linear SVM, or one with a Gaussian kernel on the averages, which often is the better one.
+    random_state : int, optional
+        Seed of samples, features and learner.
+    sampling : {"random_walk", "uniform"}, default="random_walk"
+        How graphlets are drawn.
+    C : float, optional
+        Inverse regularisation: 0.01 for the linear SVM and 10 for the other, if not given.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+        With steps ``graphlets``, ``scaler`` and ``classifier``; ``graphlets__features`` takes the other maps.
+
+    Raises
+    ------
+    ValueError
+        If `classifier` is unknown.
+
+    References
+    ----------
+    .. [1] Ghanem, Keriven, Tremblay: Fast graph kernel with optical random features. ICASSP 2021. Algorithm GSA-phi.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> import similia as sm
+    >>> X = [nx.cycle_graph(n) for n in range(8, 16)] + [nx.star_graph(n) for n in range(8, 16)]
+    >>> y = ["cycle"] * 8 + ["star"] * 8
+    >>> model = sm.recipes.graphlet_optical(size=4, n_samples=200, n_components=None, random_state=0)
+    >>> model.fit(X, y).predict([nx.cycle_graph(30), nx.star_graph(30)])
+    array(['cycle', 'star'], dtype='<U5')
+    """
+    if classifier not in ("linear", "rbf"):
+        raise ValueError(f'classifier must be "linear" or "rbf", got {classifier!r}')
+    seeds: list[int | None] = [None, None]
+    if random_state is not None:
+        seeds = [int(s) for s in np.random.SeedSequence(random_state).generate_state(2)]
+    graphlets = GraphletSampling(size, n_samples, sampling, "optical", n_components, seeds[0])
+    svm = SVC(C=10.0 if C is None else C)
+    if classifier == "linear":
+        svm = LinearSVC(C=0.01 if C is None else C, dual=False, max_iter=10_000, random_state=seeds[1])
+    return Pipeline([("graphlets", graphlets), ("scaler", StandardScaler()), ("classifier", svm)])
+
+
 def _seeded(estimator: Any, seed: int | None) -> Any:
     """Return a copy whose random states that are None, at any depth, are drawn from `seed`."""
     copy = clone(estimator)
@@ -191,8 +259,9 @@ def _linear(task: str, C: Any, seed: int | None) -> tuple[Any, dict[str, list[An
     tune = isinstance(C, str) and C == "tune"
     value = _CS[-2] if tune else C
     if task == "classification":
-        # Standardised features of nearby random objects are nearly collinear, where the dual converges slowly.
-        svm = LinearSVC(C=value, dual=False, max_iter=10_000, random_state=seed)
+        # Standardised features of nearby random objects are nearly collinear, where the dual converges slowly, and
+        # the default tol of 1e-4 takes fourteen times as long at C = 0.1 for the same accuracy within its error.
+        svm = LinearSVC(C=value, dual=False, tol=1e-2, max_iter=10_000, random_state=seed)
         return svm, {"learner__C": [*_CS]} if tune else {}
     if task == "regression":
         return Ridge(alpha=1 / (2 * value)), {"learner__alpha": [1 / (2 * c) for c in _CS]} if tune else {}

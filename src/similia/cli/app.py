@@ -61,8 +61,14 @@ def fit(
     distance: Annotated[Optional[str], typer.Option(help=_DISTANCE_HELP)] = None,  # noqa: UP045
     text: Annotated[str, typer.Option(help="Column with the strings.")] = "text",
     label: Annotated[str, typer.Option(help="Column (or FASTA header field, as label=...) with the labels.")] = "label",
-    bits: Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")] = 10_000,
-    landmarks: Annotated[int, typer.Option(help="Number of landmarks; 0 for the paper's rule.")] = 0,
+    bits: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="With a kernel: bits of a code, a multiple of 8; 10000 if not given."),
+    ] = None,
+    landmarks: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="With a kernel: number of landmarks; by the paper's rule if not given."),
+    ] = None,
     test: Annotated[
         float, typer.Option(help="Share held out to measure accuracy before the final fit; 0 for none.")
     ] = 0.2,

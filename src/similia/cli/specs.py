@@ -26,7 +26,9 @@ class _Room:
 
 
 _KERNELS = _Room("kernel", similia.kernels, "GappyKmers(k=4, gaps=1)", ("Kernel", "FeatureKernel"))
-_DISTANCES = _Room("distance", similia.distances, "DTW(window=0.1)", ("Distance", "Facts", "FromFunction"))
+_DISTANCES = _Room(
+    "distance", similia.distances, "DTW(window=0.1)", ("Distance", "Facts", "FromFunction", "TwoSampleResult")
+)
 
 
 def parse_kernel(text: str) -> Any:

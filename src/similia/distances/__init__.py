@@ -1,4 +1,4 @@
-"""d(x, y) >= 0: distances between strings, time series and point sets, and adapters for other libraries' functions."""
+"""d(x, y) >= 0: between strings, series, point sets and graphs, two-sample tests, other libraries' functions."""
 
 from similia._lazy import attach
 
@@ -8,6 +8,7 @@ _NAMES = {
     "DTW": "dtw",
     "ERP": "elastic", "MSM": "elastic", "TWE": "elastic", "LCSS": "elastic", "SoftDTW": "elastic",
     "ModifiedHausdorff": "sets", "Hausdorff": "sets", "Chamfer": "sets", "SlicedWasserstein": "sets",
+    "MMD": "mmd", "mmd2": "mmd", "mmd2_variance": "mmd", "two_sample_test": "mmd", "TwoSampleResult": "mmd",
     "FromFunction": "adapters", "facts_table": "facts",
 }  # fmt: skip
 __all__ = [*_NAMES]

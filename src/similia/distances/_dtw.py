@@ -1,9 +1,7 @@
 """Loops of dynamic time warping: one series against a group of `LANES` others, which share each instruction.
 
-Series of about one length (the collection is sorted by it) form a group, padded to its longest: number k of group g
-at time j and channel c is ``packed[starts[g] + LANES * (p * j + c) + k]``. The recurrence runs row by row over one
-series x, for all lanes at once; a lane that ends early is read off at its own last column, and what follows is waste
-(5 % for 256 lengths of 2-25).
+The recurrence runs row by row over one series x, for all lanes of a group (`similia.distances._groups`) at once; a lane
+that ends early is read off at its own last column, and what follows is waste (5 % for 256 lengths of 2-25).
 
 Arithmetic for each cell, with p channels: p subtractions, p multiplications (p - 1 of them fused with an addition), a
 root, two minima, an addition. Memory: p + 1 numbers read and one written, each `LANES` wide, all in the first-level
@@ -24,17 +22,12 @@ import numpy as np
 from similia._jit import njit
 from similia.distances import _lanes as lane
 from similia.distances._lanes import LANES
+from similia.kernels._series import half_width
 
 
 @njit()
 def fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Write the distances of tasks first..last to `out`; a task is a row (a series) and a group of lanes.
-
-    x = (values, offsets, rows, turns) and y = (packed, starts, lengths, columns, turns): `rows` and `columns` number
-    the series in ascending order of length, `turns` say in what order rows and groups are taken. The distance of
-    series i and j goes to ``out[i * strides[0] + j * strides[1]]``; if `symmetric`, x and y are the same series, and
-    pairs with the longer one as the row are computed, and mirrored.
-    """
+    """Write the distances of tasks first..last to `out`; the arguments are those of `_groups.fill_pairs`."""
     values, offsets, rows, row_turns = x
     packed, starts, lengths, columns, group_turns = y
     room = np.empty(LANES * (lengths.max() + 1), packed.dtype)
@@ -47,7 +40,7 @@ def fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # type
         i = rows[r]
         m = offsets[i + 1] - offsets[i]
         for k in range(LANES):
-            widths[k] = _half_width(m, lengths[min(begin + k, end - 1)], window)
+            widths[k] = half_width(m, lengths[min(begin + k, end - 1)], window[0], window[1])
         _warp(values, p * offsets[i], m, packed, starts[group], lengths[end - 1], p, rooted, widths, room)
         for c in range(begin, end):
             j = columns[c]
@@ -95,9 +88,3 @@ def _warp(values, at, m, packed, start, n, p, rooted, widths, room):  # type: ig
             lane.store(room, LANES * (j + 1), left)
         lane.store(room, 0, infinite)
         at += p
-
-
-@njit()
-def _half_width(m, n, window):  # type: ignore[no-untyped-def]
-    """Return the half width of the band for lengths m and n, in which a path exists; window = (steps, share)."""
-    return max(abs(m - n), window[0], int(window[1] * max(m, n) + 1e-9))

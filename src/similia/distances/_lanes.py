@@ -87,6 +87,16 @@ def minimum(_typing, a, b):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def maximum(_typing, a, b):  # type: ignore[no-untyped-def]
+    """Return ``a if a > b else b`` in each lane."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.select(builder.fcmp_ordered(">", *arguments), *arguments)
+
+    return a(a, a), generate
+
+
+@intrinsic
 def where_at_most(_typing, a, b, value, other):  # type: ignore[no-untyped-def]
     """Return ``value if a <= b else other`` in each lane."""
 
@@ -131,6 +141,55 @@ def multiply_add(_typing, a, b, c):  # type: ignore[no-untyped-def]
     return _function("fmuladd", 3)(_typing, a, b, c)
 
 
+@intrinsic
+def nearest_integer(_typing, a):  # type: ignore[no-untyped-def]
+    """Return the integer nearest to each lane, halves to the even one."""
+    return _function("rint", 1)(_typing, a)
+
+
+_BITS = ir.VectorType(ir.IntType(64), LANES)
+_FRACTION, _BIAS, _TWO_52 = 52, 1023, 0x4330000000000000  # of float64; as float64, 2^52 + k has k as its low bits
+
+
+def _bits(number: int) -> ir.Constant:
+    return ir.Constant(_BITS, [number] * LANES)
+
+
+@intrinsic
+def power_of_two(_typing, a):  # type: ignore[no-untyped-def]
+    """Return 2^a in each lane of float64, for integers a from -1022 to 1023; 0 for a = -1023."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        shifted = builder.fadd(arguments[0], ir.Constant(arguments[0].type, [2.0**_FRACTION + _BIAS] * LANES))
+        exponents = builder.shl(builder.bitcast(shifted, _BITS), _bits(_FRACTION))
+        return builder.bitcast(exponents, arguments[0].type)
+
+    return a(a), generate
+
+
+@intrinsic
+def exponent(_typing, a):  # type: ignore[no-untyped-def]
+    """Return the integer e with a = 2^e m, 1 <= m < 2, in each lane of positive normal float64."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        exponents = builder.lshr(builder.bitcast(arguments[0], _BITS), _bits(_FRACTION))
+        shifted = builder.bitcast(builder.or_(exponents, _bits(_TWO_52)), arguments[0].type)
+        return builder.fsub(shifted, ir.Constant(arguments[0].type, [2.0**_FRACTION + _BIAS] * LANES))
+
+    return a(a), generate
+
+
+@intrinsic
+def mantissa(_typing, a):  # type: ignore[no-untyped-def]
+    """Return m with a = 2^e m, 1 <= m < 2, in each lane of positive normal float64."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        fraction = builder.and_(builder.bitcast(arguments[0], _BITS), _bits(2**_FRACTION - 1))
+        return builder.bitcast(builder.or_(fraction, _bits(_BIAS << _FRACTION)), arguments[0].type)
+
+    return a(a), generate
+
+
 def _operator(function: Any, instruction: str) -> None:
     """Give `Lanes` the operator `function` by an instruction of LLVM."""
 
@@ -151,3 +210,4 @@ def _operator(function: Any, instruction: str) -> None:
 _operator(operator.add, "fadd")
 _operator(operator.sub, "fsub")
 _operator(operator.mul, "fmul")
+_operator(operator.truediv, "fdiv")

@@ -8,7 +8,6 @@ collections is called once. Results are checked: a negative number, NaN or anoth
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,23 +105,11 @@ class FromFunction(Distance):
         X = self._arranged(X)
         Y = None if Y is None else self._arranged(Y)
         if not self.pairwise:
-            return distances_between(_Named(Pairwise(self.function, self.symmetric), self.function), X, Y)
-        return distances_between(_Named(self.function, self.function), X, X if Y is None else Y)
+            return distances_between(Pairwise(self.function, self.symmetric), X, Y)
+        return distances_between(self.function, X, X if Y is None else Y)
 
     def _arranged(self, X: Any) -> Any:
         if self.axes is None:
             return X
         arrays = list(as_series(X))
         return arrays if self.axes == "time, channel" else [np.ascontiguousarray(array.T) for array in arrays]
-
-
-class _Named:
-    """A callable with the name of another one, for error messages."""
-
-    def __init__(self, call: Callable[..., Any], like: Any) -> None:
-        self.call = call
-        like = like.func if isinstance(like, partial) else like
-        self.__name__ = getattr(like, "__name__", type(like).__name__)
-
-    def __call__(self, *collections: Any) -> Any:
-        return self.call(*collections)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from similia.kernels._evaluate import as_floats
+from similia.kernels._evaluate import as_floats, name_of
 from similia.objects import n_objects
 
 
@@ -82,7 +82,7 @@ def distances_between(
     TypeError
         If the values are not real numbers.
     """
-    name = getattr(distance, "__name__", type(distance).__name__)
+    name = name_of(distance)
     values = as_floats(distance(X) if Y is None else distance(X, Y), f"the distance {name} returned")
     expected = (n_objects(X), n_objects(X if Y is None else Y))
     if values.shape != expected:

@@ -12,24 +12,17 @@ Section 4.
 
 from __future__ import annotations
 
-from math import gcd
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia._threads import run_in_ranges
 from similia.distances import _dtw as loops
-from similia.distances._lanes import LANES
+from similia.distances._groups import fill_pairs
 from similia.distances.base import Distance, Facts
 from similia.objects import SeriesBatch, as_series
-from similia.objects._base import segments
 from similia.objects._series_pairs import as_series_pair, window_band
 
-_WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond) below which another thread does not pay
-_GAIN = 0.8  # lanes go to the longer series only where that saves a fifth of the cells: short ones stay in cache
-
-Indices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating]
 
 
@@ -91,7 +84,8 @@ class DTW(Distance):
         Parameters
         ----------
         X : sequence of n series
-            Whatever `similia.objects.as_series` takes.
+            Whatever `similia.objects.as_series` takes: a 2-D array is n series of one channel, and one series of
+            several channels is ``[x]``.
         Y : sequence of m series, optional
             `X` itself if not given; half of the pairs are then computed.
 
@@ -102,7 +96,11 @@ class DTW(Distance):
         """
         window, rooted = window_band(self.window), self._rooted()
         X, Y = as_series_pair(X, Y)
-        distances = _warp(X, Y, rooted, window)
+
+        def warp(x: Any, y: Any, *where: Any) -> None:
+            loops.fill(x, y, X.n_dims, rooted, window, *where)
+
+        distances = fill_pairs(X, Y, warp)
         if np.isinf(distances.max(initial=0.0)):
             i, j = np.argwhere(np.isinf(distances))[0]
             raise ValueError(
@@ -121,56 +119,3 @@ class DTW(Distance):
         if self.root and self.local == "euclidean":
             raise ValueError("root=True is the root of a sum of squares, got local='euclidean'; take 'sqeuclidean'")
         return self.local == "euclidean"
-
-
-def _warp(X: SeriesBatch, Y: SeriesBatch, rooted: bool, window: tuple[int, float]) -> Floats:
-    """Return the distances of all pairs; the side on which fewer lanes are idle gives the lanes."""
-    out = np.empty((len(X), len(Y)), X.values.dtype)
-    strides = (len(Y), 1)
-    if _cells(Y, X) < _GAIN * _cells(X, Y):
-        X, Y, strides = Y, X, (1, len(Y))
-    p = X.n_dims
-    rows = np.argsort(X.lengths, kind="stable")
-    x = (np.ascontiguousarray(X.values).reshape(-1), X.offsets, rows, _turns(len(X)))
-    y = _grouped(Y)
-
-    def fill(first: int, last: int) -> None:
-        loops.fill(x, y, p, rooted, window, X is Y, out.reshape(-1), strides, first, last)
-
-    n_tasks = len(X) * len(y[1])
-    run_in_ranges(fill, n_tasks, grain=max(1, _WORTH_A_RANGE * n_tasks // max(1, _cells(X, Y))))
-    return out
-
-
-def _grouped(Y: SeriesBatch) -> tuple[Floats, Indices, Indices, Indices, Indices]:
-    """Return the packed groups, where each starts, lengths and numbers of the series in them, and the groups' turns."""
-    columns = np.argsort(Y.lengths, kind="stable")
-    lengths = Y.lengths[columns]
-    sizes = LANES * Y.n_dims * _longest(lengths)
-    starts = np.cumsum(sizes) - sizes
-    packed = np.zeros(int(sizes.sum()), Y.values.dtype)
-    positions, offsets = segments(Y.offsets, columns)
-    steps = np.arange(len(positions)) - np.repeat(offsets[:-1], lengths)
-    lanes = np.arange(len(Y))
-    targets = np.repeat(starts[lanes // LANES] + lanes % LANES, lengths) + LANES * Y.n_dims * steps
-    for channel in range(Y.n_dims):
-        packed[targets + LANES * channel] = Y.values[positions, channel]
-    return packed, starts, lengths, columns, _turns(len(starts))
-
-
-def _longest(lengths: Indices) -> Indices:
-    """Return the largest length of each group, given all lengths in ascending order."""
-    return lengths[np.minimum(np.arange(LANES - 1, len(lengths) + LANES - 1, LANES), len(lengths) - 1)]
-
-
-def _cells(X: SeriesBatch, Y: SeriesBatch) -> int:
-    """Return how many cells are computed, idle lanes included, with the series of `Y` in the lanes."""
-    return len(X.values) * LANES * int(_longest(np.sort(Y.lengths)).sum())
-
-
-def _turns(n: int) -> Indices:
-    """Return 0..n-1 in an order of which each run is spread over the whole, so that threads get equal work."""
-    step = round(0.618 * n)
-    while gcd(step, n) > 1:
-        step += 1
-    return np.arange(n) * step % n

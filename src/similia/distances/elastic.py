@@ -1,5 +1,6 @@
 r"""Elastic distances of time series beside dynamic time warping: edits, moves, matches and soft minima.
 
+A 2-D array is a collection of n univariate series, as everywhere; one series x of several channels is ``[x]``.
 All are found by dynamic programming over the m n pairs of time points (x_i, y_j), in O(m n p) operations for p
 channels and O(n) memory for a pair; a window of w steps leaves O(w max(m, n) p). With d the Euclidean distance of
 two time points,
@@ -26,8 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.distances import _elastic as loops
+from similia.distances._groups import fill_pairs
 from similia.distances.base import Distance, Facts
-from similia.kernels._series import log_sums, share_rows
+from similia.kernels._series import log_sums
 from similia.objects import SeriesBatch, as_series
 from similia.objects._series_pairs import as_series_pair, window_band
 
@@ -59,13 +61,18 @@ class _Elastic(Distance):
 
     def _edit(self, X: Any, Y: Any, kind: int, parameter: float, costs: Any = None) -> Array:
         """Return distances by one of the loops; ``costs(batch)`` is what it costs to delete each time point."""
-        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
-        band = window_band(self.window)
-        edits = [np.zeros(len(side.values)) if costs is None else costs(side) for side in (A, B)]
-        sides = (A.values, A.offsets, edits[0], B.values, B.offsets, edits[1], Y is None)
-        out = np.empty((len(A), len(B)))
-        share_rows(lambda start, stop: loops.fill(kind, parameter, *band, *sides, start, stop, out), A, len(B.values))
-        return out
+        A, B = as_series_pair(X, Y)
+        p, window = A.n_dims, window_band(self.window)
+
+        def prepared(side: SeriesBatch) -> SeriesBatch:
+            side = side.astype(np.float64)
+            return side if costs is None else SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
+
+        def fill(*where: Any) -> None:
+            loops.fill(kind, parameter, p, window, *where)
+
+        A = prepared(A)
+        return fill_pairs(A, A if Y is None else prepared(B), fill)
 
 
 class ERP(_Elastic):

@@ -262,6 +262,17 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_components = n_components
         return self
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the parts as ``objects__length`` and the like; see scikit-learn."""
+        nested = [key for key in params if key.startswith("objects__")]
+        if nested and isinstance(params.get("objects", self.objects), str):
+            raise ValueError(
+                f'{nested[0]} is a parameter of a sampler, and objects="auto" becomes one only in fit; '
+                "give the sampler, such as objects=RandomStrings()"
+            )
+        super().set_params(**params)
+        return self
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True

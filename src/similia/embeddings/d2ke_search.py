@@ -10,19 +10,24 @@ Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Emb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from copy import copy
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone, is_classifier
-from sklearn.model_selection import GridSearchCV
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from similia._progress import track
 from similia._validation import check_labels
 from similia.embeddings.d2ke import D2KE, gamma_spec
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
@@ -121,38 +126,38 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
                 "y holds fractions, which a classifier takes for no labels; for numbers to predict write "
                 'recipes.d2ke(..., task="regression"), or end the pipeline with a regressor'
             )
+        self.cv_results_: dict[str, Any] = {}
+        self.best_params_: dict[str, Any] = {}
         kept = _not_held_out(d2ke.fit(X), n_objects(X))
         if grid and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT):
-            return self._search_whole(grid, X, y)
+            self.pipeline_ = self._search(clone(self.pipeline), grid, X, y)  # each fold has random objects of its own
+            return self
         D, y = d2ke.distances(X if len(kept) == len(y) else take(X, kept)), y[kept]
         unit = d2ke.gamma_
         if gammas:
             grid[f"{name}__gamma"] = [_in_units(gamma, unit) for gamma in gammas]
-        search = GridSearchCV(
-            Pipeline([(name, _ExpFeatures(unit)), *clone(self.pipeline).steps[1:]]),
-            grid, cv=self.cv, scoring=self.scoring, n_jobs=self.n_jobs,
-        )  # fmt: skip
+        model = Pipeline([(name, _ExpFeatures(unit)), *clone(self.pipeline).steps[1:]])
         if grid:
-            search.fit(D, y)
-            best = search.best_estimator_
-            self.cv_results_ = {k: search.cv_results_[k] for k in ("params", "mean_test_score", "std_test_score")}
-            self.best_params_ = dict(search.best_params_)
+            best = self._search(model, grid, D, y)
         else:
-            best = search.estimator.fit(D, y)
-            self.cv_results_, self.best_params_ = {}, {}
+            best = model.fit(D, y)
         d2ke.gamma_ = best[0].gamma
         d2ke.set_params(gamma=d2ke.gamma_)
         self.pipeline_ = Pipeline([(name, d2ke), *best.steps[1:]])
         return self
 
-    def _search_whole(self, grid: dict[str, list[Any]], X: Any, y: npt.NDArray) -> Self:
-        """Choose among whole pipelines, each fold with random objects of its own."""
-        search = GridSearchCV(clone(self.pipeline), grid, cv=self.cv, scoring=self.scoring, n_jobs=self.n_jobs).fit(
-            X, y
-        )
+    def _search(self, model: Pipeline, grid: dict[str, list[Any]], X: Any, y: npt.NDArray) -> Pipeline:
+        """Return `model` with the best values of `grid`, fitted."""
+        cv = check_cv(self.cv, y, classifier=is_classifier(model))
+        if isinstance(cv, StratifiedKFold):
+            _check_folds(cv.n_splits, y)
+        fits = len(ParameterGrid(grid)) * cv.get_n_splits(X, y)
+        with closing(track(range(fits), "cross-validation", fits)) as bar:
+            scorer = _CountingScorer(check_scoring(model, self.scoring), bar)
+            search = GridSearchCV(model, grid, cv=cv, scoring=scorer, n_jobs=self.n_jobs).fit(X, y)
         self.cv_results_ = {k: search.cv_results_[k] for k in ("params", "mean_test_score", "std_test_score")}
-        self.best_params_, self.pipeline_ = dict(search.best_params_), search.best_estimator_
-        return self
+        self.best_params_ = dict(search.best_params_)
+        return search.best_estimator_
 
     def predict(self, X: Any) -> npt.NDArray:
         """Return the label or number predicted for each object, shape (n,)."""
@@ -220,6 +225,42 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+
+class _CountingScorer:
+    """A scorer that moves a bar on; in another process it only scores."""
+
+    def __init__(self, scorer: Any, bar: Iterator[int]) -> None:
+        self.scorer = scorer
+        self._bar = bar
+        self._lock = Lock()
+        next(bar)  # here, since what switches progress on is not seen in other threads
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        score = self.scorer(*arguments, **keywords)
+        with self._lock:
+            next(self._bar, None)
+        return score
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        return copy, (self.scorer,)
+
+
+def _check_folds(n_folds: int, y: npt.NDArray) -> None:
+    """Raise if a fold may leave one class to learn from, or all classes have fewer objects than there are folds."""
+    classes, counts = np.unique(y, return_counts=True)
+    order = np.argsort(counts)
+    rarest, most = classes[order[0]].item(), int(counts[order[-1]])
+    if len(classes) > 1 and counts[order[-2]] == 1:
+        raise ValueError(
+            f"class {rarest!r} has one object, and the fold that holds it out leaves one class to learn from; "
+            "give more objects, or values in place of 'tune'"
+        )
+    if n_folds > most:
+        raise ValueError(
+            f"cv={n_folds} folds are more than the {most} objects of the largest class; "
+            f"take cv={max(2, counts.min())}, or more objects"
+        )
 
 
 def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:

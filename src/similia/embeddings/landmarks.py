@@ -17,6 +17,12 @@ name           chooses                                                   kernel 
 
 ``kmeans++`` and ``rpcholesky`` stop early, with fewer landmarks, once those chosen explain every
 object up to rounding.
+
+Papers: Kumar, Mohri & Talwalkar, "Sampling methods for the Nyström method", JMLR 13, 2012; Musco & Musco, "Recursive
+sampling for the Nyström method", NIPS 2017; Chen, Epperly, Tropp & Webber, "Randomly pivoted Cholesky: practical
+approximation of a kernel matrix with few entry evaluations", Communications on Pure and Applied Mathematics 78, 2025;
+Epperly, Tropp & Webber, "Embrace rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky", 2025
+(arXiv:2410.03969).
 """
 
 from __future__ import annotations
@@ -108,8 +114,8 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
     With F F^T the Nystroem approximation on the pivots chosen so far, the next pivot is i with
     probability proportional to (K - F F^T)_ii, so that E tr(K - F F^T) is at most (1 + e) times that of
     the best rank-r approximation after r / e + r log(1 / (e h)) pivots, h being its relative error (Chen,
-    Epperly, Tropp & Webber, 2024, Theorem 2.3). Drawn a batch at a time by rejection, which has the
-    same law (Epperly, Tropp & Webber, 2024, "Embrace rejection"). Stops when the trace of the
+    Epperly, Tropp & Webber, 2025, Theorem 2.3). Drawn a batch at a time by rejection, which has the
+    same law (Epperly, Tropp & Webber, 2025). Stops when the trace of the
     residual is rounding noise.
 
     Parameters

@@ -104,8 +104,9 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     References
     ----------
-    Williams & Seeger, "Using the Nyström method to speed up kernel machines", 2001. Zhao et al., "Bridging
-    the gap between hyperdimensional computing and kernel methods via the Nyström method" (NysHD), Section 3.
+    Williams & Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000 (printed 2001). Zhao et al.,
+    "Bridging the gap between hyperdimensional computing and kernel methods via the Nyström method" (NysHD), AAAI 2025,
+    Section 3. Ray, Monath, McCallum & Musco, "Sublinear time approximation of text similarity matrices", AAAI 2022.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """The six methods of the D2KE paper on matrices of distances, tuned alike on the training part.
 
-Every method ends in a linear machine on a kernel matrix (but for kNN), with the hinge loss (a support vector machine)
-or the squared loss (ridge regression on +-1 per class), so that one cross-validation serves all: ten folds of at most
-`TUNE_ON` training objects (`TUNE_ON_FEW_CLASSES` where there are few), five times over below `FEW` objects. First every
-setting of the representation is tried on some folds with one machine of each loss; the best `FINALISTS` meet all on all.
+Every method ends in a linear machine on a kernel matrix (but for kNN), with the hinge loss (a support vector
+machine) or the squared loss (ridge regression on +-1 per class), so that one cross-validation serves all: ten folds
+of at most `TUNE_ON` training objects (`TUNE_ON_FEW_CLASSES` where there are few), five times over below `FEW`
+objects. First every setting of the representation is tried on some folds with one machine of each loss; the best
+`FINALISTS` meet all on all.
 """
 
 from __future__ import annotations

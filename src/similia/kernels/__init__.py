@@ -1,4 +1,4 @@
-"""k(x, y), positive semi-definite: kernels on strings and graphs, combinations, and a lift for Python functions."""
+"""k(x, y), positive semi-definite: on strings, graphs, series and vectors, combinations, a lift for functions."""
 
 from similia._lazy import attach
 
@@ -6,7 +6,8 @@ _NAMES = {
     "Kernel": "base", "FeatureKernel": "base",
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
-    "VertexHistogram": "graphs", "EdgeHistogram": "graphs",
+    "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphlet",
+    "Optical": "vectors",
     "GlobalAlignment": "series", "suggest_bandwidth": "series",
     "FromDistance": "from_distance", "DistanceRBF": "substitution", "NegativeDistance": "substitution",
     "suggest_gamma": "substitution",

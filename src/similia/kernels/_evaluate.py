@@ -6,6 +6,7 @@ float array of the right shape, or one sentence that says what is wrong with it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,11 @@ def as_objects(kernel: Any, X: Any) -> Any:
 
 def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
     """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
-    values = as_floats(kernel(X) if Y is None else kernel(X, Y), f"the kernel {_name(kernel)} returned")
+    values = as_floats(kernel(X) if Y is None else kernel(X, Y), f"the kernel {name_of(kernel)} returned")
     expected = (n_objects(X), n_objects(X if Y is None else Y))
     if values.shape != expected:
         raise ValueError(
-            f"the kernel {_name(kernel)} returned shape {values.shape} for {expected[0]} x {expected[1]} objects, "
+            f"the kernel {name_of(kernel)} returned shape {values.shape} for {expected[0]} x {expected[1]} objects, "
             f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
         )
     return values
@@ -41,10 +42,10 @@ def diagonal(kernel: Any, X: Any) -> npt.NDArray[np.float64]:
         starts = range(0, n, _DIAGONAL_BLOCK)
         blocks = [take(X, np.arange(i, min(i + _DIAGONAL_BLOCK, n))) for i in starts]
         return np.concatenate([evaluate(kernel, block, block).diagonal() for block in blocks]).astype(np.float64)
-    values = as_floats(kernel.diag(X), f"{_name(kernel)}.diag returned")
+    values = as_floats(kernel.diag(X), f"{name_of(kernel)}.diag returned")
     if values.shape != (n,):
         raise ValueError(
-            f"{_name(kernel)}.diag returned shape {values.shape}, expected ({n},), a value for each object"
+            f"{name_of(kernel)}.diag returned shape {values.shape}, expected ({n},), a value for each object"
         )
     return values.astype(np.float64)
 
@@ -60,5 +61,10 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
-def _name(kernel: Any) -> str:
-    return getattr(kernel, "__name__", type(kernel).__name__)
+def name_of(function: Any) -> str:
+    """Return what a message calls a kernel or distance: a function by its name, also one bound or lifted."""
+    if not hasattr(function, "__name__"):
+        inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
+        if callable(inner):
+            return name_of(inner)
+    return getattr(function, "__name__", type(function).__name__)

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from similia._config import settings
 from similia._progress import track
 from similia._validation import check_positive_int
-from similia.kernels._evaluate import as_objects, diagonal, evaluate
+from similia.kernels._evaluate import as_objects, diagonal, evaluate, name_of
 from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects._base import Batch
@@ -419,7 +419,7 @@ def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
 
 def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: int) -> float:
     """Return f(x, y), or raise naming the pair."""
-    name = getattr(function, "__name__", type(function).__name__)
+    name = name_of(function)
     try:
         value = function(x, y)
     except Exception as error:

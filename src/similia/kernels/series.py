@@ -4,7 +4,8 @@ r"""Global alignment kernel: series are alike if many of their alignments are go
           -\log \kappa(u, v) = \frac{\|u - v\|^2}{2 s^2} + \log\big(2 - e^{-\|u - v\|^2 / 2 s^2}\big)
 
 over the alignments pi of m and n time points. kappa / (1 + kappa) is half a Gaussian, hence k is positive definite.
-m n steps of a recurrence, all in logarithms: k(x, x) of a constant series is a Delannoy number, about 5.8^m.
+m n steps of a recurrence, with exponents of two kept apart: k(x, x) of a constant series is a Delannoy number, about
+5.8^m.
 
 Cost: O(m n p) for a pair with p channels, O(n) memory. Papers: Cuturi, Vert, Birkenes & Matsui, "A kernel for time
 series based on global alignments", ICASSP 2007; Cuturi, "Fast global alignment kernels", ICML 2011.
@@ -35,8 +36,8 @@ class GlobalAlignment(Kernel):
     Parameters
     ----------
     bandwidth : float, default=1.0
-        s, in the units of the series: `suggest_bandwidth` gives the scale around which to search, as the papers
-        do, e.g. multiples of 0.2, 0.5, 1, 2 and 5.
+        s, in the units of the series. 1.0 is right by accident only: take `suggest_bandwidth` of the training
+        series, times 0.5, 1 or 2 if you search (see Notes). A kernel learns nothing from data, so it does not itself.
     triangular : int, default=0
         T: local similarities :math:`\omega\kappa' / (2 - \omega\kappa')` of the Gaussian :math:`\kappa'` and
         :math:`\omega = \max(0, 1 - |i - j| / T)`. Series whose lengths differ by T or more have similarity 0; the
@@ -56,7 +57,13 @@ class GlobalAlignment(Kernel):
     length, while k(x, x) is 1, so that the Gram matrix of long series comes close to the identity at a small
     bandwidth. For independent standard normal series at bandwidth 1, -log k(x, y) has mean 14, 25, 43 and 82 at
     lengths 25, 50, 100 and 200. The factor sqrt(length) in `suggest_bandwidth` keeps it in check: 0.7, 0.5, 0.4 and
-    0.3 at the bandwidths it suggests for these. Similarities below exp(-745) are returned as 0; `log_values` has them.
+    0.3 at the bandwidths it suggests for these. Cross-validated accuracy of a support vector machine at bandwidth 1.0
+    and at 0.2, 0.5, 1, 2 and 5 times the suggested one: 0.98 and 1.00, 1.00, 0.98, 0.98, 1.00 (Coffee); 0.97 and 0.98,
+    0.98, 0.96, 0.97, 0.92 (GunPoint); 0.28 and 0.86, 1.00, 1.00, 0.98, 0.96 (BasicMotions); 0.33 and 0.68, 0.84, 0.87,
+    0.83, 0.83 (Libras); 0.14 and 0.94, 0.96, 0.95, 0.95, 0.93 (300 of PenDigits); 0.43 and 0.37, 0.96, 0.97, 0.97,
+    0.97 (300 of JapaneseVowels); 0.07 and 0.70, 0.97, 0.98, 0.98, 0.98 (300 of CharacterTrajectories).
+
+    Similarities below exp(-745) are returned as 0; `log_values` has them.
 
     Computed in float64 whatever the series are in. Exchanging x and y changes no bit.
 
@@ -73,6 +80,11 @@ class GlobalAlignment(Kernel):
     array([[1.   , 0.747, 0.   ],
            [0.747, 1.   , 0.   ],
            [0.   , 0.   , 1.   ]])
+    >>> from similia.kernels.series import suggest_bandwidth
+    >>> GlobalAlignment(bandwidth=suggest_bandwidth(series)).log_values(series).round(3)
+    array([[  0.   ,  -0.197, -13.914],
+           [ -0.197,   0.   , -19.116],
+           [-13.914, -19.116,   0.   ]])
     >>> GlobalAlignment(normalize=False).log_values([[0.0] * 1000]).round(2)  # k itself is too large a number
     array([[1756.97]])
     """

@@ -7,6 +7,8 @@ _NAMES = {
     "SeriesBatch": "_vectors", "SetBatch": "_vectors",
     "as_strings": "strings", "as_graphs": "graphs", "as_series": "series", "as_sets": "sets",
     "series_from_long": "series",
+    "sample_graphlets": "graphlets", "enumerate_graphlets": "graphlets", "count_patterns": "graphlets",
+    "unpack_graphlets": "graphlets", "canonical_forms": "graphlets", "Patterns": "graphlets", "CanonicalForms": "graphlets",
     "n_objects": "_sequences", "take": "_sequences",
     "AttributeScaler": "scaling",
     "read_tudataset": "tudataset", "read_ts": "ts_files",

@@ -27,7 +27,8 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
         - a list, tuple or object array of arrays (or lists of numbers) of shape ``(length,)`` or
           ``(length, n_channels)``, whose lengths may differ;
         - a pandas or polars Series of lists, or an Arrow list array;
-        - a 2-D array ``(n, length)``: n series of one channel;
+        - a 2-D array ``(n, length)``: n series of one channel. One series x of shape ``(length, n_channels)`` is
+          written ``[x]``: nothing tells it from n series of one channel;
         - a 3-D array, the order of whose axes must be said by `axes`;
         - a `SeriesBatch`, which is returned as it is.
 

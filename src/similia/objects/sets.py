@@ -27,8 +27,8 @@ def as_sets(X: Any) -> SetBatch:
         - a 3-D array ``(n, size, p)``: n sets of one size;
         - a `SetBatch`, which is returned as it is.
 
-        A set may be empty: an array of shape ``(0, p)``, or an empty list. The order of the points of a set means
-        nothing; a point may occur more than once.
+        A set may be empty: an array of shape ``(0, p)``, or an empty list beside sets that are not. The order of the
+        points of a set means nothing; a point may occur more than once.
 
     Returns
     -------
@@ -76,7 +76,10 @@ def _from_each(X: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
             )
     known = [(i, array.shape[1]) for i, array in enumerate(arrays) if array.ndim == 2]
     if not known:
-        raise ValueError("all sets are empty and of unknown dimension; make them arrays of shape (0, p)")
+        raise ValueError(
+            "all sets are empty lists, which leaves the dimension of their points open; "
+            "for points of the plane, write np.zeros((0, 2)) in place of []"
+        )
     first, p = known[0]
     for i, dimension in known:
         if dimension != p or p == 0:

@@ -1,0 +1,83 @@
+"""All pairs of two collections of series as tasks for loops over lanes: one series against a group of `LANES` others.
+
+Series of about one length (the collection is sorted by it) form a group, padded to its longest: number k of group g
+at time j and channel c is ``packed[starts[g] + LANES * (p * j + c) + k]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._threads import run_in_ranges
+from similia.distances._lanes import LANES
+from similia.objects import SeriesBatch
+from similia.objects._base import segments
+
+_WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond) below which another thread does not pay
+_GAIN = 0.8  # lanes go to the longer series only where that saves a fifth of the cells: short ones stay in cache
+
+Indices = npt.NDArray[np.int64]
+
+
+def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
+    """Return the (n, m) values of all pairs; the side on which fewer lanes are idle gives the lanes.
+
+    ``loop(x, y, symmetric, out, strides, first, last)`` does tasks first..last, of which each is a row (a series) and a
+    group of lanes. x = (values, offsets, rows, turns) and y = (packed, starts, lengths, columns, turns): `rows` and
+    `columns` number the series in ascending order of length, `turns` say in what order rows and groups are taken. The
+    value of series i and j belongs at ``out[i * strides[0] + j * strides[1]]``; if `symmetric`, x and y are the same
+    series, and pairs with the longer one as the row are to be computed, and mirrored.
+    """
+    out = np.empty((len(X), len(Y)), X.values.dtype)
+    strides = (len(Y), 1)
+    if _cells(Y, X) < _GAIN * _cells(X, Y):
+        X, Y, strides = Y, X, (1, len(Y))
+    rows = np.argsort(X.lengths, kind="stable")
+    x = (np.ascontiguousarray(X.values).reshape(-1), X.offsets, rows, _turns(len(X)))
+    y = grouped(Y)
+
+    def fill(first: int, last: int) -> None:
+        loop(x, y, X is Y, out.reshape(-1), strides, first, last)
+
+    n_tasks = len(X) * len(y[1])
+    run_in_ranges(fill, n_tasks, grain=max(1, _WORTH_A_RANGE * n_tasks // max(1, _cells(X, Y))))
+    return out
+
+
+def grouped(Y: SeriesBatch) -> tuple[Any, ...]:
+    """Return the packed groups, where each starts, lengths and numbers of the series in them, and the groups' turns."""
+    columns = np.argsort(Y.lengths, kind="stable")
+    lengths = Y.lengths[columns]
+    sizes = LANES * Y.n_dims * _longest(lengths)
+    starts = np.cumsum(sizes) - sizes
+    packed = np.zeros(int(sizes.sum()), Y.values.dtype)
+    positions, offsets = segments(Y.offsets, columns)
+    steps = np.arange(len(positions)) - np.repeat(offsets[:-1], lengths)
+    lanes = np.arange(len(Y))
+    targets = np.repeat(starts[lanes // LANES] + lanes % LANES, lengths) + LANES * Y.n_dims * steps
+    for channel in range(Y.n_dims):
+        packed[targets + LANES * channel] = Y.values[positions, channel]
+    return packed, starts, lengths, columns, _turns(len(starts))
+
+
+def _longest(lengths: Indices) -> Indices:
+    """Return the largest length of each group, given all lengths in ascending order."""
+    return lengths[np.minimum(np.arange(LANES - 1, len(lengths) + LANES - 1, LANES), len(lengths) - 1)]
+
+
+def _cells(X: SeriesBatch, Y: SeriesBatch) -> int:
+    """Return how many cells are computed, idle lanes included, with the series of `Y` in the lanes."""
+    return len(X.values) * LANES * int(_longest(np.sort(Y.lengths)).sum())
+
+
+def _turns(n: int) -> Indices:
+    """Return 0..n-1 in an order of which each run is spread over the whole, so that threads get equal work."""
+    step = round(0.618 * n)
+    while gcd(step, n) > 1:
+        step += 1
+    return np.arange(n) * step % n

@@ -1,0 +1,133 @@
+"""Loops that average Fourier features over graphlets without one cosine per sample.
+
+A pattern is a set of bits, so exp(i (w . a + b)) is a product of one factor for each bit that is set; eight bits
+share a table of 256 products. A feature of a pattern then costs a complex product for every eight bits, and is
+computed once for all graphs that have the pattern. Features are made in tiles of `WIDTH`, small enough that the
+tile of all patterns stays in cache while the histograms gather from it. Memory: a tile for each thread; where these
+would take more than half of ``max_memory``, graphs are done in halves, with their own patterns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from joblib import cpu_count
+
+from similia._config import rows_per_block
+from similia._jit import njit
+from similia._threads import run_in_ranges
+
+WIDTH = 32  # features of a tile: two cache lines of float32; with 16, loops are unrolled before they are vectorised
+_BITS = 8  # of a table
+
+Floats = npt.NDArray[np.float32]
+
+
+def mean_waves(
+    codes: npt.NDArray[np.uint64],
+    offsets: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    shares: Floats,
+    frequencies: npt.NDArray[np.float64],
+    phases: npt.NDArray[np.float64],
+    sines: bool,
+) -> Floats:
+    """Return the mean of cos(w . a + b), and of the sine behind it if asked for, over each graph's patterns.
+
+    Parameters
+    ----------
+    codes : ndarray of uint64, shape (n_patterns,)
+        Distinct patterns.
+    offsets : ndarray of int64, shape (n_graphs + 1,)
+        Entries ``offsets[g]:offsets[g + 1]`` of `places` and `shares` are those of graph g.
+    places, shares : ndarray of int64 and float32, shape (n_entries,)
+        Positions in `codes`, and what each counts.
+    frequencies : ndarray of float64, shape (n_bits, m)
+    phases : ndarray of float64, shape (m,)
+    sines : bool
+
+    Returns
+    -------
+    ndarray of float32, shape (n_graphs, m) or (n_graphs, 2 m)
+        Cosines, then sines.
+    """
+    m, n_graphs = len(phases), len(offsets) - 1
+    if n_graphs > 1 and len(codes) > rows_per_block(8 * WIDTH * cpu_count()):
+        parts = []
+        for first, last in ((0, n_graphs // 2), (n_graphs // 2, n_graphs)):
+            entries = slice(offsets[first], offsets[last])
+            kept, inside = np.unique(places[entries], return_inverse=True)
+            here = offsets[first : last + 1] - offsets[first]
+            parts.append(mean_waves(codes[kept], here, inside, shares[entries], frequencies, phases, sines))
+        return np.concatenate(parts)
+    out = np.empty((n_graphs, (1 + sines) * m), dtype=np.float32)
+
+    def work(start: int, stop: int) -> None:
+        room = np.empty((len(codes), WIDTH), dtype=np.float32)
+        for first in range(start * WIDTH, min(m, stop * WIDTH), WIDTH):
+            last = min(m, first + WIDTH)
+            for part in range(1 + sines):
+                shifted = phases[first:last] - part * np.pi / 2  # a sine is a cosine a quarter later
+                tables = _tables(frequencies[:, first:last], shifted)
+                _waves(codes, tables.real.copy(), tables.imag.copy(), room)
+                _gather(offsets, places, shares, room, out[:, part * m + first : part * m + last])
+
+    run_in_ranges(work, -(-m // WIDTH), 1)
+    return out
+
+
+def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.complex64]:
+    """Return exp(i w . a) for all a of eight bits, shape (n_tables, 256, WIDTH); the first has exp(i b) in it."""
+    n_bits, m = frequencies.shape
+    factors = np.exp(1j * frequencies)
+    tables = np.zeros((-(-n_bits // _BITS), 1 << _BITS, WIDTH), dtype=np.complex128)
+    tables[:, 0] = 1
+    tables[0, 0, :m] = np.exp(1j * phases)
+    for bit in range(n_bits):
+        table, half = tables[bit // _BITS], 1 << bit % _BITS
+        np.multiply(table[:half, :m], factors[bit], out=table[half : 2 * half, :m])
+    return tables.astype(np.complex64)
+
+
+@njit()
+def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
+    """Write the real parts of the products of the table entries that the bytes of each code point to."""
+    last = len(real) - 1
+    re, im = np.empty(WIDTH, dtype=np.float32), np.empty(WIDTH, dtype=np.float32)
+    for p in range(len(codes)):
+        code = codes[p]
+        byte = np.int64(code & np.uint64(255))
+        for c in range(WIDTH):
+            re[c], im[c] = real[0, byte, c], imag[0, byte, c]
+        for t in range(1, last):
+            byte = np.int64((code >> np.uint64(_BITS * t)) & np.uint64(255))
+            for c in range(WIDTH):
+                x, y, u, v = re[c], im[c], real[t, byte, c], imag[t, byte, c]
+                re[c], im[c] = x * u - y * v, x * v + y * u
+        if last:
+            byte = np.int64((code >> np.uint64(_BITS * last)) & np.uint64(255))
+            for c in range(WIDTH):
+                out[p, c] = re[c] * real[last, byte, c] - im[c] * imag[last, byte, c]
+        else:
+            out[p] = re
+
+
+@njit()
+def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-def]
+    """Write the weighted sums of feature rows of each graph."""
+    total = np.empty(WIDTH, dtype=np.float32)
+    for g in range(len(out)):
+        total[:] = 0
+        e, end = offsets[g], offsets[g + 1]
+        while e + 4 <= end:  # four rows for each time that the sums are loaded and stored
+            p, q, r, s = places[e], places[e + 1], places[e + 2], places[e + 3]
+            a, b, c, d = shares[e], shares[e + 1], shares[e + 2], shares[e + 3]
+            for k in range(WIDTH):
+                total[k] += (a * features[p, k] + b * features[q, k]) + (c * features[r, k] + d * features[s, k])
+            e += 4
+        for rest in range(e, end):
+            p, a = places[rest], shares[rest]
+            for k in range(WIDTH):
+                total[k] += a * features[p, k]
+        for k in range(out.shape[1]):
+            out[g, k] = total[k]

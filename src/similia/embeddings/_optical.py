@@ -1,0 +1,85 @@
+"""Structured optical features: complex sign-Hadamard products, without a matrix.
+
+    block b of p features:   |H D_b3 H D_b2 H D_b1 x|^2,   H the Hadamard matrix, D diagonals of powers of i,
+
+with x padded by zeros to p, a power of two. Cost: 6 p log2 p additions for p features; memory: 3 signs a feature.
+
+Layout: `LANES` rows at a time, coordinate after coordinate (structure of arrays), real and imaginary parts
+apart, so that each butterfly is a whole vector operation. Each lane adds in the same order in any block or thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from similia._jit import njit
+
+LANES = 32
+
+
+@njit()
+def intensities(rows, reference, turns, factor, out):  # type: ignore[no-untyped-def]
+    """Write ``factor * |H D3 H D2 H D1 x|^2`` for each row x, `reference` added to it as one coordinate if above 0.
+
+    `rows` float32 or float64 (n, d); `turns` int8 (n_blocks, 3, p), the power of i of each entry of D; `out`
+    (n, m) of the dtype of `rows`, m at most n_blocks * p.
+    """
+    n_blocks, _, p = turns.shape
+    d = rows.shape[1]
+    lanes = np.zeros(p * LANES, rows.dtype)
+    re, im = np.empty_like(lanes), np.empty_like(lanes)
+    for first in range(0, len(rows), LANES):
+        count = min(LANES, len(rows) - first)
+        for lane in range(count):
+            for i in range(d):
+                lanes[i * LANES + lane] = rows[first + lane, i]
+        if reference > 0:
+            lanes[d * LANES : (d + 1) * LANES] = reference
+        for block in range(n_blocks):
+            re[:] = lanes
+            im[:] = 0
+            for product in range(3):
+                _turn(re, im, turns[block, product])
+                _transform(re)
+                _transform(im)
+            begin = block * p
+            for lane in range(count):
+                for j in range(min(p, out.shape[1] - begin)):
+                    x, y = re[j * LANES + lane], im[j * LANES + lane]
+                    out[first + lane, begin + j] = (x * x + y * y) * factor
+
+
+@njit()
+def _turn(re, im, turns):  # type: ignore[no-untyped-def]
+    """Multiply every coordinate by its power of i."""
+    for i in range(len(turns)):
+        here = slice(i * LANES, (i + 1) * LANES)
+        x, y, turn = re[here], im[here], turns[i]
+        if turn == 1:
+            for lane in range(LANES):
+                x[lane], y[lane] = -y[lane], x[lane]
+        elif turn == 2:
+            for lane in range(LANES):
+                x[lane], y[lane] = -x[lane], -y[lane]
+        elif turn == 3:
+            for lane in range(LANES):
+                x[lane], y[lane] = y[lane], -x[lane]
+
+
+@njit()
+def _transform(work):  # type: ignore[no-untyped-def]
+    """Walsh-Hadamard transform of all lanes in place, not normalised; two stages at once in registers."""
+    span = len(work)
+    while span >= 4 * LANES:
+        span //= 4
+        for begin in range(0, len(work), 4 * span):
+            a, b = work[begin : begin + span], work[begin + span : begin + 2 * span]
+            c, d = work[begin + 2 * span : begin + 3 * span], work[begin + 3 * span : begin + 4 * span]
+            for i in range(span):
+                ac, bd, a_c, b_d = a[i] + c[i], b[i] + d[i], a[i] - c[i], b[i] - d[i]
+                a[i], b[i], c[i], d[i] = ac + bd, ac - bd, a_c + b_d, a_c - b_d
+    if span == 2 * LANES:
+        for begin in range(0, len(work), 2 * LANES):
+            a, b = work[begin : begin + LANES], work[begin + LANES : begin + 2 * LANES]
+            for i in range(LANES):
+                a[i], b[i] = a[i] + b[i], a[i] - b[i]

@@ -1,0 +1,172 @@
+r"""Kernels of vectors. The optical kernel: the limit of |W x + b|^2 features with complex Gaussian W and b.
+
+.. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big], \qquad q = \tau^2 / \varsigma^2.
+
+With :math:`x' = (x, \sqrt q)` this is :math:`\varsigma^4 (\|x'\|^2 \|y'\|^2 + (x'^T y')^2)`, a polynomial of degree 2
+in each argument: its map is that of all products of two coordinates and of the squared norm. Cost of a block: one
+matrix product.
+Source: Saade et al., "Random projections through multiple optical scattering", ICASSP 2016, with W complex.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia._config import rows_per_block
+from similia._validation import check_positive_int, check_vectors
+from similia.kernels.base import Kernel, scale_by_norms
+
+
+class Optical(Kernel):
+    r"""Kernel of optical random features, which `similia.OpticalRandomFeatures` estimate without bias.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        Standard deviation :math:`\varsigma` of an entry of W, in units of 1 / x; it multiplies the kernel by scale^4.
+    bias : float, default=0.0
+        Standard deviation :math:`\tau` of an entry of b. At 0 the vectors x and -x are the same to the kernel.
+    normalize : bool, default=False
+        Divide by sqrt(K(x, x) K(y, y)): then K is (1 + cos^2) / 2, of the cosine of x' = (x, bias / scale) and y'.
+        A zero vector without bias is 0 to all others and 1 to itself.
+
+    Raises
+    ------
+    ValueError
+        When called, if `scale` is not positive, `bias` is negative, or `X` is no 2-D array of finite numbers.
+
+    Notes
+    -----
+    The kernel compares second moments only: it is not characteristic. Of two laws of vectors that agree in
+    E x x^T (and E x, with a bias) the maximum mean discrepancy is 0.
+
+    For a reference beam of constant strength, :math:`|b_j| = \tau` for all j, the kernel is smaller by the constant
+    :math:`\tau^4`.
+
+    References
+    ----------
+    Saade et al., "Random projections through multiple optical scattering", ICASSP 2016; Ohana et al., "Kernel
+    computations from large-scale random features obtained by optical processing units", ICASSP 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.kernels.vectors import Optical
+    >>> X = np.array([[1.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0]])
+    >>> Optical()(X)
+    array([[18., 13.],
+           [13., 18.]])
+    >>> Optical(bias=1.0)(X)
+    array([[32., 25.],
+           [25., 32.]])
+    """
+
+    def __init__(self, scale: float = 1.0, bias: float = 0.0, normalize: bool = False) -> None:
+        self.scale = scale
+        self.bias = bias
+        self.normalize = normalize
+
+    def as_objects(self, X: Any) -> npt.NDArray[np.floating]:
+        """Return `X` as a finite 2-D array of float32 or float64."""
+        return check_vectors(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        """Return the Gram block of the vectors `X` against `Y`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        Y : array-like of shape (m, d), optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+        """
+        scale, q = self._parameters()
+        A = self.as_objects(X).astype(np.float64)
+        B = A if Y is None else self.as_objects(Y).astype(np.float64)
+        if A.shape[1] != B.shape[1]:
+            raise ValueError(f"X has {A.shape[1]} features and Y has {B.shape[1]}, expected as many in both")
+        K = A @ B.T
+        norms_a, norms_b = _squared_norms(A) + q, _squared_norms(B) + q
+        step = rows_per_block(8 * len(B), at_most=256)
+        for start in range(0, len(A), step):
+            rows = K[start : start + step]
+            rows += q
+            np.square(rows, out=rows)
+            rows += np.outer(norms_a[start : start + step], norms_b)
+        K *= scale**4
+        if self.normalize:
+            scale_by_norms(K, 2 * scale**4 * norms_a**2, 2 * scale**4 * norms_b**2, same=Y is None)
+        return K
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) = 2 scale^4 (norm^2 + q)^2 for each vector, shape (n,)."""
+        scale, q = self._parameters()
+        norms = _squared_norms(self.as_objects(X).astype(np.float64)) + q
+        return np.ones(len(norms)) if self.normalize else 2 * scale**4 * norms**2
+
+    def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
+        """Return explicit features whose inner products are the kernel: products of pairs of coordinates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        n_features : int, default=2**20
+            Number of columns. The map needs d' (d' + 1) / 2 + 1 of them, where d' is d, or d + 1 with a bias; the
+            others stay empty.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (n, n_features)
+
+        Raises
+        ------
+        ValueError
+            If `n_features` is too small for the map, which is exact and never folded.
+        """
+        scale, q = self._parameters()
+        A = self.as_objects(X).astype(np.float64)
+        if q > 0:
+            A = np.column_stack([A, np.full(len(A), np.sqrt(q))])
+        p, r = np.triu_indices(A.shape[1])
+        if check_positive_int(n_features, "n_features") < len(p) + 1 or n_features > 2**31 - 1:
+            raise ValueError(
+                f"n_features must be from {len(p) + 1} (for {A.shape[1]} coordinates) to 2**31 - 1, got {n_features}"
+            )
+        weights = scale**2 * np.where(p == r, 1.0, np.sqrt(2.0))
+        parts = []
+        step = rows_per_block(32 * len(p))
+        for start in range(0, len(A), step):
+            rows = A[start : start + step]
+            norms = _squared_norms(rows)
+            products = np.column_stack([rows[:, p] * rows[:, r] * weights, scale**2 * norms])
+            if self.normalize:
+                products /= np.sqrt(2) * scale**2 * np.where(norms > 0, norms, 1.0)[:, None]
+            parts.append(sp.csr_array(products))
+        features = sp.csr_array(sp.vstack(parts, format="csr"))
+        features.resize((len(A), n_features))
+        return features
+
+    def _parameters(self) -> tuple[float, float]:
+        """Return (scale, q = bias^2 / scale^2), or raise."""
+        scale, bias = check_deviation(self.scale, "scale"), check_deviation(self.bias, "bias", zero=True)
+        return scale, (bias / scale) ** 2
+
+
+def _squared_norms(A: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.einsum("ij,ij->i", A, A)
+
+
+def check_deviation(value: Any, name: str, zero: bool = False) -> float:
+    """Return `value` as float, or raise if it is not a positive number (or 0, where `zero` allows it)."""
+    number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    if not number or value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name} must be a {'number >= 0' if zero else 'positive number'}, got {value!r}")
+    return float(value)

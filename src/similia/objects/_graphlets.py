@@ -1,0 +1,300 @@
+"""Loops that draw graphlets: simple adjacency, walks, and the codes of what they visit.
+
+A step of a walk is one load of (first arc, degree), one multiplication, one load of the neighbour. Whether the
+walk flies back and whether the node is new are decided without a branch, since no processor could foretell
+them; the only branch that is hard to foretell is the last step of a graphlet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from similia._jit import njit
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(2**32 - 1)
+_ONE, _32 = np.uint64(1), np.uint64(32)
+_LARGEST_MATRIX = 2**19  # words (4 MiB): larger graphs look edges up among sorted neighbours
+_PATIENCE = 64  # steps before a walk is helped to its next new node
+
+
+@njit()
+def mix(x):  # type: ignore[no-untyped-def]
+    """Return the splitmix64 output of a state, which adds _GOLDEN to it; a good hash as well."""
+    x = np.uint64(x) + _GOLDEN
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit()
+def simple_adjacency(offsets, indptr, indices, new_offsets):  # type: ignore[no-untyped-def]
+    """Return (indptr, neighbours) without directions, loops and repeats, graphs padded to `new_offsets`.
+
+    Neighbours are sorted and numbered within their graph.
+    """
+    n_nodes = len(indptr) - 1
+    reverse_ptr = np.zeros(n_nodes + 1, dtype=np.int64)
+    for k in range(len(indices)):
+        reverse_ptr[indices[k] + 1] += 1
+    for v in range(n_nodes):
+        reverse_ptr[v + 1] += reverse_ptr[v]
+    place, sources = reverse_ptr[:-1].copy(), np.empty(len(indices), dtype=np.int32)
+    new_indptr = np.zeros(new_offsets[-1] + 1, dtype=np.int64)
+    neighbours = np.empty(2 * len(indices), dtype=np.int32)
+    end = 0
+    for g in range(len(offsets) - 1):
+        for v in range(offsets[g], offsets[g + 1]):
+            for k in range(indptr[v], indptr[v + 1]):
+                sources[place[indices[k]]] = v - offsets[g]
+                place[indices[k]] += 1
+    for g in range(len(offsets) - 1):
+        for v in range(offsets[g], offsets[g + 1]):
+            end = _merge(v - offsets[g], indices[indptr[v] : indptr[v + 1]], offsets[g],
+                         sources[reverse_ptr[v] : reverse_ptr[v + 1]], neighbours, end)  # fmt: skip
+            new_indptr[new_offsets[g] + v - offsets[g] + 1] = end
+        new_indptr[new_offsets[g] + offsets[g + 1] - offsets[g] + 1 : new_offsets[g + 1] + 1] = end
+    return new_indptr, neighbours[:end].copy()
+
+
+@njit()
+def _merge(v, targets, shift, sources, out, end):  # type: ignore[no-untyped-def]
+    """Append the union of two sorted lists without `v`; return the new end."""
+    i = j = 0
+    while i < len(targets) or j < len(sources):
+        if j == len(sources) or (i < len(targets) and targets[i] - shift <= sources[j]):
+            u = targets[i] - shift
+            if j < len(sources) and sources[j] == u:
+                j += 1
+            i += 1
+        else:
+            u = np.int64(sources[j])
+            j += 1
+        if u != v:
+            out[end] = u
+            end += 1
+    return end
+
+
+@njit()
+def component_sizes(offsets, indptr, neighbours):  # type: ignore[no-untyped-def]
+    """Return the number of nodes in the component of each node."""
+    sizes, queue = np.zeros(offsets[-1], dtype=np.int64), np.empty(offsets[-1], dtype=np.int64)
+    for g in range(len(offsets) - 1):
+        for source in range(offsets[g], offsets[g + 1]):
+            if sizes[source]:
+                continue
+            queue[0], sizes[source] = source, 1
+            first, last = 0, 1
+            while first < last:
+                for k in range(indptr[queue[first]], indptr[queue[first] + 1]):
+                    u = offsets[g] + neighbours[k]
+                    if sizes[u] == 0:
+                        queue[last], sizes[u] = u, 1
+                        last += 1
+                first += 1
+            for q in range(last):
+                sizes[queue[q]] = last
+    return sizes
+
+
+@njit()
+def starting_nodes(offsets, sizes, size):  # type: ignore[no-untyped-def]
+    """Return (offsets, nodes): nodes of components of at least `size` nodes, or all nodes of a graph without one."""
+    start_offsets, starts = np.zeros_like(offsets), np.empty(offsets[-1], dtype=np.int32)
+    end = 0
+    for g in range(len(offsets) - 1):
+        largest = 0
+        for v in range(offsets[g], offsets[g + 1]):
+            largest = max(largest, sizes[v])
+        for v in range(offsets[g], offsets[g + 1]):
+            if sizes[v] >= min(size, largest) or largest < size:
+                starts[end] = v - offsets[g]
+                end += 1
+        start_offsets[g + 1] = end
+    return start_offsets, starts[:end].copy()
+
+
+@njit()
+def graph_keys(offsets, indptr, neighbours, seed):  # type: ignore[no-untyped-def]
+    """Return one 64-bit key for each graph: a hash of the seed, the number of nodes and the edges."""
+    keys = np.empty(len(offsets) - 1, dtype=np.uint64)
+    for g in range(len(offsets) - 1):
+        edges = np.uint64(0)
+        for v in range(offsets[g], offsets[g + 1]):
+            for k in range(indptr[v], indptr[v + 1]):
+                edges += mix(np.uint64(v - offsets[g]) << _32 | np.uint64(neighbours[k]))
+        keys[g] = mix(mix(mix(seed) + np.uint64(offsets[g + 1] - offsets[g])) + edges)
+    return keys
+
+
+@njit()
+def bit_matrix(n, indptr, neighbours):  # type: ignore[no-untyped-def]
+    """Return the adjacency of one graph as rows of 64-bit words, or one empty word for a large graph."""
+    n_words = (n + 63) >> 6
+    if n * n_words > _LARGEST_MATRIX:
+        return np.zeros((1, 0), dtype=np.uint64)
+    matrix = np.zeros((n, n_words), dtype=np.uint64)
+    for v in range(n):
+        for k in range(indptr[v], indptr[v + 1]):
+            matrix[v, neighbours[k] >> 6] |= _ONE << np.uint64(neighbours[k] & 63)
+    return matrix
+
+
+@njit()
+def _code(visited, size, matrix, indptr, neighbours):  # type: ignore[no-untyped-def]
+    """Return the code of the visited nodes."""
+    code, pair = np.uint64(0), np.uint64(0)
+    for j in range(1, size):
+        v = visited[j]
+        if matrix.shape[1]:
+            row = matrix[v]
+            for i in range(j):
+                u = visited[i]
+                code |= (row[u >> 6] >> np.uint64(u & 63) & _ONE) << pair
+                pair += _ONE
+        else:
+            for i in range(j):
+                code |= np.uint64(_adjacent(visited[i], v, indptr, neighbours)) << pair
+                pair += _ONE
+    return code
+
+
+@njit()
+def _joined(u, v, matrix, indptr, neighbours):  # type: ignore[no-untyped-def]
+    """Return 1 if there is an edge, else 0."""
+    if matrix.shape[1]:
+        return np.int64(matrix[v, u >> 6] >> np.uint64(u & 63) & _ONE)
+    return np.int64(_adjacent(u, v, indptr, neighbours))
+
+
+@njit()
+def _adjacent(u, v, indptr, neighbours):  # type: ignore[no-untyped-def]
+    """Look for an edge among the sorted neighbours of the node that has fewer."""
+    if indptr[u + 1] - indptr[u] > indptr[v + 1] - indptr[v]:
+        u, v = v, u
+    low, high = indptr[u], indptr[u + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if neighbours[middle] < v:
+            low = middle + 1
+        else:
+            high = middle
+    return low < indptr[u + 1] and neighbours[low] == v
+
+
+@njit()
+def draw_codes(first, last, size, flyback, offsets, indptr, neighbours, sizes, start_offsets, starts, keys, codes):  # type: ignore[no-untyped-def]
+    """Write graphlets `first` to `last`, counted through all rows of `codes`, shape (n_graphs, n_samples).
+
+    `flyback` is a probability times 2**32. A walk starts anew at a node not yet visited when it has seen all
+    `sizes[start]` nodes of a component; with sizes of 1, nodes are drawn uniformly.
+    """
+    n_samples = codes.shape[1]
+    while first < last:
+        g = first // n_samples
+        stop = min(last, (g + 1) * n_samples)
+        low, high = offsets[g], offsets[g + 1]
+        begin = indptr[low]
+        arcs = neighbours[begin : indptr[high]]
+        _draw_from_graph(
+            first - g * n_samples, stop - g * n_samples, size, flyback, indptr[low : high + 1] - begin, arcs,
+            sizes[low:high], starts[start_offsets[g] : start_offsets[g + 1]], keys[g], codes[g],
+        )  # fmt: skip
+        first = stop
+
+
+@njit()
+def _draw_from_graph(first, last, size, flyback, indptr, neighbours, sizes, starts, key, codes):  # type: ignore[no-untyped-def]
+    n = len(sizes)
+    matrix = bit_matrix(n, indptr, neighbours)
+    packed = np.empty(n, dtype=np.uint64)
+    for v in range(n):
+        packed[v] = np.uint64(indptr[v]) << _32 | np.uint64(indptr[v + 1] - indptr[v])
+    last_seen_by, visited = np.full(n, -1, dtype=np.int64), np.empty(size, dtype=np.int64)
+    n_starts = np.uint64(len(starts))
+    for sample in range(first, last):
+        state = mix(key + mix(np.uint64(sample)))
+        n_seen = 0
+        while n_seen < size:
+            start = np.int64(starts[((mix(state) >> _32) * n_starts) >> _32])
+            state += _GOLDEN
+            if last_seen_by[start] == sample:
+                continue
+            last_seen_by[start], visited[n_seen] = sample, start
+            goal = min(size, n_seen + sizes[start])
+            first_here = n_seen
+            n_seen += 1
+            node, steps = start, 0
+            while n_seen < goal:
+                word = mix(state)
+                state += _GOLDEN
+                entry = packed[node]
+                arc = (entry >> _32) + (((word >> _32) * (entry & _LOW)) >> _32)
+                there = np.int64(neighbours[arc])
+                node = start if (word & _LOW) < flyback else there
+                visited[n_seen] = node
+                n_seen += last_seen_by[node] != sample
+                last_seen_by[node] = sample
+                steps += 1
+                if steps == _PATIENCE and n_seen < goal:
+                    node, state = _leap(node, visited[first_here:n_seen], flyback, matrix, indptr, neighbours, state)
+                    last_seen_by[node], visited[n_seen] = sample, node
+                    n_seen += 1
+                    steps = 0
+        codes[sample] = _code(visited, size, matrix, indptr, neighbours)
+
+
+@njit()
+def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: ignore[no-untyped-def]
+    """Return the next new node of a walk at `node` that has seen `seen`, start first, and the new random state.
+
+    Drawn from its exact law, so that a walk that keeps to what it knows (a high flyback, a long path) takes no
+    longer: seen nodes other than `node` are taken out of the chain one after another, each handing on to
+    the others in proportion. ``leave[i, j]`` is the chance to go from i to a new node next to j. Only sums of
+    positive numbers occur (Grassmann, Taksar & Heyman, 1985), so the smallest chances are as exact as the largest.
+    """
+    m, fly = len(seen), np.float64(flyback) / 2.0**32
+    move, leave = np.zeros((m, m)), np.zeros((m, m))
+    here = 0
+    for i in range(m):
+        degree, known = indptr[seen[i] + 1] - indptr[seen[i]], 0
+        for j in range(m):
+            joined = _joined(seen[i], seen[j], matrix, indptr, neighbours)
+            known += joined
+            move[i, j] = (1.0 - fly) * joined / degree
+        move[i, 0] += fly
+        leave[i, i] = (1.0 - fly) * (degree - known) / degree
+        if seen[i] == node:
+            here = i
+    gone = np.zeros(m, dtype=np.bool_)
+    for out in range(m):
+        if out == here:
+            continue
+        gone[out] = True
+        total = leave[out].sum()
+        for j in range(m):
+            total += 0.0 if gone[j] else move[out, j]
+        for i in range(m):
+            if not gone[i]:
+                share = move[i, out] / total
+                move[i] += share * move[out]
+                leave[i] += share * leave[out]
+    level = np.float64(mix(state) >> np.uint64(11)) * 2.0**-53 * leave[here].sum()
+    state += _GOLDEN
+    gate = 0
+    for i in range(m):
+        if leave[here, i] > 0.0:
+            gate = i
+            level -= leave[here, i]
+            if level < 0.0:
+                break
+    first, degree = indptr[seen[gate]], np.uint64(indptr[seen[gate] + 1] - indptr[seen[gate]])
+    while True:
+        new = np.int64(neighbours[first + np.int64(((mix(state) >> _32) * degree) >> _32)])
+        state += _GOLDEN
+        known = 0
+        for i in range(m):
+            known += seen[i] == new
+        if known == 0:
+            return new, state
