@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import naive
 import similia as sm
+from similia._words import combine, mix
 from similia.kernels._counts import Counts, count, inner_products, number_ids
-from similia.kernels._hash import combine, mix
 
 # Small ids (all in one region of the hash table), ids near 2**64, and a few that repeat often.
 ID = st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1), st.integers(2**64 - 4, 2**64 - 1))

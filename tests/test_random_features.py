@@ -68,6 +68,11 @@ def test_kernel_laws(seed, d, scale, bias):
         np.testing.assert_allclose(kernel(-X, Y), K, rtol=1e-12)
 
 
+def test_complex_vectors_are_refused():
+    with pytest.raises(ValueError, match="X holds complex numbers, expected real ones"):
+        OpticalRandomFeatures(8).fit(np.ones((3, 2)) * 1j)
+
+
 @pytest.mark.parametrize("bias", [0.0, 0.5])
 def test_normalised_kernel(bias):
     X = np.vstack([np.zeros(3), vectors(4, 3)])

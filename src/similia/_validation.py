@@ -63,6 +63,8 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None) -> npt
     if hasattr(X, "toarray"):
         raise ValueError(f"{name} is a sparse matrix of shape {X.shape}, expected a dense array; call .toarray()")
     X = np.asarray(X)
+    if np.iscomplexobj(X):
+        raise ValueError(f"{name} holds complex numbers, expected real ones; make two columns of each")
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if X.ndim != 2:

@@ -206,7 +206,7 @@ def graphlet_optical(
     sampling : {"random_walk", "uniform"}, default="random_walk"
         How graphlets are drawn.
     C : float, optional
-        Inverse regularisation: 0.01 for the linear SVM and 10 for the other, if not given.
+        Inverse regularisation: 0.1 for the linear SVM and 10 for the other, if not given.
 
     Returns
     -------
@@ -240,7 +240,7 @@ def graphlet_optical(
     graphlets = GraphletSampling(size, n_samples, sampling, "optical", n_components, seeds[0])
     svm = SVC(C=10.0 if C is None else C)
     if classifier == "linear":
-        svm = LinearSVC(C=0.01 if C is None else C, dual=False, max_iter=10_000, random_state=seeds[1])
+        svm = LinearSVC(C=0.1 if C is None else C, dual=False, max_iter=10_000, random_state=seeds[1])
     return Pipeline([("graphlets", graphlets), ("scaler", StandardScaler()), ("classifier", svm)])
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from similia._jit import njit
 from similia._threads import run_in_ranges
+from similia._words import popcount
 
 _TILE = 64  # codes of B that stay in cache while the rows of A pass
 _ROWS = 256  # codes of A made into words at a time, so that a padded copy stays in cache too
@@ -44,14 +45,5 @@ def _hamming(A, B, distances):  # type: ignore[no-untyped-def]
             for j in range(first, min(len(B), first + _TILE)):
                 count = np.uint64(0)
                 for word in range(A.shape[1]):
-                    count += _popcount(A[i, word] ^ B[j, word])
+                    count += popcount(A[i, word] ^ B[j, word])
                 distances[i, j] = count
-
-
-@njit()
-def _popcount(x):  # type: ignore[no-untyped-def]
-    """Number of 1 bits of a word, by sums of 2, 4, 8 bits side by side; compilers know it as one instruction."""
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)

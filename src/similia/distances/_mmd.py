@@ -16,6 +16,7 @@ from joblib import cpu_count
 from similia._config import settings
 from similia._jit import njit
 from similia._threads import run_in_ranges
+from similia._words import popcount
 from similia.objects.graphlets import Patterns, unpack_graphlets
 
 Array = npt.NDArray[np.float64]
@@ -183,10 +184,10 @@ def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, tab
             s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
             for e in range(begin, end):
                 code, n = codes[e], counts[e]
-                s0 += n * powers[_popcount(c0 ^ code)]
-                s1 += n * powers[_popcount(c1 ^ code)]
-                s2 += n * powers[_popcount(c2 ^ code)]
-                s3 += n * powers[_popcount(c3 ^ code)]
+                s0 += n * powers[popcount(c0 ^ code)]
+                s1 += n * powers[popcount(c1 ^ code)]
+                s2 += n * powers[popcount(c2 ^ code)]
+                s3 += n * powers[popcount(c3 ^ code)]
             table[rows[c], lane], table[rows[c + 1], lane] = s0, s1
             table[rows[c + 2], lane], table[rows[c + 3], lane] = s2, s3
         for c in range(whole, len(wanted)):
@@ -207,7 +208,7 @@ def own_pairs(powers, codes, counts, offsets, first, count, out):  # type: ignor
 def _kernel_sum(wanted, powers, codes, counts, begin, end):  # type: ignore[no-untyped-def]
     total = 0.0
     for e in range(begin, end):
-        total += counts[e] * powers[_popcount(wanted ^ codes[e])]
+        total += counts[e] * powers[popcount(wanted ^ codes[e])]
     return total
 
 
@@ -240,12 +241,3 @@ def gather_own(table, places, counts, offsets, first, count, out):  # type: igno
         for e in range(offsets[first + lane], offsets[first + lane + 1]):
             total += counts[e] * table[places[e], lane]
         out[first + lane] = total
-
-
-@njit()
-def _popcount(x):  # type: ignore[no-untyped-def]
-    """Number of 1 bits of a word; compilers know this form as one instruction."""
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)

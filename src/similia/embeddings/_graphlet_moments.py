@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from similia._jit import njit
 from similia._threads import run_in_ranges
+from similia._words import popcount
 
 _GRAIN = 2**14  # samples worth a call
 
@@ -61,7 +62,7 @@ def _second_moments(codes, n_bits, moments):  # type: ignore[no-untyped-def]
             for q in range(p, n_bits):
                 both = np.uint64(0)
                 for word in range(n_words):
-                    both += _popcount(planes[p, word] & planes[q, word])
+                    both += popcount(planes[p, word] & planes[q, word])
                 moments[i, pair] = np.float64(both) / np.float64(n_samples)
                 pair += 1
 
@@ -79,12 +80,3 @@ def _transpose(block):  # type: ignore[no-untyped-def]
                 block[k + width] ^= swap
         width >>= 1
         mask ^= mask << np.uint64(width)
-
-
-@njit()
-def _popcount(x):  # type: ignore[no-untyped-def]
-    """Number of 1 bits of a word; compilers know this form as one instruction."""
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from similia._jit import njit
+from similia._words import combine, mix
 from similia.kernels._counts import _shift_for, _slot
-from similia.kernels._hash import combine, mix
 
 
 @njit()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from similia._jit import njit
-from similia.kernels._hash import combine
+from similia._words import combine
 
 _S11 = np.uint64(11)
 _FEW = 32  # neighbours that are sorted by exchanges, n (n - 1) / 2 of them

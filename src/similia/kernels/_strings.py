@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from similia._jit import njit
-from similia.kernels._hash import combine, mix
+from similia._words import combine, mix
 
 BYTE_BASE = np.uint64(256)
 WIDE_BASE = np.uint64(0xD1342543DE82EF95)

@@ -10,21 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from similia._jit import njit
+from similia._words import GOLDEN, mix
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(2**32 - 1)
 _ONE, _32 = np.uint64(1), np.uint64(32)
 _LARGEST_MATRIX = 2**19  # words (4 MiB): larger graphs look edges up among sorted neighbours
 _PATIENCE = 64  # steps before a walk is helped to its next new node
-
-
-@njit()
-def mix(x):  # type: ignore[no-untyped-def]
-    """Return the splitmix64 output of a state, which adds _GOLDEN to it; a good hash as well."""
-    x = np.uint64(x) + _GOLDEN
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 @njit()
@@ -218,7 +209,7 @@ def _draw_from_graph(first, last, size, flyback, indptr, neighbours, sizes, star
         n_seen = 0
         while n_seen < size:
             start = np.int64(starts[((mix(state) >> _32) * n_starts) >> _32])
-            state += _GOLDEN
+            state += GOLDEN
             if last_seen_by[start] == sample:
                 continue
             last_seen_by[start], visited[n_seen] = sample, start
@@ -228,7 +219,7 @@ def _draw_from_graph(first, last, size, flyback, indptr, neighbours, sizes, star
             node, steps = start, 0
             while n_seen < goal:
                 word = mix(state)
-                state += _GOLDEN
+                state += GOLDEN
                 entry = packed[node]
                 arc = (entry >> _32) + (((word >> _32) * (entry & _LOW)) >> _32)
                 there = np.int64(neighbours[arc])
@@ -281,7 +272,7 @@ def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: igno
                 move[i] += share * move[out]
                 leave[i] += share * leave[out]
     level = np.float64(mix(state) >> np.uint64(11)) * 2.0**-53 * leave[here].sum()
-    state += _GOLDEN
+    state += GOLDEN
     gate = 0
     for i in range(m):
         if leave[here, i] > 0.0:
@@ -292,7 +283,7 @@ def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: igno
     first, degree = indptr[seen[gate]], np.uint64(indptr[seen[gate] + 1] - indptr[seen[gate]])
     while True:
         new = np.int64(neighbours[first + np.int64(((mix(state) >> _32) * degree) >> _32)])
-        state += _GOLDEN
+        state += GOLDEN
         known = 0
         for i in range(m):
             known += seen[i] == new
