@@ -19,7 +19,7 @@ from measure import Row
 
 MODULES = (
     *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "hypervectors"),
-    *("dtw", "set_distances", "edit_distances"),
+    *("dtw", "set_distances", "edit_distances", "graphlets"),
 )
 
 _HEAD = """# Benchmarks

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 import naive
@@ -162,7 +163,9 @@ def test_optical_features_with_scale_and_bias_go_by_moments():
 def test_quantised_optical_features_go_pattern_by_pattern():
     model = fitted(OpticalRandomFeatures(M, random_state=5, quantize=8))
     phi = model.map_.function
-    expected = naive.graphlet_means(codes_of(model), 5, lambda A: phi(naive.upper_bits(A)[None].astype(np.float32))[0])
+    expected = naive.graphlet_means(
+        codes_of(model), 5, lambda A: phi.transform(naive.upper_bits(A)[None].astype(np.float32))[0]
+    )
     np.testing.assert_allclose(model.transform(graphs()), expected, rtol=1e-5, atol=1e-6)
 
 
@@ -204,7 +207,23 @@ def test_in_a_grid_search_and_cloned():
     assert sm.recipes.graphlet_optical(4, 50, None, "rbf", 0).fit(X, y).score(X, y) == 1.0
 
 
-@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize(
+    "embedding",
+    [
+        GraphletSampling(4, 200, n_components=None, random_state=0),
+        sm.Nystroem(sm.kernels.Graphlet(size=4, normalize=True), n_components=8, random_state=0),
+        sm.D2KE(sm.distances.MMD(size=4, n_samples=200), n_components=8, random_state=0),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_hypervectors_of_structure(embedding):
+    X = [nx.cycle_graph(n) for n in range(10, 20)] + [nx.star_graph(n) for n in range(10, 20)]
+    model = make_pipeline(embedding, sm.SignRandomProjection(1024, random_state=0), sm.HDClassifier(random_state=0))
+    y = np.repeat(["cycle", "star"], 10)
+    assert model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) == 1.0
+
+
+@pytest.mark.parametrize("features", [*FEATURES, OpticalRandomFeatures(M, random_state=5, quantize=8)], ids=str)
 def test_saved_and_loaded(features, tmp_path):
     model = fitted(features, size=4)
     sm.save(model, tmp_path / "model.similia")

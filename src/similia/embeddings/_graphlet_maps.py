@@ -7,7 +7,6 @@ maps are computed once for each distinct pattern.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -148,10 +147,10 @@ class Waves:
 
 @dataclass
 class PerPattern:
-    """Any function of flattened adjacency matrices, called once for each distinct pattern."""
+    """Any function or transformer of flattened adjacency matrices, asked once for each distinct pattern."""
 
     size: int
-    function: Callable[[npt.NDArray[np.float32]], Any]
+    function: Any
     n_features: int
 
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
@@ -166,7 +165,7 @@ class PerPattern:
 
     def rows(self, codes: Codes) -> npt.NDArray[np.floating]:
         """Return the function's value for each code, checked."""
-        rows = np.asarray(self.function(unpack_graphlets(codes, self.size).astype(np.float32)))
+        rows = np.asarray(apply(self.function, unpack_graphlets(codes, self.size).astype(np.float32)))
         if rows.shape != (len(codes), self.n_features) or rows.dtype.kind not in "fiu":
             raise ValueError(
                 f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for {len(codes)} flattened "
@@ -175,6 +174,11 @@ class PerPattern:
         if not np.isfinite(rows).all():
             raise ValueError("features returned NaN or infinity for some graphlets, expected finite numbers")
         return rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+
+
+def apply(function: Any, bits: npt.NDArray[np.float32]) -> Any:
+    """Return what a fitted transformer or a function makes of flattened adjacency matrices."""
+    return function.transform(bits) if hasattr(function, "transform") else function(bits)
 
 
 @dataclass

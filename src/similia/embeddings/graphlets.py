@@ -232,8 +232,8 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return self._optical_map(function, rng)
         if hasattr(function, "transform"):
             bits = maps.pattern_bits(self._sample(graphs), self.size)
-            function = clone(function).fit(bits).transform
+            function = clone(function).fit(bits)
         elif not callable(function):
             raise ValueError(f"features must be a name, a function or a transformer, got {function!r}")
-        trial = np.asarray(function(np.zeros((2, maps.n_pairs(self.size)), dtype=np.float32)))
+        trial = np.asarray(maps.apply(function, np.zeros((2, maps.n_pairs(self.size)), dtype=np.float32)))
         return maps.PerPattern(self.size, function, trial.shape[-1] if trial.ndim else 0)

@@ -29,6 +29,10 @@ EXPERIMENTS = {
     "d2ke-sets": "D2KE, Table 3: sets of image descriptors under the modified Hausdorff distance",
     "d2ke-theory": "D2KE: excess risk against n, and the kernel for large gamma, beside the theory",
     "d2ke-scaling": "D2KE: time against the number of objects and against their length",
+    "graphlet-sbm": "GSA-phi: accuracy on a stochastic block model against size, samples and features",
+    "graphlet-real": "GSA-phi: real graphs by structure only, optical features against isomorphism classes",
+    "graphlet-cost": "GSA-phi, Table 3.1: seconds of each map against size and number of features",
+    "graphlet-mmd": "GSA-phi: errors of MMD² and of histograms beside Theorems 4 and 5",
 }
 _PARTS = {f"d2ke-{kind}": ("d2ke", kind) for kind in ("series", "strings", "sets")}  # one table in three commands
 
