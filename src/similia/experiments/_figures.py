@@ -1,4 +1,4 @@
-"""Small multiples of lines: one panel a data set, the same colours and marks in all (safe for the colour-blind)."""
+"""Small multiples of lines, and groups of bars: the same colours and marks in all (safe for the colour-blind)."""
 
 from __future__ import annotations
 
@@ -53,4 +53,23 @@ def panels(
         axis.set_ylabel(y_label, fontsize=8)
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False)
+    return figure
+
+
+def bars(groups: Mapping[str, Mapping[str, float]], y_label: str) -> Any:
+    """Return a matplotlib figure with a group of bars for each entry of `groups`, from label to height."""
+    from matplotlib.figure import Figure
+
+    labels = list(dict.fromkeys(label for heights in groups.values() for label in heights))
+    figure = Figure(figsize=(1.2 + 1.1 * len(groups), 3.0), layout="constrained")
+    axis = figure.subplots()
+    for i, label in enumerate(labels):
+        places = [g + (i + 0.5) / (len(labels) + 1) for g in range(len(groups))]
+        heights = [heights.get(label, float("nan")) for heights in groups.values()]
+        axis.bar(places, heights, width=0.9 / (len(labels) + 1), color=_COLOURS[i], label=label)
+    axis.set_xticks([g + 0.5 * len(labels) / (len(labels) + 1) for g in range(len(groups))], list(groups))
+    axis.set_ylabel(y_label, fontsize=8)
+    axis.tick_params(labelsize=8)
+    axis.grid(axis="y", alpha=0.25)
+    figure.legend(loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False)
     return figure
