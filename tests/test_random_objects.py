@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import clone
 
-from similia.embeddings import Mosaics, RandomSeries, RandomSets, RandomStrings, Representatives
+from similia.distances import DTW, Levenshtein
+from similia.embeddings import D2KE, Mixture, Mosaics, RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings
 
 N = 6000
@@ -226,3 +227,31 @@ def test_mosaics_are_batches_of_the_kind_of_the_data(rng):
 def test_what_mosaics_refuse(sampler, X, message, rng):
     with pytest.raises(ValueError, match=message):
         sampler.sample(X, 3, rng)
+
+
+def test_a_mixture_takes_its_kinds_in_turn():
+    kinds = [RandomStrings(alphabet=letter, length=length) for letter, length in (("a", 2), ("b", 3), ("c", 4))]
+    drawn = Mixture(kinds).sample(None, 8, np.random.default_rng(0))
+    assert list(drawn) == ["aa", "bbb", "cccc", "aa", "bbb", "cccc", "aa", "bbb"]
+
+
+def test_features_of_a_mixture_grow():
+    words = ["tree", "bush", "trees", "bushes"] * 10
+    mixture = Mixture([Mosaics(2), RandomStrings(length=3)])
+    small, large = (D2KE(Levenshtein(), n, mixture, random_state=0).fit(words) for n in (100, 700))
+    assert list(large.random_objects_[:100]) == list(small.random_objects_)
+    assert all(len(word) == 3 for word in small.random_objects_[1::2])  # the learnt alphabet, the given length
+    assert list(clone(small).fit(words).random_objects_) == list(small.random_objects_)
+
+
+def test_a_mixture_of_series_keeps_channels():
+    X = as_series([np.zeros((5, 2)), np.ones((7, 2))])
+    model = D2KE(DTW(), 6, Mixture([Mosaics(2), RandomSeries(length=3)]), random_state=0).fit(X)
+    assert [series.shape[1] for series in model.random_objects_] == [2] * 6
+    assert [len(series) for series in model.random_objects_[1::2]] == [3] * 3
+
+
+@pytest.mark.parametrize("samplers", [[], RandomStrings(), [RandomStrings(), "ab"], [RandomStrings]])
+def test_a_mixture_of_something_else_is_refused(samplers):
+    with pytest.raises(ValueError, match="samplers"):
+        Mixture(samplers).sample(["ab"], 2, np.random.default_rng(0))

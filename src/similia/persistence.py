@@ -61,6 +61,7 @@ _TRUSTED = (
     "similia.embeddings.random_objects.RandomSets",
     "similia.embeddings.random_objects.Representatives",
     "similia.embeddings.random_objects.Mosaics",
+    "similia.embeddings.random_objects.Mixture",
     "similia.embeddings.pseudo_euclidean.PseudoEuclidean",
     "similia.kernels.graphlet.Graphlet",
     "similia.kernels.vectors.Optical",

@@ -6,7 +6,7 @@ _NAMES = {
     "Nystroem": "nystroem", "KernelFeatures": "kernel_features", "landmarks": "",
     "D2KE": "d2ke", "D2KESearch": "d2ke_search", "PseudoEuclidean": "pseudo_euclidean",
     "RandomStrings": "random_objects", "RandomSeries": "random_objects", "RandomSets": "random_objects",
-    "Representatives": "random_objects", "Mosaics": "random_objects",
+    "Representatives": "random_objects", "Mosaics": "random_objects", "Mixture": "random_objects",
     "GraphletSampling": "graphlets", "OpticalRandomFeatures": "random_features",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -346,6 +346,44 @@ class Mosaics(RandomObjects):
         return replace(batch, values=batch.values[positions], offsets=offsets)
 
 
+class Mixture(RandomObjects):
+    """Random objects of several kinds in turn: the first of each, then the second of each, and so on.
+
+    Features of unlike random objects see unlike things, and where cross-validation cannot tell which kind is the
+    best, half of each is safer than all of one.
+
+    Parameters
+    ----------
+    samplers : list of samplers
+        At least one; not `Representatives`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.embeddings import Mixture, RandomStrings
+    >>> kinds = Mixture([RandomStrings(alphabet="a", length=2), RandomStrings(alphabet="b", length=4)])
+    >>> kinds.sample(None, 3, np.random.default_rng(0))
+    ['aa', 'bbbb', 'aa']
+    """
+
+    def __init__(self, samplers: list[Any]) -> None:
+        self.samplers = samplers
+
+    def complete(self, X: Any) -> Self:
+        if not isinstance(self.samplers, list | tuple) or not self.samplers:
+            raise ValueError(f"samplers must be a list of at least one sampler, got {self.samplers!r}")
+        for i, sampler in enumerate(self.samplers):
+            if not hasattr(sampler, "sample") or isinstance(sampler, type):
+                raise ValueError(f"samplers[{i}] has no method sample, got {sampler!r}")
+        return type(self)([s.complete(X) if hasattr(s, "complete") else s for s in self.samplers])
+
+    def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
+        samplers = self.complete(X).samplers
+        k = len(samplers)
+        parts = [sampler.sample(X, -(-n // k), rng) for sampler in samplers]
+        return [parts[j % k][j // k] for j in range(n)]
+
+
 def _ranges(
     starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -67,7 +67,7 @@ class Machine(NamedTuple):
 MACHINES = tuple(Machine("hinge", C) for C in (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)) + tuple(
     Machine("square", C) for C in (1.0, 10.0, 100.0, 1000.0, 10_000.0)
 )
-FIRST_MACHINES = (Machine("hinge", 10.0), Machine("square", 1000.0))
+FIRST_MACHINE = Machine("square", 1000.0)
 
 
 def _targets(y: npt.NDArray) -> tuple[npt.NDArray, npt.NDArray[np.float64]]:
@@ -121,7 +121,7 @@ def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Set
 
     finalists = list(grid)
     if len(finalists) > FINALISTS:
-        first = mean_accuracy(finalists, folds[: 10 if len(y) < FEW else 3], FIRST_MACHINES).max(axis=1)
+        first = mean_accuracy(finalists, folds[: 10 if len(y) < FEW else 3], [FIRST_MACHINE])[:, 0]
         finalists = [finalists[i] for i in np.argsort(-first, kind="stable")[:FINALISTS]]
     table = mean_accuracy(finalists, folds, MACHINES)
     i, j = np.unravel_index(int(np.argmax(table)), table.shape)
