@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import similia as sm
 from similia import kernels
+from similia.distances import Levenshtein
 
 STRINGS = ["ACGT", "AC", "", "GGT"] * 2
 GRAPHS = [
@@ -67,7 +68,8 @@ REFUSED = {
     "one class": (STRING, STRINGS, [1] * 8, ValueError, r"y holds one class, \[1\]"),
     "nothing in common": (STRING, ["", "A", "C"], [0, 1, 1], ValueError, "landmarks are 0: .* shorter than k"),
     "edges of none": (kernels.EdgeHistogram(), GRAPHS[:3], [0, 1, 1], ValueError, "graphs without edges"),
-    "class of kernels": (kernels.Spectrum, STRINGS, LABELS, ValueError, r"the class Spectrum, .*Spectrum\("),
+    "class of kernels": (kernels.Spectrum, STRINGS, LABELS, TypeError, r"the class Spectrum, .*Spectrum\("),
+    "a distance": (Levenshtein(), STRINGS, LABELS, TypeError, r"Levenshtein\(\) is a distance, expected a kernel"),
     "no kernel": (3, STRINGS, LABELS, ValueError, "kernel must be a callable"),
     "kernel gives NaN": (giving(np.full((8, 8), np.nan)), VECTORS, LABELS, ValueError, "is nan, expected a finite"),
     "kernel gives a row": (giving(np.ones(8)), VECTORS, LABELS, ValueError, r"returned shape \(8,\) for 8 x 8"),

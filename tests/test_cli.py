@@ -109,6 +109,7 @@ def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
         (["fit", "pyproject.toml", "-o", "m"], "unknown ending"),
         (["fit", "promoters", "-o", "no/such/folder/m"], "does not exist"),
         (["fit", "promoters", "-o", "m", "--kernel", "Spectrum(q=3)"], "Spectrum takes k, normalize"),
+        (["fit", "promoters", "-o", "m", "--distance", "Levenshtein(foo=1)"], "Levenshtein takes no parameters"),
         (["fit", "promoters", "-o", "m", "--bits", "1001"], "multiple of 8"),
         (["fit", "promoters", "-o", "m", "--bits", "0"], "n_bits must be an integer >= 1, got 0"),
         (
@@ -187,3 +188,24 @@ def test_numbers_to_predict_make_a_regression(tmp_path):
     assert "40 series with numbers to predict; distance DTW()" in fitted.output
     assert float(fitted.output.split("R squared ")[1].split()[0]) > 0.8
     assert "chosen: gamma = " in fitted.output
+
+
+@pytest.mark.parametrize("test_share", ["0", "0.25"])
+def test_fit_graphs_with_a_distance_says_what_was_chosen(test_share, tmp_path):
+    folder = tmp_path / "TOY"
+    folder.mkdir()
+    arcs, owner = [], []  # 12 paths and 12 stars of five nodes
+    for g in range(24):
+        ends = [(i, i + 1) if g % 2 else (0, i + 1) for i in range(4)]
+        arcs += [(5 * g + a + 1, 5 * g + b + 1) for u, v in ends for a, b in ((u, v), (v, u))]
+        owner += [g + 1] * 5
+    (folder / "TOY_A.txt").write_text("".join(f"{a}, {b}\n" for a, b in arcs))
+    (folder / "TOY_graph_indicator.txt").write_text("".join(f"{g}\n" for g in owner))
+    (folder / "TOY_graph_labels.txt").write_text("".join(f"{g % 2}\n" for g in range(24)))
+    arguments = ["fit", str(folder), "--distance", "MMD(size=4, n_samples=50)", "--test", test_share]
+    result = runner.invoke(app, [*arguments, "-o", str(tmp_path / "g.similia")])
+    assert result.exit_code == 0, (result.output, result.exception)
+    gamma = result.output.split("chosen: gamma = ")[1].split(",")[0]
+    assert float(gamma) == pytest.approx(sm.load(tmp_path / "g.similia")[0].gamma_, rel=1e-2)
+    assert "LinearSVC(C=" in result.output
+    assert "fitted on all 24" in result.output

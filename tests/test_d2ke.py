@@ -471,6 +471,57 @@ def test_search_draws_mosaics_of_each_fold_from_its_own_training_part():
     grid = {"d2ke__gamma": ["0.5*median", "2*median"]}
     ours = D2KESearch(pipeline, grid, cv=3).fit(WORDS, LABELS)
     whole = GridSearchCV(pipeline, grid, cv=3).fit(WORDS, LABELS)
-    assert ours.best_params_ == whole.best_params_
+    assert ours.cv_results_["params"] == whole.cv_results_["params"]
+    assert ours.best_params_ == {"d2ke__gamma": whole.best_estimator_[0].gamma_}
     np.testing.assert_array_equal(ours.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
     assert ours.predict(WORDS).tolist() == whole.predict(WORDS).tolist()
+
+
+def test_search_with_representatives_computes_each_distance_once():
+    pipeline = Pipeline([("d2ke", D2KE(Counted(), 64, Representatives(), random_state=0)), ("learner", LinearSVC())])
+    grid = {"d2ke__gamma": ["0.5*median", "2*median", 0.3], "learner__C": [0.01, 1.0]}
+    ours = D2KESearch(pipeline, grid, cv=3).fit(WORDS, LABELS)
+    assert sum(CALLS) == 40 * 40 * 2  # the median for gamma, and all pairs
+    whole = GridSearchCV(pipeline, grid, cv=3).fit(WORDS, LABELS)
+    np.testing.assert_array_equal(ours.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
+    assert ours.cv_results_["params"] == whole.cv_results_["params"]
+    assert ours.best_params_["d2ke__gamma"] == whole.best_estimator_[0].gamma_ == ours.pipeline_[0].gamma
+    np.testing.assert_array_equal(ours.decision_function(WORDS), whole.decision_function(WORDS))
+
+
+@pytest.mark.parametrize(("R", "sampler"), [(4, Representatives()), (30, Mosaics(2))])
+def test_search_computes_distances_once_for_all_candidates_of_a_fold(R, sampler):
+    pipeline = Pipeline([("d2ke", D2KE(Counted(), R, sampler, random_state=0)), ("learner", LinearSVC())])
+    grid = {"d2ke__gamma": ["0.5*median", "2*median"], "learner__C": [0.01, 0.1, 1.0]}
+    with sm.config(progress=True):
+        ours = D2KESearch(pipeline, grid, cv=3).fit(WORDS, LABELS)
+    columns = 40 if R == 4 else 64  # of the median: no more representatives than objects, 26 or 27 in a fold
+    medians = 40 * columns + sum(n * min(n, 64) if R == 4 else n * 64 for n in (26, 27, 27))
+    assert sum(CALLS) == 4 * 40 * R + medians
+    whole = GridSearchCV(pipeline, grid, cv=3).fit(WORDS, LABELS)
+    np.testing.assert_array_equal(ours.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(ours.decision_function(WORDS), whole.decision_function(WORDS))
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"d2ke__gama": [1.0]}, r"'d2ke__gama', and there is no such parameter; there are d2ke__distance, d2ke__gamma"),
+        ({"learner__c": [1.0]}, "'learner__c', and there is no such parameter; there are learner__C"),
+        ({"svm__C": [1.0]}, "'svm__C', and there is no such parameter; there are d2ke, learner"),
+    ],
+)
+def test_search_names_a_parameter_that_there_is_not(grid, message):
+    pipeline = Pipeline([("d2ke", D2KE(Levenshtein(), 5)), ("learner", LinearSVC())])
+    with pytest.raises(ValueError, match=message):
+        D2KESearch(pipeline, grid).fit(WORDS, LABELS)
+
+
+def test_search_refuses_a_target_that_is_no_numbers():
+    model = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", task="regression", random_state=0)
+    with pytest.raises(ValueError, match=r"y\[2\] is nan, expected finite numbers to predict; drop that object"):
+        model.fit(WORDS, [1.0, 2.0, np.nan, *range(37)])
+    with pytest.raises(
+        ValueError, match=r"y holds \['a'\] of dtype <U1, expected numbers to predict; for labels write"
+    ):
+        model.fit(WORDS, ["a", "b"] * 20)

@@ -162,6 +162,8 @@ def test_bad_input(distance):
         distance(["a"], [b"a"])
     with pytest.raises(TypeError, match=r"X\[1\] is int"):
         distance(["a", 3])
+    with pytest.raises(TypeError, match=r"^Y\[1\] is int"):
+        distance(["a"], ["a", 3])
     with pytest.raises(TypeError, match="got one"):
         distance("abc")
     with pytest.raises(ValueError, match="empty"):

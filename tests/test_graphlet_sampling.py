@@ -246,6 +246,9 @@ def test_saved_and_loaded(features, tmp_path):
         ({"features": "gaussian", "n_components": None}, "exact map of the optical kernel"),
         ({"features": "gaussian", "bandwidth": 0.0}, "bandwidth must be a positive number, got 0.0"),
         ({"features": "optical", "n_components": 0}, "n_components"),
+        ({"features": "match", "n_components": 0}, "n_components"),
+        ({"bandwidth": -1}, "bandwidth must be a positive number, got -1"),
+        ({"features": "match", "bandwidth": "wide"}, "bandwidth must be a positive number, got 'wide'"),
         ({"small": "raise", "size": 11}, "graph 1"),
     ],
 )
@@ -268,6 +271,32 @@ def test_maps_of_your_own_that_return_something_else(function, sentence):
         GraphletSampling(4, 20, features=function, random_state=0).fit_transform(graphs())
 
 
+def test_a_class_is_no_map():
+    with pytest.raises(TypeError, match=r"features is the class PCA, .* write PCA\(...\)"):
+        GraphletSampling(features=PCA).fit(graphs())
+
+
 def test_objects_that_are_no_graphs():
     with pytest.raises(TypeError, match="graph 1"):
         GraphletSampling().fit([nx.path_graph(3), "CCO"])
+
+
+# ---- the recipe
+@pytest.mark.parametrize("classifier", ["linear", "rbf"])
+@pytest.mark.parametrize("features", [*FEATURES, OpticalRandomFeatures(20, random_state=0, quantize=8), lambda a: a])
+def test_the_recipe_takes_every_map(features, classifier, tmp_path):
+    X = [nx.cycle_graph(n) for n in range(10, 22)] + [nx.star_graph(n) for n in range(10, 22)]
+    y = np.repeat(["cycle", "star"], 12)
+    model = sm.recipes.graphlet_optical(4, 50, 20, classifier, 0).set_params(graphlets__features=features)
+    model.fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) == 1.0
+    Z, scaled = model[0].transform(X[::2]), model[:-1].transform(X[::2])
+    assert issparse(scaled) == issparse(Z)
+    dense, out = (A.toarray() if issparse(A) else A.astype(np.float64) for A in (Z, scaled))
+    deviations = dense.std(axis=0)
+    varied = deviations > 1e-6
+    expected = dense if issparse(Z) else dense - dense.mean(axis=0)
+    np.testing.assert_allclose(out[:, varied], expected[:, varied] / deviations[varied], atol=1e-3)
+    if not callable(features) and not (issparse(Z) and classifier == "rbf"):  # an SVC keeps sparse support vectors
+        assert sm.load(sm.save(model, tmp_path / "m.similia")).predict(X).tolist() == model.predict(X).tolist()
+        assert len(model[:-1].get_feature_names_out()) == Z.shape[1]

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.stats import chisquare
 from sklearn.base import clone
 
 import naive
 import similia as sm
+from graph_forms import DENSE, EDGES, INDEX, Igraph, pyg
 from graph_samples import batch, samples
 from similia.embeddings._graphlet_moments import second_moments
 from similia.kernels.graphlet import Graphlet
@@ -22,6 +24,7 @@ from similia.objects import _graphlets as loops
 from similia.objects import as_graphs
 from similia.objects.graphlets import (
     Patterns,
+    as_structures,
     canonical_forms,
     count_patterns,
     enumerate_graphlets,
@@ -338,3 +341,77 @@ def test_the_rest_refuses():
         canonical_forms(8)
     with pytest.raises(ValueError, match="n_samples must be an integer >= 1, got -1"):
         Graphlet(n_samples=-1)([nx.path_graph(5)])
+    with pytest.raises(ValueError, match=r"draw some of them: sample_graphlets\(graphs, size=3, n_samples=...\)"):
+        enumerate_graphlets([nx.empty_graph(3000)], 3)
+    with pytest.raises(ValueError, match=r"draw some of them: Graphlet\(size=5, n_samples=...\)"):
+        Graphlet(size=5)([nx.empty_graph(300)])
+
+
+# ---- structure alone
+def unruly():
+    """Graphs with labels, attributes and weights that fit neither each other nor themselves, and their plain twins."""
+    plain = [nx.cycle_graph(6), nx.path_graph(5), nx.star_graph(4), nx.complete_graph(4)]
+    some, vectors, heavy = plain[0].copy(), plain[1].copy(), plain[2].copy()
+    some.nodes[2]["label"] = "C"
+    nx.set_node_attributes(vectors, {i: [1.0] * (1 + i % 2) for i in vectors}, "attributes")
+    heavy.edges[0, 1]["weight"], heavy.edges[0, 2]["weight"] = "strong", np.nan
+    heavy.edges[0, 1]["label"] = 3
+    labelled = plain[3].copy()
+    nx.set_node_attributes(labelled, 7, "label")
+    return [some, vectors, heavy, labelled], plain
+
+
+READERS = [
+    lambda X: sample_graphlets(X, 4, 50),
+    lambda X: enumerate_graphlets(X, 4).counts,
+    lambda X: Graphlet(4)(X),
+    lambda X: Graphlet(4)(X, X),
+    lambda X: Graphlet(4).diag(X),
+    lambda X: sm.distances.MMD(4, 50)(X, X),
+    lambda X: sm.GraphletSampling(4, 50, n_components=None, random_state=0).fit(X).transform(X),
+    lambda X: sm.Nystroem(Graphlet(4, normalize=True), n_components=2, random_state=0).fit(X).transform(X),
+]
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_structure_is_read_without_labels_and_weights(read):
+    X, plain = unruly()
+    np.testing.assert_array_equal(read(X), read(plain))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        {"edge_index": INDEX, "node_labels": [1, 2, 3], "edge_weights": [np.nan] * 5},
+        {"edge_index": INDEX, "n_nodes": 3, "node_labels": [None, 1], "edge_labels": [1]},
+        (INDEX, 3, {"node_attributes": ["a", "b", "c"], "edge_weights": "heavy"}),
+        np.where(DENSE > 1.2, np.nan, DENSE),
+        csr_array(np.where(DENSE > 1.2, np.nan, DENSE)),
+        Igraph(3, [(u, v) for u, v, _ in EDGES], nodes=[{"label": 1}, {}, {}], data=[{"weight": "x"}, {}, {}]),
+        pyg(edge_index=INDEX, num_nodes=3, x=[["a"]], edge_attr=[[1.0, 2.0]], edge_weight=[np.inf]),
+        as_graphs([(INDEX, 3, {"node_labels": [1, 2, 3]})]),
+    ],
+    ids=lambda graph: type(graph).__name__,
+)
+def test_structure_of_every_form_is_read_without_labels_and_weights(graph):
+    expected = enumerate_graphlets([(INDEX, 3)] * 2, 2)
+    for left, right in zip(enumerate_graphlets([graph, (INDEX, 3)], 2), expected, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_batches_pass_with_their_labels():
+    X = as_graphs([nx.cycle_graph(4), nx.path_graph(4)])
+    assert as_structures(X) is X
+
+
+def test_long_enumerations_show_progress(capfd, monkeypatch):
+    monkeypatch.setattr("similia.objects.graphlets._MOST_SUBSETS", 20)
+    X = [nx.cycle_graph(6), nx.path_graph(5), nx.star_graph(4), nx.path_graph(2), nx.complete_graph(6)]
+    silent = Graphlet(4)(X)
+    assert "graphlets" not in capfd.readouterr().err
+    with sm.config(progress=True):
+        shown = Graphlet(4)(X)
+    assert "graphlets: 2/2" in capfd.readouterr().err  # 15 + 5 subsets, then 5 + 0 + 15
+    monkeypatch.undo()
+    np.testing.assert_array_equal(silent, shown)
+    np.testing.assert_array_equal(silent, Graphlet(4)(X))

@@ -203,8 +203,8 @@ def test_statistics_refuse_bad_input():
     X = words(3, "ab", 0)
     for kernel, error, sentence in (
         (Levenshtein(), TypeError, "is a distance, expected a kernel"),
-        (Spectrum, TypeError, "kernel must be a kernel"),
-        (3, TypeError, "kernel must be a kernel"),
+        (Spectrum, TypeError, r"kernel is the class Spectrum, .* write Spectrum\(...\)"),
+        (3, TypeError, "kernel is 3, expected a kernel"),
         ("rbf", ValueError, "got 'rbf'"),
         (lambda X, Y=None: np.ones((1, 1)), ValueError, "returned shape"),
     ):
@@ -371,6 +371,10 @@ def test_distance_refuses_bad_input():
             MMD(**parameters)(X)
     with pytest.raises((TypeError, ValueError)):
         MMD()(["a string"])
+    with pytest.raises(TypeError, match=r"^Y, graph 0 is str"):
+        MMD()(X, ["a string"])
+    with pytest.raises(ValueError, match=r"^Y is empty"):
+        MMD()(X, [])
 
 
 def test_in_other_rooms():
@@ -378,3 +382,20 @@ def test_in_other_rooms():
     Z = sm.D2KE(MMD(4, 50), n_components=10, random_state=0).fit_transform(X)
     assert Z.shape == (30, 10)
     assert sm.PseudoEuclidean(MMD(4, 50), n_components=3, random_state=0).fit_transform(X).shape == (30, 3)
+
+
+def test_pooled_objects_and_matrices_name_the_collection():
+    X = words(3, "ab", 0)
+    with pytest.raises(TypeError, match=r"^Y\[1\] is int"):
+        two_sample_test(X, ["a", 3], Spectrum(1))
+    with pytest.raises(TypeError, match=r"^Y, graph 1 is str"):
+        two_sample_test(graphs(2), [*graphs(1), "a"], sm.GraphletSampling(3, 9, random_state=0).fit(graphs(2)))
+    with pytest.raises(TypeError, match=r"^Y must be the number of objects of the first .* got ndarray") as raised:
+        two_sample_test(np.eye(300), np.eye(300), "precomputed")
+    assert len(str(raised.value)) < 300
+
+
+def test_a_result_is_shown_in_one_line():
+    result = two_sample_test(words(9, "ab", 0), words(9, "cd", 1), Spectrum(1), 1000, 0)
+    assert repr(result) == f"TwoSampleResult(statistic={result[0]:.6g}, p_value=0.000999001, null=<1000 statistics>)"
+    assert len(result.null) == 1000

@@ -92,5 +92,7 @@ def test_any_random_state_of_scikit_learn_is_taken(seed):
 def test_a_wrong_random_state_is_named():
     from similia._validation import generator
 
-    with pytest.raises(ValueError, match="random_state must be None, an integer or a numpy generator, got 'seven'"):
+    with pytest.raises(
+        ValueError, match="random_state must be None, an integer >= 0 or a numpy generator, got 'seven'"
+    ):
         generator("seven")

@@ -213,10 +213,13 @@ def test_bad_input():
         (lambda: PseudoEuclidean(manhattan, n_landmarks=7).fit(X), "n_landmarks=7 cannot be chosen from 6"),
         (lambda: PseudoEuclidean(manhattan, 0).fit(X), "n_components must be an integer >= 1"),
         (lambda: PseudoEuclidean("euclidean").fit(X), "distance must be a callable"),
-        (lambda: PseudoEuclidean(sm.kernels.Spectrum).fit(X), "distance must be a callable"),
         (lambda: PseudoEuclidean(lambda X, Y=None: D[0]).fit(X), "returned shape"),
         (lambda: PseudoEuclidean(lambda X, Y=None: -manhattan(X, Y)).fit(X), "expected a finite number >= 0"),
     ]
     for call, message in cases:
         with pytest.raises(ValueError, match=message):
             call()
+    with pytest.raises(TypeError, match=r"distance is the class DTW, .* write DTW\(...\)"):
+        PseudoEuclidean(sm.distances.DTW).fit(X)
+    with pytest.raises(TypeError, match=r"Optical\(\) is a kernel, .* expected a distance"):
+        PseudoEuclidean(sm.kernels.Optical()).fit(X)

@@ -167,3 +167,39 @@ def test_d2ke_names_what_is_wrong():
         sm.recipes.d2ke(distance, 8, gamma="tune").fit(["a", "b", "ab"] * 4, np.linspace(0, 1, 12))
     with pytest.raises(TypeError, match=r"Spectrum\(\) is a kernel, .* expected a distance"):
         sm.recipes.d2ke(sm.kernels.Spectrum(), 8).fit(["a", "b"], [0, 1])
+
+
+# ---- seeds
+RECIPES = {
+    "nyshd": lambda seed: sm.recipes.nyshd(sm.kernels.Spectrum(2), 20, 256, seed),
+    "d2ke": lambda seed: sm.recipes.d2ke(sm.distances.Levenshtein(), 16, random_state=seed),
+    "graphlet_optical": lambda seed: sm.recipes.graphlet_optical(4, 20, 10, random_state=seed),
+}
+
+
+def drawn(model):
+    return [value for name, value in sorted(model.get_params().items()) if name.endswith("random_state")]
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_recipes_take_the_seeds_that_estimators_take(recipe):
+    for kind in (np.random.default_rng, np.random.RandomState):
+        assert drawn(recipe(kind(1))) == drawn(recipe(kind(1))) != drawn(recipe(kind(2)))
+    assert drawn(recipe(np.int64(3))) == drawn(recipe(3)) != drawn(recipe(4))
+    assert all(isinstance(seed, int) for seed in drawn(recipe(np.random.default_rng(0))))
+    assert set(drawn(recipe(None))) == {None}
+    for wrong in ("seed", 1.5, -1, [1, 2]):
+        with pytest.raises(ValueError, match=r"^random_state must be None, an integer >= 0 or a numpy generator, got"):
+            recipe(wrong)
+
+
+def test_seeds_of_integers_are_those_of_earlier_versions():
+    expected = np.random.SeedSequence(5).generate_state(3).tolist()
+    nystroem, projection, classifier = (step.random_state for _, step in RECIPES["nyshd"](5).steps)
+    assert [nystroem, projection, classifier] == expected
+
+
+@pytest.mark.parametrize("C", [0, -1.0, np.nan, np.inf, "tune", True, [1.0]])
+def test_graphlet_optical_refuses_a_regularisation(C):
+    with pytest.raises(ValueError, match=r"^C must be a number above 0 or None, got"):
+        sm.recipes.graphlet_optical(C=C)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 import datetime
 import pickle
+from array import array as packed
+from collections import deque
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
+from similia.distances import DTW
+from similia.kernels import GlobalAlignment
 from similia.objects import SeriesBatch, as_series, as_sets, as_strings, n_objects, series_from_long, take
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -431,3 +436,26 @@ def test_tables_that_are_none_and_columns_that_are_not_there():
         series_from_long(mixed, id="id", time="t", values="x")
     with pytest.raises(ValueError, match="row 1 of column 'x' is missing"):
         series_from_long(frame.assign(x=pd.array([1, None, 3, 4], dtype="Int64")), id="id", time="t", values="x")
+
+
+@pytest.mark.parametrize(
+    "thing", [nx.path_graph(4), {0: 1.0}, {1.0, 2.0}, as_series([[1.0]])], ids=lambda t: type(t).__name__
+)
+def test_what_only_contains_numbers_is_no_series(thing):
+    with pytest.raises(TypeError, match=r"^series 1 is .*, expected an array of numbers"):
+        as_series([[1.0, 2.0], thing])
+
+
+def test_other_kinds_of_sequences_are_series():
+    X = [range(3), deque([0, 1, 2]), packed("d", [0, 1, 2]), memoryview(packed("d", [0, 1, 2]))]
+    assert all(x.ravel().tolist() == [0, 1, 2] for x in as_series(X))
+
+
+def test_pairs_name_the_collection():
+    for compare in (DTW(), GlobalAlignment()):
+        with pytest.raises(TypeError, match=r"^Y, series 0 is 'a', expected"):
+            compare([[1.0]], ["a"])
+        with pytest.raises(ValueError, match=r"^Y is empty"):
+            compare([[1.0]], [])
+        with pytest.raises(TypeError, match=r"^series 0 is 'a', expected"):
+            compare(["a"], [[1.0]])

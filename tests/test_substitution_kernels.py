@@ -12,8 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
-from similia.distances import Facts
-from similia.kernels import DistanceRBF, NegativeDistance, suggest_gamma
+from similia.distances import Facts, FromFunction, Levenshtein
+from similia.distances.mmd import mmd2
+from similia.kernels import DistanceRBF, NegativeDistance, Spectrum, suggest_gamma
 
 WORDS = ["tree", "trees", "free", "bush", "bushes", "brush", "tee", "rush", "be", "thrush"]
 
@@ -205,3 +206,56 @@ def test_bad_input():
         suggest_gamma(cdist_self, np.ones((3, 2)))
     with pytest.raises(ValueError, match="n must be an integer >= 2"):
         suggest_gamma(cdist_self, X, n=1)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda d: sm.Nystroem(d, 2).fit(WORDS),
+        lambda d: sm.recipes.nyshd(d).fit(WORDS, [0, 1] * 5),
+        lambda d: sm.kernels.Sum([d])(WORDS),
+        lambda d: sm.kernels.Product([d]).diag(WORDS),
+        lambda d: sm.kernels.Normalized(d)(WORDS),
+        lambda d: sm.kernels.Normalized(d).diag(WORDS),
+        lambda d: sm.KernelFeatures(d).fit(WORDS),
+        lambda d: mmd2(WORDS, WORDS, d),
+    ],
+)
+def test_a_distance_is_no_kernel(use):
+    with pytest.raises(
+        TypeError, match=r"Levenshtein\(\) is a distance, expected a kernel; .*DistanceRBF.*recipes.d2ke"
+    ):
+        use(Levenshtein())
+    with pytest.raises(TypeError, match=r"the class Levenshtein, .* write Levenshtein\(...\)"):
+        use(Levenshtein)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda k: DistanceRBF(k)(WORDS),
+        lambda k: DistanceRBF(k).diag(WORDS),
+        lambda k: NegativeDistance(k)(WORDS, WORDS),
+        lambda k: sm.Nystroem(DistanceRBF(k), 2).fit(WORDS),
+        lambda k: sm.kernels.FromDistance(k, ["a"])(WORDS),
+        lambda k: sm.PseudoEuclidean(k).fit(WORDS),
+        lambda k: sm.PseudoEuclidean.transductive(k, WORDS, WORDS),
+        lambda k: suggest_gamma(k, WORDS),
+        lambda k: sm.D2KE(k).fit(WORDS),
+    ],
+)
+def test_a_kernel_is_no_distance(use):
+    for kernel, name in ((Spectrum(2), "Spectrum"), (DistanceRBF(Levenshtein()), "DistanceRBF")):
+        with pytest.raises(TypeError, match=rf"{name}\(.*\) is a kernel, .*expected a distance"):
+            use(kernel)
+    with pytest.raises(TypeError, match=r"the class Spectrum, .* write Spectrum\(...\)"):
+        use(Spectrum)
+
+
+def test_lifted_functions_and_kernels_of_distances_are_taken():
+    lifted = sm.pairwise(lambda x, y: float(abs(len(x) - len(y))))
+    for kernel in (lifted, DistanceRBF(lifted), sm.kernels.Sum([NegativeDistance(lifted, origin="")])):
+        assert sm.kernels.Sum([kernel])(WORDS).shape == (10, 10)
+    assert sm.PseudoEuclidean(lifted, 2).fit_transform(WORDS).shape[0] == 10
+    unknown = DistanceRBF(FromFunction(lambda x, y: float(abs(len(x) - len(y)) + 1)))
+    np.testing.assert_array_equal(unknown.diag(WORDS), np.exp(-1.0))

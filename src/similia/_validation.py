@@ -17,9 +17,19 @@ def generator(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
-    if random_state is None or isinstance(random_state, Integral):
+    if random_state is None or (isinstance(random_state, Integral) and int(random_state) >= 0):
         return np.random.default_rng(None if random_state is None else int(random_state))
-    raise ValueError(f"random_state must be None, an integer or a numpy generator, got {random_state!r}")
+    raise ValueError(f"random_state must be None, an integer >= 0 or a numpy generator, got {random_state!r}")
+
+
+def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
+    """Return n seeds for the parts of a model, all None if `random_state` is."""
+    if random_state is None:
+        return [None] * n
+    rng = generator(random_state)  # refuses what is none
+    if isinstance(random_state, Integral):
+        return [int(seed) for seed in np.random.SeedSequence(int(random_state)).generate_state(n)]
+    return [int(seed) for seed in rng.integers(2**32, size=n)]
 
 
 def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:

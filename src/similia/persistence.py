@@ -68,6 +68,7 @@ _TRUSTED = (
     "similia.distances.mmd.MMD",
     "similia.embeddings.random_features.OpticalRandomFeatures",
     "similia.embeddings.graphlets.GraphletSampling",
+    "similia.embeddings.graphlets.FeatureScaler",
     "similia.embeddings._graphlet_maps.Match",
     "similia.embeddings._graphlet_maps.MatchClasses",
     "similia.embeddings._graphlet_maps.Quadratic",

@@ -13,10 +13,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from similia._validation import check_n_bits
+from similia._validation import RandomState, check_n_bits, spawn_seeds
 from similia.codes import SignRandomProjection
 from similia.embeddings import D2KE, GraphletSampling, Nystroem
 from similia.embeddings.d2ke_search import D2KESearch
+from similia.embeddings.graphlets import FeatureScaler
 from similia.embeddings.random_objects import Representatives
 from similia.learn import HDClassifier
 
@@ -28,7 +29,7 @@ def nyshd(
     kernel: Callable[..., Any],
     n_landmarks: int | Literal["auto"] = "auto",
     n_bits: int = 10_000,
-    random_state: int | None = None,
+    random_state: RandomState = None,
     *,
     landmarks: Any = "uniform",
     init: Literal["zeros", "bundle"] = "zeros",
@@ -49,7 +50,7 @@ def nyshd(
         ``"auto"`` is the paper's rule, min(n, max(300, 0.02 n)) of the n training objects.
     n_bits : int, default=10_000
         Bits of a code; a multiple of 8.
-    random_state : int, optional
+    random_state : int, numpy Generator or RandomState, optional
         Seed of landmarks, projection and sample order.
     landmarks : str, array of int or callable, default="uniform"
         How landmarks are chosen; see `Nystroem`.
@@ -78,9 +79,7 @@ def nyshd(
     True
     """
     check_n_bits(n_bits)
-    seeds: list[int | None] = [None, None, None]
-    if random_state is not None:
-        seeds = [int(s) for s in np.random.SeedSequence(random_state).generate_state(3)]
+    seeds = spawn_seeds(random_state, 3)
     return Pipeline(
         [
             ("nystroem", Nystroem(kernel, n_components=n_landmarks, landmarks=landmarks, random_state=seeds[0])),
@@ -94,7 +93,7 @@ def d2ke(
     distance: Callable[..., Any],
     n_components: int = 1024,
     gamma: float | str = "median",
-    random_state: int | None = None,
+    random_state: RandomState = None,
     *,
     objects: Any = "auto",
     C: float | Literal["tune"] = 0.01,
@@ -117,7 +116,7 @@ def d2ke(
     gamma : float, "median", str or "tune", default="median"
         Decay with distance; see `D2KE`. "tune" chooses among 1/4, 1, 4 and 16 times the median rule by
         cross-validation on the training objects, with the distances computed once.
-    random_state : int, optional
+    random_state : int, numpy Generator or RandomState, optional
         Seed of the random objects and of the learner.
     objects : "auto", sampler, callable or collection, default="auto"
         The random objects; see `D2KE`. ``Representatives(hold_out=True)`` are kept out of the training of
@@ -144,7 +143,7 @@ def d2ke(
     Raises
     ------
     ValueError
-        If `task` is unknown, or `C` is to be tuned for an `estimator` of your own.
+        If `task` is unknown, or `C` is not a number above 0 or is to be tuned for an `estimator` of your own.
 
     References
     ----------
@@ -158,10 +157,8 @@ def d2ke(
     >>> model.fit(["ab", "b", "dc", "d"], [0, 0, 1, 1]).predict(["a", "c"])
     array([0, 1])
     """
-    seeds: list[int | None] = [None, None]
-    if random_state is not None:
-        seeds = [int(s) for s in np.random.SeedSequence(random_state).generate_state(2)]
-    if not (isinstance(C, Real) and not isinstance(C, bool) and C > 0) and C != "tune":
+    seeds = spawn_seeds(random_state, 2)
+    if not _is_positive(C) and not (isinstance(C, str) and C == "tune"):
         raise ValueError(f'C must be a number above 0 or "tune", got {C!r}')
     tune_gamma, tune_C = (isinstance(value, str) and value == "tune" for value in (gamma, C))
     embedding = D2KE(distance, n_components, objects, "median" if tune_gamma else gamma, seeds[0], memory=memory)
@@ -181,7 +178,7 @@ def graphlet_optical(
     n_samples: int = 2000,
     n_components: int | None = 2000,
     classifier: Literal["linear", "rbf"] = "linear",
-    random_state: int | None = None,
+    random_state: RandomState = None,
     *,
     sampling: Literal["random_walk", "uniform"] = "random_walk",
     C: float | None = None,
@@ -189,7 +186,8 @@ def graphlet_optical(
     """Return GSA-phi with optical features: graphs classified by the mean of random features of their graphlets.
 
     Induced subgraphs are sampled from each graph and averaged under a map (`GraphletSampling`), the averages are
-    standardised, and a support vector machine is trained on them. Labels of nodes and edges are not looked at.
+    standardised (sparse ones, those of ``"match"``, divided by their deviations only), and a support vector machine is
+    trained on them. Labels of nodes and edges are not looked at.
 
     Parameters
     ----------
@@ -201,7 +199,7 @@ def graphlet_optical(
         Optical features; None is the exact map of their kernel, smaller and without Monte-Carlo error.
     classifier : {"linear", "rbf"}, default="linear"
         The paper's linear SVM, or one with a Gaussian kernel on the averages, which often is the better one.
-    random_state : int, optional
+    random_state : int, numpy Generator or RandomState, optional
         Seed of samples, features and learner.
     sampling : {"random_walk", "uniform"}, default="random_walk"
         How graphlets are drawn.
@@ -216,7 +214,7 @@ def graphlet_optical(
     Raises
     ------
     ValueError
-        If `classifier` is unknown.
+        If `classifier` is unknown or `C` is not a number above 0.
 
     References
     ----------
@@ -234,14 +232,18 @@ def graphlet_optical(
     """
     if classifier not in ("linear", "rbf"):
         raise ValueError(f'classifier must be "linear" or "rbf", got {classifier!r}')
-    seeds: list[int | None] = [None, None]
-    if random_state is not None:
-        seeds = [int(s) for s in np.random.SeedSequence(random_state).generate_state(2)]
+    if C is not None and not _is_positive(C):
+        raise ValueError(f"C must be a number above 0 or None, got {C!r}")
+    seeds = spawn_seeds(random_state, 2)
     graphlets = GraphletSampling(size, n_samples, sampling, "optical", n_components, seeds[0])
     svm = SVC(C=10.0 if C is None else C)
     if classifier == "linear":
         svm = LinearSVC(C=0.1 if C is None else C, dual=False, max_iter=10_000, random_state=seeds[1])
-    return Pipeline([("graphlets", graphlets), ("scaler", StandardScaler()), ("classifier", svm)])
+    return Pipeline([("graphlets", graphlets), ("scaler", FeatureScaler()), ("classifier", svm)])
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
 
 
 def _seeded(estimator: Any, seed: int | None) -> Any:

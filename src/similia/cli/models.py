@@ -94,9 +94,10 @@ def fit_model(
         if tuned:  # what was chosen holds for the final fit
             model = clone(held_out.pipeline_)
     _fitted(model, X, y)
+    model = getattr(model, "pipeline_", model)
     if tuned:
-        console.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}" if test_share else str(model.best_params_))
-    sm.save(getattr(model, "pipeline_", model), output)
+        console.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
+    sm.save(model, output)
     console.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 

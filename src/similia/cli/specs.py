@@ -99,7 +99,8 @@ class _Parser:
         try:
             return cls(*arguments, **keywords)
         except TypeError as error:
-            raise ValueError(f"{self.text!r}: {error}; {name.id} takes {', '.join(cls._get_param_names())}") from None
+            taken = ", ".join(cls._get_param_names()) or "no parameters"
+            raise ValueError(f"{self.text!r}: {error}; {name.id} takes {taken}") from None
 
     def _value(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Call):

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from similia.kernels._evaluate import as_floats, name_of
+from similia.kernels._evaluate import as_floats, name_of, refuse_class
+from similia.kernels.base import Kernel
+from similia.kernels.combine import Pairwise
 from similia.objects import n_objects
 
 
@@ -67,6 +69,17 @@ class Distance(BaseEstimator):
         return X
 
 
+def check_distance(distance: Any) -> None:
+    """Raise unless `distance` can be called and is no kernel."""
+    refuse_class(distance, "distance")
+    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # a lifted function may be either
+        raise TypeError(
+            f"{distance!r} is a kernel, which is large for like objects; expected a distance, such as DTW()"
+        )
+    if not callable(distance):
+        raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
+
+
 def distances_between(
     distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str = "X[{}] and Y[{}]"
 ) -> npt.NDArray[np.floating]:
@@ -80,8 +93,9 @@ def distances_between(
     ValueError
         If the result is not of shape (n, m), or a value is NaN, infinite or negative; the pair is named.
     TypeError
-        If the values are not real numbers.
+        If `distance` is a kernel or cannot be called, or the values are not real numbers.
     """
+    check_distance(distance)
     name = name_of(distance)
     values = as_floats(distance(X) if Y is None else distance(X, Y), f"the distance {name} returned")
     expected = (n_objects(X), n_objects(X if Y is None else Y))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from similia._config import rows_per_block
 from similia.distances.base import Distance, Facts
 from similia.objects import StringBatch, as_strings
+from similia.objects._sequences import as_second
 
 _WORTH_THREADS = 2**24  # pairs of letters below which starting threads does not pay
 _LANE = 64  # letters up to which rapidfuzz handles several queries in one register
@@ -56,7 +57,7 @@ class _EditDistance(Distance):
         """
         scorer, options = self._scorer()
         A = self.as_objects(X)
-        B = A if Y is None else self.as_objects(Y)
+        B = A if Y is None else as_second(self.as_objects, Y)
         if A.is_bytes != B.is_bytes:
             kinds = ["bytes" if batch.is_bytes else "str" for batch in (A, B)]
             raise TypeError(f"X holds {kinds[0]} and Y {kinds[1]}, expected one kind; use bytes.decode or str.encode")

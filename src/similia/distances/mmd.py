@@ -24,10 +24,18 @@ import numpy.typing as npt
 
 from similia._config import rows_per_block
 from similia._validation import RandomState, check_positive_int, generator
+from similia.distances._pooled import pooled_gram
 from similia.distances.base import Distance, Facts
-from similia.kernels._evaluate import as_floats, as_objects, evaluate
-from similia.objects import GraphBatch, as_graphs, n_objects
-from similia.objects.graphlets import Patterns, canonical_forms, count_patterns, n_pairs, sample_graphlets
+from similia.objects import GraphBatch
+from similia.objects._sequences import as_second
+from similia.objects.graphlets import (
+    Patterns,
+    as_structures,
+    canonical_forms,
+    count_patterns,
+    n_pairs,
+    sample_graphlets,
+)
 
 Array = npt.NDArray[np.float64]
 _KERNELS = ("gaussian", "optical", "match", "match_iso")
@@ -49,6 +57,12 @@ class TwoSampleResult(NamedTuple):
     statistic: float
     p_value: float
     null: Array
+
+    def __repr__(self) -> str:
+        return (
+            f"TwoSampleResult(statistic={self.statistic:.6g}, p_value={self.p_value:.6g}, "
+            f"null=<{len(self.null)} statistics>)"
+        )
 
 
 def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
@@ -91,7 +105,7 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     >>> round(mmd2(X, Y, Spectrum(k=2), unbiased=False), 3)
     4.0
     """
-    K, n = _pooled_gram(X, Y, kernel, least=2 if unbiased else 1)
+    K, n = pooled_gram(X, Y, kernel, least=2 if unbiased else 1)
     m = len(K) - n
     shift = 0.0 if unbiased else 1.0
     trace_x, trace_y = K.diagonal()[:n].sum(), K.diagonal()[n:].sum()
@@ -151,7 +165,7 @@ def two_sample_test(
     """
     n_permutations = check_positive_int(n_permutations, "n_permutations")
     rng = generator(random_state)
-    K, n = _pooled_gram(X, Y, kernel, least=2)
+    K, n = pooled_gram(X, Y, kernel, least=2)
     N = len(K)
     # A constant added off the diagonal changes no statistic; without their mean the values lose fewer digits.
     np.fill_diagonal(K, 0.0)
@@ -317,6 +331,13 @@ class MMD(Distance):
     array([0., 0., 0.])
     >>> bool(D[0, 1] < 0.1 * D[0, 2])
     True
+
+    Nearest neighbours by a matrix of distances:
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> model = KNeighborsClassifier(n_neighbors=1, metric="precomputed").fit(D, ["cycle", "cycle", "star"])
+    >>> model.predict(MMD(size=4, n_samples=500)([nx.star_graph(25)], graphs))
+    array(['star'], dtype='<U5')
     """
 
     facts: ClassVar[Facts] = Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="s")
@@ -345,8 +366,8 @@ class MMD(Distance):
         self.small = small
 
     def as_objects(self, X: Any) -> GraphBatch:
-        """Return `X` as a `GraphBatch`."""
-        return as_graphs(X)
+        """Return `X` as a `GraphBatch`, labels and weights left out."""
+        return as_structures(X)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """Return the distances of the graphs `X` to the graphs `Y`.
@@ -364,7 +385,7 @@ class MMD(Distance):
         s = check_positive_int(self.n_samples, "n_samples", minimum=2 if self.unbiased else 1)
         self._check()
         A = self._patterns(self.as_objects(X))
-        B = None if Y is None else self._patterns(self.as_objects(Y))
+        B = None if Y is None else self._patterns(as_second(self.as_objects, Y))
         sums, own_a, own_b = self._optical_sums(A, B) if self.kernel == "optical" else self._pattern_sums(A, B)
         if self.unbiased:
             sums *= -2.0 * (s - 1)
@@ -445,55 +466,3 @@ def _u_statistics(K: Array, labels: Array) -> Array:
     xy = of_x - xx
     yy = degrees.sum() - of_x - xy
     return np.asarray(xx / (n * (n - 1)) + yy / (m * (m - 1)) - 2 * xy / (n * m))
-
-
-def _pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
-    """Return a new Gram matrix of the objects of X, then of Y, and the number of those of X; or raise."""
-    if isinstance(kernel, str):
-        if kernel != "precomputed":
-            raise ValueError(f'kernel must be a kernel, a fitted embedding or "precomputed", got {kernel!r}')
-        K = np.array(as_floats(X, "X of kernel='precomputed' holds"), dtype=np.float64)
-        n = check_positive_int(Y, "Y (with kernel='precomputed', the number of objects of the first collection)")
-        if K.ndim != 2 or K.shape[0] != K.shape[1] or n > len(K):
-            raise ValueError(
-                f'kernel="precomputed" takes the square Gram matrix of both collections, the first of which has '
-                f"Y={n} objects; got shape {K.shape}"
-            )
-        _check_sizes(n, len(K) - n, least)
-        if not np.allclose(K, K.T, equal_nan=True):
-            raise ValueError('the matrix of kernel="precomputed" is not symmetric, as a Gram matrix is')
-    else:
-        if isinstance(kernel, Distance):
-            raise TypeError(
-                f"{kernel!r} is a distance, expected a kernel; similia.kernels.DistanceRBF(distance) makes one of it, "
-                "and NegativeDistance(distance) gives the energy distance"
-            )
-        n, m = n_objects(X), n_objects(Y)
-        _check_sizes(n, m, least)
-        K = np.empty((n + m, n + m))
-        _fill_blocks(K, X, Y, kernel, n)
-    if not np.isfinite(K).all():
-        i, j = np.argwhere(~np.isfinite(K))[0]
-        raise ValueError(f"the kernel is {K[i, j]} for the pooled objects {i} and {j}, expected finite numbers")
-    return K, n
-
-
-def _fill_blocks(K: Array, X: Any, Y: Any, kernel: Any, n: int) -> None:
-    if hasattr(kernel, "transform"):
-        A, B = (as_floats(kernel.transform(Z), "the embedding returned") for Z in (X, Y))
-        Z = np.concatenate([A, B]).astype(np.float64)
-        np.matmul(Z, Z.T, out=K)
-    elif callable(kernel) and not isinstance(kernel, type):
-        X, Y = as_objects(kernel, X), as_objects(kernel, Y)
-        K[:n, :n], K[n:, n:], K[:n, n:] = evaluate(kernel, X), evaluate(kernel, Y), evaluate(kernel, X, Y)
-        K[n:, :n] = K[:n, n:].T
-    else:
-        raise TypeError(
-            f"kernel must be a kernel k(X, Y) -> (n, m), a fitted embedding or 'precomputed', got {kernel!r}"
-        )
-
-
-def _check_sizes(n: int, m: int, least: int) -> None:
-    for name, size in (("X", n), ("Y", m)):
-        if size < least:
-            raise ValueError(f"{name} has {size} objects, expected at least {least}")

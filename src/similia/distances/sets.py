@@ -34,6 +34,7 @@ from similia.distances import _sets as loops
 from similia.distances.base import Distance, Facts
 from similia.objects import SetBatch, as_sets
 from similia.objects._base import runs
+from similia.objects._sequences import as_second
 from similia.objects._series_forms import check_finite
 
 _GROUNDS = ("euclidean", "sqeuclidean", "manhattan")
@@ -78,7 +79,7 @@ class _NearestPoints(Distance):
         if self.ground not in self._grounds:
             raise ValueError(f"ground must be one of {', '.join(map(repr, self._grounds))}, got {self.ground!r}")
         A = self.as_objects(X)
-        A, B = _comparable(A, A if Y is None else self.as_objects(Y))
+        A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
         out = np.empty((len(A), len(B)), A.values.dtype)
         # The points of the larger sets are the lanes of the loops.
         if len(A.values) * len(B) < len(B.values) * len(A):
@@ -303,7 +304,7 @@ class SlicedWasserstein(Distance):
         if self.p not in (1, 2):
             raise ValueError(f"p must be 1 or 2, got {self.p!r}")
         A = self.as_objects(X)
-        A, B = _comparable(A, A if Y is None else self.as_objects(Y))
+        A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
         directions = self._directions(n_projections, A.n_dims)
         a = _sorted_projections(A, directions)
         b = a if Y is None else _sorted_projections(B, directions)

@@ -23,10 +23,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from similia._validation import RandomState, check_positive_int, check_vectors, generator
+from similia.distances.base import check_distance
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels._evaluate import as_objects
 from similia.kernels.from_distance import (
-    check_distance,
     check_gamma,
     distance_matrix,
     draw,

@@ -3,14 +3,15 @@
 The features exp(-gamma D) of all gamma come from one matrix D of distances, and random objects know no labels: so D of
 the training objects is computed once, and cross-validation of gamma and of the learner's parameters slices its rows.
 Random objects that are made of training objects are drawn anew in each fold, or a fold would be tried on its own
-pieces. Cost: n R distances, then (candidates x folds) fits of the learner on n x R numbers.
+pieces; all candidates of a fold share its matrix. Cost: n R distances (folds + 1 times that if drawn anew, at most n^2
+more for representatives), then (candidates x folds) fits of the learner on n x R numbers.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Appendix B.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
 from threading import Lock
@@ -18,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
@@ -27,6 +28,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from similia._config import settings
 from similia._progress import track
 from similia._validation import check_labels
 from similia.embeddings.d2ke import D2KE, gamma_spec
@@ -34,6 +36,10 @@ from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomSt
 from similia.kernels._evaluate import as_objects
 from similia.kernels.from_distance import exp_features
 from similia.objects import n_objects, take
+from similia.objects._sequences import _short
+
+Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
+Part = tuple[npt.NDArray, float, list[Split]]  # distances, what gamma="median" is there, folds
 
 _INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: a collection that was given
 
@@ -67,14 +73,17 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     pipeline_ : Pipeline
         The best pipeline, fitted; it can be used and saved by itself.
     best_params_ : dict
-        The chosen values.
+        The chosen values; gamma as a number, that of `pipeline_`.
     cv_results_ : dict
-        ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates.
+        ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. Where random
+        objects are drawn anew in each fold, and with them the median distance, a gamma such as ``"4*median"`` is kept
+        as that text.
 
     Raises
     ------
     ValueError
-        In `fit`, if `param_grid` holds a parameter that changes the distances; search that with GridSearchCV.
+        In `fit`, if `param_grid` holds a parameter that there is not, or one that changes the distances (search that
+        with GridSearchCV), or if `y` is not what the last step takes.
 
     Examples
     --------
@@ -121,43 +130,89 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
             d2ke.set_params(gamma="median")
         X = as_objects(d2ke.distance, X)
         y = check_labels(y, n_objects(X))
+        self._check_target(y)
+        self.cv_results_: dict[str, Any] = {}
+        self.best_params_: dict[str, Any] = {}
+        kept = _not_held_out(d2ke.fit(X), n_objects(X))
+        anew = bool(grid) and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT)
+        splits = self._splits(X, y) if anew else []
+        among = _all_distances(d2ke, X, len(splits))
+        if among is not None:
+            D = among[:, d2ke.representative_indices_]
+        else:
+            D, y = d2ke.distances(X if len(kept) == len(y) else take(X, kept)), y[kept]
+        if gammas and not anew:
+            grid[f"{name}__gamma"] = [_in_units(gamma, d2ke.gamma_) for gamma in gammas]
+        steps = clone(self.pipeline).steps[1:]
+        if anew:
+            parts = (_drawn_anew(d2ke, X, among, split) for split in splits)
+            best = self._search(name, steps, grid, parts, y, len(splits))
+        elif grid:
+            splits = self._splits(D, y)
+            best = self._search(name, steps, grid, [(D, d2ke.gamma_, splits)], y, len(splits))
+        else:
+            best = {}
+        if f"{name}__gamma" in best:
+            best[f"{name}__gamma"] = _in_units(best[f"{name}__gamma"], d2ke.gamma_)
+        self.best_params_ = best
+        fitted = Pipeline([(name, _ExpFeatures(d2ke.gamma_)), *steps]).set_params(**clone(best, safe=False)).fit(D, y)
+        d2ke.gamma_ = fitted[0].gamma
+        d2ke.set_params(gamma=d2ke.gamma_)
+        self.pipeline_ = Pipeline([(name, d2ke), *fitted.steps[1:]])
+        return self
+
+    def _splits(self, X: Any, y: npt.NDArray) -> list[Split]:
+        """Return the training and validation indices of all folds."""
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.pipeline))
+        if isinstance(cv, StratifiedKFold):
+            _check_folds(cv.n_splits, y)
+        return list(cv.split(X, y))
+
+    def _search(
+        self,
+        name: str,
+        steps: list[Any],
+        grid: dict[str, list[Any]],
+        parts: Iterable[Part],
+        y: npt.NDArray,
+        n_folds: int,
+    ) -> dict[str, Any]:
+        """Return the best values of `grid`, having tried all on the folds of each part."""
+        fits = len(ParameterGrid(grid)) * n_folds
+        scores: list[npt.NDArray] = []
+        with closing(track(range(fits), "cross-validation", fits)) as bar:
+            scorer = _CountingScorer(check_scoring(self.pipeline, self.scoring), bar)
+            for D, unit, splits in parts:
+                model = Pipeline([(name, _ExpFeatures(unit)), *steps])
+                tried = {key: [*values] for key, values in grid.items()}
+                if f"{name}__gamma" in tried:
+                    tried[f"{name}__gamma"] = [_in_units(gamma, unit) for gamma in tried[f"{name}__gamma"]]
+                search = GridSearchCV(model, tried, cv=splits, scoring=scorer, n_jobs=self.n_jobs, refit=False)
+                results = search.fit(D, y).cv_results_
+                scores.extend(results[f"split{i}_test_score"] for i in range(len(splits)))
+        mean = np.mean(scores, axis=0)
+        params = list(ParameterGrid(grid))
+        self.cv_results_ = {"params": params, "mean_test_score": mean, "std_test_score": np.std(scores, axis=0)}
+        return dict(params[int(np.argmax(np.nan_to_num(mean, nan=-np.inf)))])
+
+    def _check_target(self, y: npt.NDArray) -> None:
+        """Raise if `y` holds no labels for a classifier, no numbers for a regressor."""
         if is_classifier(self.pipeline) and type_of_target(y) == "continuous":
             raise ValueError(
                 "y holds fractions, which a classifier takes for no labels; for numbers to predict write "
                 'recipes.d2ke(..., task="regression"), or end the pipeline with a regressor'
             )
-        self.cv_results_: dict[str, Any] = {}
-        self.best_params_: dict[str, Any] = {}
-        kept = _not_held_out(d2ke.fit(X), n_objects(X))
-        if grid and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT):
-            self.pipeline_ = self._search(clone(self.pipeline), grid, X, y)  # each fold has random objects of its own
-            return self
-        D, y = d2ke.distances(X if len(kept) == len(y) else take(X, kept)), y[kept]
-        unit = d2ke.gamma_
-        if gammas:
-            grid[f"{name}__gamma"] = [_in_units(gamma, unit) for gamma in gammas]
-        model = Pipeline([(name, _ExpFeatures(unit)), *clone(self.pipeline).steps[1:]])
-        if grid:
-            best = self._search(model, grid, D, y)
-        else:
-            best = model.fit(D, y)
-        d2ke.gamma_ = best[0].gamma
-        d2ke.set_params(gamma=d2ke.gamma_)
-        self.pipeline_ = Pipeline([(name, d2ke), *best.steps[1:]])
-        return self
-
-    def _search(self, model: Pipeline, grid: dict[str, list[Any]], X: Any, y: npt.NDArray) -> Pipeline:
-        """Return `model` with the best values of `grid`, fitted."""
-        cv = check_cv(self.cv, y, classifier=is_classifier(model))
-        if isinstance(cv, StratifiedKFold):
-            _check_folds(cv.n_splits, y)
-        fits = len(ParameterGrid(grid)) * cv.get_n_splits(X, y)
-        with closing(track(range(fits), "cross-validation", fits)) as bar:
-            scorer = _CountingScorer(check_scoring(model, self.scoring), bar)
-            search = GridSearchCV(model, grid, cv=cv, scoring=scorer, n_jobs=self.n_jobs).fit(X, y)
-        self.cv_results_ = {k: search.cv_results_[k] for k in ("params", "mean_test_score", "std_test_score")}
-        self.best_params_ = dict(search.best_params_)
-        return search.best_estimator_
+        if is_regressor(self.pipeline):
+            try:
+                bad = ~np.isfinite(y.astype(np.float64))
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"y holds {_short(y[:1].tolist())} of dtype {y.dtype}, expected numbers to predict; for labels "
+                    'write recipes.d2ke(..., task="classification"), or end the pipeline with a classifier'
+                ) from None
+            if bad.any():
+                i = int(np.argmax(bad))
+                raise ValueError(f"y[{i}] is {y[i]}, expected finite numbers to predict; drop that object")
 
     def predict(self, X: Any) -> npt.NDArray:
         """Return the label or number predicted for each object, shape (n,)."""
@@ -202,7 +257,14 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
     def _grid(self, name: str) -> dict[str, list[Any]]:
         grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
+        known = self.pipeline.get_params()
         for key in grid:
+            step, _, parameter = key.partition("__")
+            if key not in known and "__" not in parameter:  # deeper ones may be of what the step makes in fit
+                there = sorted(k for k in known if k.startswith(f"{step}__")) or sorted(self.pipeline.named_steps)
+                raise ValueError(
+                    f"param_grid holds {key!r}, and there is no such parameter; there are {', '.join(there)}"
+                )
             if key != f"{name}__gamma" and key.split("__")[0] == name:
                 raise ValueError(
                     f"param_grid holds {key!r}, which changes the distances, and these are computed once; "
@@ -225,6 +287,37 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+
+class _Lookup:
+    """A distance between objects that are named by their rows in a matrix of distances."""
+
+    def __init__(self, D: npt.NDArray) -> None:
+        self.D = D
+
+    def __call__(self, X: npt.NDArray, Y: npt.NDArray) -> npt.NDArray:
+        return self.D[np.ix_(X, Y)]
+
+
+def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
+    """Return the distances among all objects if that is no more work than `n_folds` draws of representatives."""
+    n = n_objects(X)
+    if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
+        return None
+    if 8 * n * n > settings().max_memory:
+        return None
+    D: npt.NDArray = d2ke._cached_distances()(d2ke.distance, X, X)
+    return D
+
+
+def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
+    """Return the distances of `X` to random objects drawn from the training part of a fold, and the unit of gamma."""
+    fold = clone(d2ke)
+    if among is not None:
+        fold.set_params(distance=_Lookup(among), objects=Representatives(), memory=None)
+        X = np.arange(len(among))
+    fold.fit(take(X, split[0]))
+    return fold.distances(X), fold.gamma_, [split]
 
 
 class _CountingScorer:

@@ -12,11 +12,15 @@ is part of, Algorithm GSA-phi and Eqs. 3.2-3.11.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
@@ -24,10 +28,65 @@ from similia._progress import track
 from similia._validation import RandomState, check_positive_int, generator
 from similia.embeddings import _graphlet_maps as maps
 from similia.embeddings.random_features import OpticalRandomFeatures
-from similia.objects import GraphBatch, as_graphs
-from similia.objects.graphlets import sample_graphlets
+from similia.kernels._evaluate import refuse_class
+from similia.objects import GraphBatch
+from similia.objects.graphlets import as_structures, sample_graphlets
 
 FEATURES = ("match", "match_iso", "gaussian", "gaussian_complex", "gaussian_eig", "optical")
+
+
+class FeatureScaler(TransformerMixin, BaseEstimator):
+    """Standardise vectors: dense ones to mean 0 and deviation 1, sparse ones, to stay sparse, to deviation 1 only.
+
+    Attributes
+    ----------
+    scaler_ : sklearn.preprocessing.StandardScaler
+        Fitted.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from similia.embeddings.graphlets import FeatureScaler
+    >>> X = [[0.0, 2.0], [2.0, 6.0]]
+    >>> FeatureScaler().fit_transform(X)
+    array([[-1., -1.],
+           [ 1.,  1.]])
+    >>> FeatureScaler().fit_transform(csr_array(X)).toarray()
+    array([[0., 1.],
+           [2., 3.]])
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the means and deviations of columns.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        y : ignored
+
+        Returns
+        -------
+        FeatureScaler
+            The fitted estimator itself.
+        """
+        self.scaler_ = StandardScaler(with_mean=not issparse(X)).fit(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the vectors scaled, in the form they came in, shape (n, n_features)."""
+        check_is_fitted(self)
+        return self.scaler_.transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the names of the columns, as they were."""
+        check_is_fitted(self)
+        names: npt.NDArray[Any] = self.scaler_.get_feature_names_out(input_features)
+        return names
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -50,7 +109,7 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j; with ``n_components=None`` the
           exact map of their kernel, D (D + 1) / 2 numbers without Monte-Carlo error. An `OpticalRandomFeatures` sets
-          its scale and bias; with quantisation or structure it is computed graphlet by graphlet;
+          their number, scale and bias; with quantisation or structure it is computed graphlet by graphlet;
         - ``"gaussian"``: :math:`\sqrt{2 / m} \cos(w_j \cdot a + b_j)`;
         - ``"gaussian_complex"``: cosine and sine pairs, :math:`m^{-1/2} (\cos w_j \cdot a, \sin w_j \cdot a)`, 2 m
           numbers: those that Theorem 5 holds for (`similia.bounds.mmd_error`);
@@ -61,13 +120,14 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         - a function, or a transformer (a copy is fitted to the distinct patterns of the training graphs), of
           flattened adjacency matrices: float32, shape (n, D), to (n, m).
     n_components : int or None, default=2000
-        Number m of random features. Not used by ``match``, ``match_iso`` and maps of your own.
+        Number m of random features. Not used by ``match``, ``match_iso``, an `OpticalRandomFeatures` (which has its
+        own) and maps of your own.
     random_state : int, numpy Generator or None, default=None
         Draws the features, and the seed of the samples, in `fit`.
     flyback : float, default=0.15
         Probability that the walk jumps back to its first node, in [0, 1).
     bandwidth : float, default=1.0
-        Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`.
+        Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; not used by other maps.
     small : {"pad", "raise"}, default="pad"
         What becomes of a graph with fewer than `size` nodes: isolated nodes are added, or an error.
 
@@ -94,6 +154,9 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     characteristic, and different laws can have equal means. m above D (D + 1) / 2 adds no information, only noise
     against ``n_components=None``.
 
+    Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does: means of random features
+    vary little around a common value.
+
     Output is float32; float64 for ``match``, ``match_iso`` and the exact optical map; a `scipy.sparse.csr_array` for
     ``match``.
 
@@ -114,6 +177,8 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     >>> bool(gaps[0, 1] < 0.2 * gaps[0, 2])
     True
     """
+
+    map_: Any
 
     def __init__(
         self,
@@ -144,7 +209,7 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : collection of n graphs
-            As `similia.objects.as_graphs` takes them.
+            As `similia.objects.as_graphs` takes them; labels, attributes and weights are not read.
         y : ignored
 
         Returns
@@ -152,10 +217,15 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         GraphletSampling
             The fitted estimator itself.
         """
-        graphs = as_graphs(X)
+        graphs = as_structures(X)
         rng = generator(self.random_state)
         self.seed_ = int(rng.integers(2**63))
         check_positive_int(self.size, "size", minimum=2)
+        if self.n_components is not None:
+            check_positive_int(self.n_components, "n_components")
+        if isinstance(self.bandwidth, bool) or not isinstance(self.bandwidth, Real) or not 0 < self.bandwidth < np.inf:
+            raise ValueError(f"bandwidth must be a positive number, got {self.bandwidth!r}")
+        refuse_class(self.features, "features")
         self._sample(graphs[:1])  # refuses wrong parameters at once
         self.map_ = self._map(graphs, rng)
         self._n_features_out = self.map_.n_features
@@ -173,14 +243,12 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ndarray of float32 or float64, shape (n, n_features), or csr_array for ``features="match"``
         """
         check_is_fitted(self)
-        graphs = as_graphs(X)
+        graphs = as_structures(X)
         block = rows_per_block(64 * self.n_samples, len(graphs))  # a code, its entry in a histogram, and their making
         starts = track(range(0, len(graphs), block), "graphlets")
         parts = [self.map_.means(self._sample(graphs[start : start + block])) for start in starts]
         if len(parts) == 1:
             return parts[0]
-        from scipy.sparse import issparse, vstack
-
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
     def _sample(self, graphs: GraphBatch) -> npt.NDArray[np.uint64]:
@@ -205,11 +273,9 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     f"n_components=None is the exact map of the optical kernel; features={name!r} needs a number"
                 )
             return maps.exact_optical(size, 1.0)
-        m = check_positive_int(self.n_components, "n_components")
+        m = int(self.n_components)
         if name == "optical":
             return self._optical_map(OpticalRandomFeatures(m), rng)
-        if not self.bandwidth > 0:
-            raise ValueError(f"bandwidth must be a positive number, got {self.bandwidth!r}")
         frequencies = rng.standard_normal((size if name == "gaussian_eig" else maps.n_pairs(size), m)) / self.bandwidth
         phases = np.zeros(m) if name == "gaussian_complex" else rng.uniform(0, 2 * np.pi, m)
         if name == "gaussian_eig":

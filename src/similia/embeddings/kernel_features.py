@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from similia._validation import check_positive_int
+from similia.kernels._evaluate import check_kernel, refuse_class
 
 
 class KernelFeatures(TransformerMixin, BaseEstimator):
@@ -70,10 +71,9 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         ValueError
             If `n_features` is not an integer >= 1.
         """
-        if isinstance(self.kernel, type):
-            name = self.kernel.__name__
-            raise TypeError(f"kernel is the class {name}, expected an object with features; write {name}(...)")
+        refuse_class(self.kernel, "kernel")
         if not hasattr(self.kernel, "features"):
+            check_kernel(self.kernel)
             raise TypeError(
                 f"the kernel {self.kernel!r} has no explicit features; similia.Nystroem makes vectors of any kernel"
             )

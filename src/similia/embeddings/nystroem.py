@@ -28,7 +28,7 @@ from similia.embeddings._ensemble import block_diagonal, mixture_weights
 from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
 from similia.embeddings._ordered_product import ordered_product
 from similia.embeddings.landmarks import STRATEGIES
-from similia.kernels._evaluate import as_floats, as_objects, evaluate
+from similia.kernels._evaluate import as_floats, as_objects, check_kernel, evaluate
 from similia.objects import n_objects, take
 from similia.objects._sequences import at_least_one
 
@@ -271,14 +271,13 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _check_parameters(self) -> None:
-        if isinstance(self.kernel, type):
-            name = self.kernel.__name__
-            raise ValueError(f"kernel is the class {name}, expected an object that can be called; write {name}(...)")
         if not self._precomputed and not callable(self.kernel):
             raise ValueError(
                 f'kernel must be a callable k(X, Y) -> (n, m) or "precomputed", got {self.kernel!r}; '
                 "see similia.kernels and sklearn.metrics.pairwise"
             )
+        if not self._precomputed:
+            check_kernel(self.kernel)
         if isinstance(self.landmarks, str) and self.landmarks not in STRATEGIES:
             raise ValueError(f"landmarks={self.landmarks!r} is unknown; choose one of {[*STRATEGIES]}")
         if self.spectrum not in _spectrum.POLICIES:

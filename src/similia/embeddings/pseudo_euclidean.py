@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from similia._progress import track
 from similia._validation import RandomState, check_positive_int, generator
-from similia.distances.base import distances_between
+from similia.distances.base import check_distance, distances_between
 from similia.embeddings._gram import row_blocks
 from similia.embeddings._ordered_product import ordered_product
 from similia.kernels._evaluate import as_floats, as_objects
@@ -79,7 +79,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         In `fit`: more landmarks than objects, a distance that is not symmetric, or is 0 everywhere; in both: a
         distance that is NaN, infinite or negative, or of the wrong shape. The message names the pair.
     TypeError
-        If distances are not real numbers.
+        If `distance` is a kernel or cannot be called, or distances are not real numbers.
 
     Notes
     -----
@@ -258,11 +258,12 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return D
 
     def _checked_distance(self) -> Any:
-        if isinstance(self.distance, type) or not callable(self.distance):
+        if isinstance(self.distance, str):
             raise ValueError(
                 f'distance must be a callable d(X, Y) -> (n, m) or "precomputed", got {self.distance!r}; '
                 "see similia.distances"
             )
+        check_distance(self.distance)
         return self.distance
 
     def _project(self, D: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:

@@ -99,6 +99,8 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     relative bias below 1 / p^2, 2.5e-4 at most. Over a whole block, features of one vector sum to a constant; the
     variance of whole blocks was 0.27 to 0.34 of that of independent rows (15 to 300 numbers, 0/1 or Gaussian).
 
+    Standardise the columns before a linear model: intensities are positive and share most of their size.
+
     Features of sparse input are computed without making it dense, except if structured.
 
     References

@@ -6,6 +6,7 @@ float array of the right shape, or one sentence that says what is wrong with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,12 +20,35 @@ _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values 
 
 
 def as_objects(kernel: Any, X: Any) -> Any:
-    """Return `X` in the layout `kernel` works on: its ``as_objects`` hook, or `X` itself."""
+    """Return `X` in the layout `kernel` (or a distance) works on: its ``as_objects`` hook, or `X` itself."""
+    refuse_class(kernel, "the kernel or distance")
     return kernel.as_objects(X) if hasattr(kernel, "as_objects") else X
+
+
+def refuse_class(function: Any, what: str) -> None:
+    """Raise for a class where an object of it is wanted."""
+    if isinstance(function, type):
+        name = function.__name__
+        raise TypeError(f"{what} is the class {name}, expected an object that can be called; write {name}(...)")
+
+
+def check_kernel(kernel: Any, what: str = "kernel") -> None:
+    """Raise unless `kernel` can be called and is no distance."""
+    from similia.distances.base import Distance
+
+    refuse_class(kernel, what)
+    if isinstance(kernel, Distance):
+        raise TypeError(
+            f"{kernel!r} is a distance, expected a kernel; similia.kernels.DistanceRBF(distance) makes one of it "
+            "(NegativeDistance that of the energy distance), similia.D2KE and recipes.d2ke take the distance itself"
+        )
+    if not callable(kernel):
+        raise TypeError(f"{what} is {kernel!r}, expected a kernel: an object called as k(X, Y)")
 
 
 def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
     """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
+    check_kernel(kernel)
     values = as_floats(kernel(X) if Y is None else kernel(X, Y), f"the kernel {name_of(kernel)} returned")
     expected = (n_objects(X), n_objects(X if Y is None else Y))
     if values.shape != expected:
@@ -35,8 +59,9 @@ def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
     return values
 
 
-def diagonal(kernel: Any, X: Any) -> npt.NDArray[np.float64]:
+def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
     """Return k(x, x) for each object, shape (n,): the kernel's ``diag``, or blocks on its diagonal."""
+    refuse_class(kernel, "kernel")
     n = n_objects(X)
     if not hasattr(kernel, "diag"):
         starts = range(0, n, _DIAGONAL_BLOCK)

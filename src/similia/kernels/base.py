@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from similia._config import rows_per_block
 from similia._validation import check_positive_int
 from similia.kernels._counts import Counts, inner_products
+from similia.objects._sequences import as_second
 
 
 class Kernel(BaseEstimator):
@@ -59,7 +60,7 @@ class FeatureKernel(Kernel):
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         A = self._counts(self.as_objects(X))
-        B = A if Y is None else self._counts(self.as_objects(Y))
+        B = A if Y is None else self._counts(as_second(self.as_objects, Y))
         K = inner_products(A, B)
         if self.normalize:
             scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=Y is None)

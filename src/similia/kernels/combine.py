@@ -22,11 +22,11 @@ import scipy.sparse as sp
 from similia._config import settings
 from similia._progress import track
 from similia._validation import check_positive_int
-from similia.kernels._evaluate import as_objects, diagonal, evaluate, name_of
+from similia.kernels._evaluate import as_objects, check_kernel, diagonal, evaluate, name_of
 from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects._base import Batch
-from similia.objects._sequences import at_least_one
+from similia.objects._sequences import as_second, at_least_one
 
 _TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
 
@@ -59,7 +59,8 @@ class _Composite(Kernel):
         """Return `X` as the batch that all parts work on, or as it is if they do not share one."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
-        return views[0] if shared else X
+        # Parts that compare structure leave out labels that others need.
+        return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else X
 
     def _parts(self) -> list[Any]:
         """Return the parts, or raise if there are none or one cannot be called."""
@@ -69,13 +70,12 @@ class _Composite(Kernel):
                 f"{name} takes a list of kernels as {name}([Spectrum(3), Spectrum(4)]), got {self.kernels!r}"
             )
         for i, kernel in enumerate(self.kernels):
-            if isinstance(kernel, type) or not callable(kernel):
-                raise TypeError(f"kernels[{i}] is {kernel!r}, expected a kernel: an object called as k(X, Y)")
+            check_kernel(kernel, f"kernels[{i}]")
         return list(self.kernels)
 
     def _grams(self, X: Any, Y: Any) -> Iterator[npt.NDArray[np.float64]]:
         X = self.as_objects(X)
-        Y = None if Y is None else self.as_objects(Y)
+        Y = None if Y is None else as_second(self.as_objects, Y)
         return (_gram(kernel, X, Y) for kernel in self._parts())
 
     def _diagonals(self, X: Any) -> list[npt.NDArray[np.float64]]:
@@ -232,11 +232,12 @@ class Normalized(Kernel):
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` in the layout the kernel works on."""
+        check_kernel(self.kernel)
         return as_objects(self.kernel, X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
-        Y = None if Y is None else self.as_objects(Y)
+        Y = None if Y is None else as_second(self.as_objects, Y)
         K = _gram(self.kernel, X, Y)
         kxx = self._squared_norms(X, "X")
         kyy = kxx if Y is None else self._squared_norms(Y, "Y")

@@ -23,10 +23,9 @@ import scipy.sparse as sp
 from similia._config import rows_per_block
 from similia._progress import track
 from similia._validation import check_positive_int
-from similia.distances.base import distances_between
+from similia.distances.base import check_distance, distances_between
 from similia.kernels._evaluate import as_objects
 from similia.kernels.base import Kernel
-from similia.kernels.combine import Pairwise
 from similia.objects import n_objects, take
 from similia.objects._base import Batch
 from similia.objects._sequences import at_least_one
@@ -180,21 +179,6 @@ class FromDistance(Kernel):
         n = check_positive_int(self.n_components, "n_components")
         seed = check_positive_int(self.random_state, "random_state", minimum=0)
         return joined([*draw(self.objects, None, 0, n, seed)], self.distance, X)
-
-
-def check_distance(distance: Any) -> None:
-    """Raise unless `distance` can be called."""
-    if isinstance(distance, type):
-        raise TypeError(
-            f"distance is the class {distance.__name__}, expected an object that can be called; "
-            f"write {distance.__name__}(...)"
-        )
-    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # a lifted function may be either
-        raise TypeError(
-            f"{distance!r} is a kernel, which is large for like objects; expected a distance, such as DTW()"
-        )
-    if not callable(distance):
-        raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
 
 
 def check_gamma(gamma: Any) -> float:

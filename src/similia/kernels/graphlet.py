@@ -8,6 +8,8 @@ Cost: one to a few nanoseconds for each of the C(n, k) subsets of a graph of n n
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from similia._config import rows_per_block
@@ -16,7 +18,14 @@ from similia.kernels._counts import Counts
 from similia.kernels._graphs import vertex_ids
 from similia.kernels.graphs import GraphKernel
 from similia.objects import GraphBatch
-from similia.objects.graphlets import Patterns, canonical_forms, count_patterns, enumerate_graphlets, sample_graphlets
+from similia.objects.graphlets import (
+    Patterns,
+    as_structures,
+    canonical_forms,
+    count_patterns,
+    count_subsets,
+    sample_graphlets,
+)
 
 
 class Graphlet(GraphKernel):
@@ -83,13 +92,19 @@ class Graphlet(GraphKernel):
         self.normalize = normalize
         self.seed = seed
 
+    def as_objects(self, X: Any) -> GraphBatch:
+        """Return `X` as a `GraphBatch`, labels and weights left out."""
+        return as_structures(X)
+
     def _compared(self, graphs: GraphBatch) -> str:
         return "structure"
 
     def _counts(self, objects: GraphBatch) -> Counts:
         canonical_forms(self.size)  # a wrong size is refused before work is done
         if self.n_samples is None:
-            return self._by_class(objects, enumerate_graphlets(objects, self.size))
+            return self._by_class(
+                objects, count_subsets(objects, self.size, f"Graphlet(size={self.size}, n_samples=...)")
+            )
         n_samples = check_positive_int(self.n_samples, "n_samples")
         step = rows_per_block(64 * n_samples)
         return Counts.concatenate([self._sampled(objects[g : g + step]) for g in range(0, len(objects), step)])

@@ -20,6 +20,7 @@ from similia.kernels import _graphs
 from similia.kernels._counts import Counts, count
 from similia.kernels.base import FeatureKernel
 from similia.objects import GraphBatch, as_graphs
+from similia.objects._sequences import as_second
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
 
@@ -47,7 +48,7 @@ class GraphKernel(FeatureKernel):
         X = self.as_objects(X)
         if Y is None:
             return super().__call__(X)
-        Y = self.as_objects(Y)
+        Y = as_second(self.as_objects, Y)
         if X.n_nodes and Y.n_nodes and self._compared(X) != self._compared(Y):
             raise ValueError(
                 f"{type(self).__name__} would compare {self._compared(X)} of X with {self._compared(Y)} of Y; "

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._validation import RandomState, check_positive_int, generator
-from similia.distances.base import distances_between
+from similia.distances.base import check_distance, distances_between
 from similia.kernels._evaluate import as_objects, diagonal
 from similia.kernels.base import Kernel
 from similia.objects import n_objects, take
@@ -39,10 +39,11 @@ class _Substitution(Kernel):
 
     def _self_distances(self, X: Any) -> npt.NDArray[np.float64]:
         """Return d(x, x) for each object: 0 where the distance is known for it, else computed in small blocks."""
+        check_distance(self.distance)
         facts = getattr(self.distance, "facts", None)
         if facts is not None and facts.identity:
             return np.zeros(n_objects(X))
-        return diagonal(self.distance, X)
+        return diagonal(self.distance, X, distances_between)
 
 
 class DistanceRBF(_Substitution):

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from similia._config import rows_per_block
 from similia._validation import check_positive_int, check_vectors
 from similia.kernels.base import Kernel, scale_by_norms
+from similia.objects._sequences import as_second
 
 
 class Optical(Kernel):
@@ -90,7 +91,7 @@ class Optical(Kernel):
         """
         scale, q = self._parameters()
         A = self.as_objects(X).astype(np.float64)
-        B = A if Y is None else self.as_objects(Y).astype(np.float64)
+        B = A if Y is None else as_second(self.as_objects, Y).astype(np.float64)
         if A.shape[1] != B.shape[1]:
             raise ValueError(f"X has {A.shape[1]} features and Y has {B.shape[1]}, expected as many in both")
         K = A @ B.T

@@ -235,9 +235,15 @@ def _from_dict(graph: Any, names: Names) -> Part:
     if unknown or "edge_index" not in graph:
         problem = f"an unknown key {unknown[0]!r}" if unknown else "no key 'edge_index'"
         raise ValueError(f"is a dict with {problem}; keys are {', '.join(_KEYS)}")
+    n_nodes = graph.get("n_nodes")
+    if n_nodes is None:  # also where what tells it is left out
+        sizes = [len(graph[key]) for key in ("node_labels", "node_attributes") if graph.get(key) is not None]
+        if not sizes:
+            raise ValueError("has no n_nodes, expected the number of nodes (isolated ones are not in edge_index)")
+        n_nodes = sizes[0]
     return _part(
         graph["edge_index"],
-        graph.get("n_nodes"),
+        n_nodes,
         graph.get("node_labels") if names.node_label else None,
         graph.get("node_attributes") if names.node_attributes else None,
         graph.get("edge_labels") if names.edge_label else None,
@@ -285,11 +291,6 @@ def _part(
         arcs = np.zeros((2, 0), dtype=np.int64)
     if arcs.ndim != 2 or arcs.shape[0] != 2 or arcs.dtype.kind not in "iu":
         raise ValueError(f"has edge_index of {arcs.dtype} and shape {arcs.shape}, expected integers (2, n_arcs)")
-    if n_nodes is None:
-        sizes = [len(value) for value in (node_labels, node_attributes) if value is not None]
-        if not sizes:
-            raise ValueError("has no n_nodes, expected the number of nodes (isolated ones are not in edge_index)")
-        n_nodes = sizes[0]
     if not isinstance(n_nodes, Integral) or n_nodes < 0:
         raise ValueError(f"has n_nodes={_short(n_nodes)}, expected an integer >= 0")
     if node_attributes is not None:

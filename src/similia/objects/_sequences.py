@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.objects._base import Batch, resolve_indices
+
+T = TypeVar("T")
 
 
 def n_objects(X: Any) -> int:
@@ -86,6 +89,17 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     if not isinstance(X, list | tuple) and hasattr(X, "gather"):  # polars Series
         return X.gather(positions)
     return [X[i] for i in positions.tolist()]
+
+
+def as_second(read: Callable[[Any], T], Y: Any) -> T:
+    """Return ``read(Y)`` for the second of two collections; what it raises names Y, not X."""
+    try:
+        return read(Y)
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):
+            raise
+        text = str(error)
+        raise type(error)(f"Y{text[1:]}" if text.startswith(("X ", "X[")) else f"Y, {text}") from None
 
 
 def _short(value: Any, length: int = 40) -> str:

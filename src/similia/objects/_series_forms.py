@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ def numbers(item: Any) -> npt.NDArray:
     """Return one object as an array of numbers in the dtype it has; what is raised goes on after its name."""
     if hasattr(item, "as_py"):  # an Arrow scalar: of a list the values, without a detour over Python floats
         item = item.values if hasattr(item, "values") else item.as_py()
-    if item is None or isinstance(item, str | bytes | Mapping | Set):
+    readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)
+    if not readable or isinstance(item, str | bytes):  # of a dict, set or graph, numpy takes the keys
         raise TypeError(f"is {_short(item)}, expected an array of numbers")
     if np.ma.isMaskedArray(item):
         item = np.ma.filled(item.astype(np.result_type(item, np.float32)), np.nan)

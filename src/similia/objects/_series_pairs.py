@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from similia.objects._sequences import as_second
 from similia.objects._series_forms import check_finite
 from similia.objects._vectors import SeriesBatch
 from similia.objects.series import as_series
@@ -20,7 +21,7 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
     What `as_series` lets pass in a batch is looked at: loops check no bounds, and a minimum may drop a NaN.
     """
     A = as_series(X)
-    B = A if Y is None else as_series(Y)
+    B = A if Y is None else as_second(as_series, Y)
     for name, batch in (("X", A), ("Y", B)):
         if batch.lengths.min() == 0:
             raise ValueError(

@@ -15,7 +15,7 @@ Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random featu
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from math import comb
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -24,8 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._config import rows_per_block
+from similia._progress import track
 from similia._threads import run_in_ranges
 from similia._validation import check_positive_int
+from similia.objects._base import runs
+from similia.objects._graphs import GraphBatch
 from similia.objects.graphs import as_graphs
 
 _GRAIN = 2048  # graphlets worth a call of the compiled loop
@@ -70,6 +73,14 @@ class _Simple(NamedTuple):
     offsets: npt.NDArray[np.int64]
     indptr: npt.NDArray[np.int64]
     neighbours: npt.NDArray[np.int32]
+
+
+def as_structures(X: Any) -> GraphBatch:
+    """Return graphs as `as_graphs` does, but without reading labels, attributes and weights (a batch passes as it is).
+
+    What is not compared need not be there in all graphs, nor be numbers.
+    """
+    return as_graphs(X, node_label=None, node_attributes=None, edge_label=None, edge_weight=None)
 
 
 def sample_graphlets(
@@ -235,20 +246,25 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     >>> patterns.codes, patterns.counts
     (array([1, 4, 5], dtype=uint64), array([1, 1, 2]))
     """
+    return count_subsets(graphs, _check_size(size), f"sample_graphlets(graphs, size={size}, n_samples=...)")
+
+
+def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
+    """Return `enumerate_graphlets` of a checked size; `instead` is what a sentence advises for too large graphs."""
     from similia.objects import _graphlet_patterns as loops
 
-    size = _check_size(size)
     simple = _simple(graphs, 0, "pad")
-    for g, n in enumerate(np.diff(simple.offsets)):
-        if comb(int(n), size) > _MOST_SUBSETS:
+    subsets = [comb(int(n), size) for n in np.diff(simple.offsets)]
+    for g, n_subsets in enumerate(subsets):
+        if n_subsets > _MOST_SUBSETS:
             raise ValueError(
-                f"graph {g} has {n} nodes, hence {comb(int(n), size):.1e} subsets of {size}, expected at most "
-                f"{_MOST_SUBSETS:.0e}; draw some of them: sample_graphlets(graphs, size={size}, n_samples=...)"
+                f"graph {g} has {np.diff(simple.offsets)[g]} nodes, hence {n_subsets:.1e} subsets of {size}, expected "
+                f"at most {_MOST_SUBSETS:.0e}; draw some of them: {instead}"
             )
     found: list[tuple] = [()] * (len(simple.offsets) - 1)
 
-    def work(start: int, stop: int) -> None:
-        for g in range(start, stop):
+    def work(first: int, start: int, stop: int) -> None:
+        for g in range(first + start, first + stop):
             low, high = simple.offsets[g], simple.offsets[g + 1]
             if high - low < size:
                 found[g] = np.empty(0, np.uint64), np.empty(0, np.int64)
@@ -258,7 +274,9 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
             order = np.argsort(codes)
             found[g] = codes[order], counts[order]
 
-    run_in_ranges(work, len(found), 1)
+    batches = list(runs(np.concatenate(([0], np.cumsum(subsets))), _MOST_SUBSETS))  # about a second each
+    for batch in track(batches, "graphlets", len(batches)):
+        run_in_ranges(partial(work, batch.start), batch.stop - batch.start, 1)
     offsets = np.concatenate(([0], np.cumsum([len(codes) for codes, _ in found]))).astype(np.int64)
     return Patterns(np.concatenate([codes for codes, _ in found]), np.concatenate([n for _, n in found]), offsets)
 
@@ -385,7 +403,7 @@ def _simple(graphs: Any, size: int, small: str) -> _Simple:
     """Return the graphs without directions and loops, padded to at least `size` nodes."""
     from similia.objects import _graphlets as loops
 
-    graphs = as_graphs(graphs)
+    graphs = as_structures(graphs)
     n_nodes = np.diff(graphs.node_offsets)
     if small == "raise" and (n_nodes < size).any():
         g = int(np.argmax(n_nodes < size))
