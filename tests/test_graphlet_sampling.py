@@ -300,3 +300,12 @@ def test_the_recipe_takes_every_map(features, classifier, tmp_path):
     if not callable(features) and not (issparse(Z) and classifier == "rbf"):  # an SVC keeps sparse support vectors
         assert sm.load(sm.save(model, tmp_path / "m.similia")).predict(X).tolist() == model.predict(X).tolist()
         assert len(model[:-1].get_feature_names_out()) == Z.shape[1]
+
+
+@pytest.mark.parametrize("classifier", ["linear", "rbf"])
+def test_recipes_on_sparse_histograms_are_saved(classifier, tmp_path):
+    X = [nx.cycle_graph(n) for n in range(8, 16)] + [nx.star_graph(n) for n in range(8, 16)]
+    model = sm.recipes.graphlet_optical(4, 50, classifier=classifier, random_state=0)
+    model.set_params(graphlets__features="match").fit(X, [0] * 8 + [1] * 8)
+    sm.save(model, tmp_path / "model.similia")
+    assert sm.load(tmp_path / "model.similia").predict(X).tolist() == [0] * 8 + [1] * 8
