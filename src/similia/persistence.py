@@ -19,7 +19,7 @@ _HEADER = "similia-model"
 
 # Literal names, never a prefix: a trusted prefix would load anything that a module re-exports.
 _TRUSTED = (
-    "scipy.sparse._csr.csr_matrix",  # arrays, in scipy's own format without pickle; what an SVC on sparse features keeps
+    "scipy.sparse._csr.csr_matrix",  # arrays, read without pickle; what an SVC on sparse features keeps
     "similia.objects.scaling.AttributeScaler",
     "similia.objects._strings.StringBatch",
     "similia.objects._graphs.GraphBatch",
