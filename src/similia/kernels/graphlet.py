@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from similia._config import rows_per_block
 from similia._validation import check_positive_int
@@ -116,13 +117,13 @@ class Graphlet(GraphKernel):
     def _by_class(self, graphs: GraphBatch, patterns: Patterns) -> Counts:
         """Return the counts of patterns, those of one class added up."""
         table, representatives = canonical_forms(self.size)
-        row = np.repeat(np.arange(len(graphs)), np.diff(patterns.offsets))
+        lengths = np.diff(patterns.offsets)
         # What was drawn from a smaller graph has nodes that are not the graph's.
-        real = (np.diff(graphs.node_offsets) >= self.size)[row]
-        place = row[real] * len(representatives) + table[patterns.codes[real]]
-        place, number = np.unique(place, return_inverse=True)
-        values = np.zeros(len(place))
-        np.add.at(values, number, patterns.counts[real])
-        offsets = np.searchsorted(place, np.arange(len(graphs) + 1) * len(representatives)).astype(np.int64)
+        real = np.diff(graphs.node_offsets) >= self.size
+        kept = np.repeat(real, lengths)
+        offsets = np.concatenate(([0], np.cumsum(np.where(real, lengths, 0))))
+        entries = (patterns.counts[kept].astype(np.float64), table[patterns.codes[kept]].astype(np.int64), offsets)
+        counts = csr_array(entries, shape=(len(graphs), len(representatives)))
+        counts.sum_duplicates()
         ids = vertex_ids(representatives | np.uint64(self.size) << np.uint64(32))
-        return Counts(offsets, ids[place % len(representatives)], values)
+        return Counts(counts.indptr.astype(np.int64), ids[counts.indices], counts.data)
