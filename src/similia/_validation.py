@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,14 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return int(value)
+
+
+def check_positive(value: Any, name: str, zero: bool = False, hint: str = "") -> float:
+    """Return `value` as float, or raise if it is no finite number above 0 (or at 0, where `zero` allows it)."""
+    number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    if not number or value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name} must be a {'number >= 0' if zero else 'positive number'}, got {value!r}{hint}")
+    return float(value)
 
 
 def check_n_bits(n_bits: Any) -> int:

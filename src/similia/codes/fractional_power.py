@@ -26,7 +26,6 @@ machines", NIPS 2007; M. Raginsky and S. Lazebnik, "Locality-sensitive binary co
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -35,7 +34,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
-from similia._validation import check_n_bits, check_vectors, generator
+from similia._validation import check_n_bits, check_positive, check_vectors, generator
 
 _LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
 
@@ -203,10 +202,7 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError(
                 f"output must be 'bits' (packed codes) or 'floats' (Fourier features), got {self.output!r}"
             )
-        bandwidth = self.bandwidth
-        if isinstance(bandwidth, bool) or not isinstance(bandwidth, Real) or not 0 < bandwidth < np.inf:
-            raise ValueError(f"bandwidth must be a positive number, got {bandwidth!r}")
-        return float(bandwidth)
+        return check_positive(self.bandwidth, "bandwidth")
 
     @property
     def _n_features_out(self) -> int:

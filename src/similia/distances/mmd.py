@@ -16,14 +16,13 @@ optical random features", ICASSP 2021, Section 3.2.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from similia._config import rows_per_block
-from similia._validation import RandomState, check_positive_int, generator
+from similia._validation import RandomState, check_positive, check_positive_int, generator
 from similia.distances._pooled import pooled_gram
 from similia.distances.base import Distance, Facts
 from similia.objects import GraphBatch
@@ -403,9 +402,7 @@ class MMD(Distance):
     def _check(self) -> None:
         if self.kernel not in _KERNELS:
             raise ValueError(f"kernel must be one of {', '.join(map(repr, _KERNELS))}, got {self.kernel!r}")
-        sigma = self.bandwidth
-        if isinstance(sigma, bool) or not isinstance(sigma, Real) or not 0 < float(sigma) < np.inf:
-            raise ValueError(f"bandwidth must be a positive number, got {sigma!r}")
+        check_positive(self.bandwidth, "bandwidth")
         check_positive_int(self.random_state, "random_state", minimum=0)
         if self.kernel == "match_iso":
             canonical_forms(self.size)  # refuses sizes that it has no classes for

@@ -15,15 +15,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from similia._config import rows_per_block
-from similia.objects.graphlets import canonical_forms, count_patterns, unpack_graphlets
+from similia.objects.graphlets import canonical_forms, count_patterns, n_pairs, unpack_graphlets
 
 Codes = npt.NDArray[np.uint64]
-_LARGEST_TABLE = 24  # bits up to which patterns are found by a table of all
-
-
-def n_pairs(size: int) -> int:
-    """Return the number of adjacency bits of a graphlet."""
-    return size * (size - 1) // 2
+_LARGEST_TABLE = 21  # bits up to which patterns are found by a table of all
 
 
 class Histograms(NamedTuple):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from similia._jit import njit
 from similia._threads import run_in_ranges
 from similia._words import popcount
+from similia.objects.graphlets import n_pairs
 
 _GRAIN = 2**14  # samples worth a call
 
@@ -34,7 +35,7 @@ def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.f
     """
     codes = np.ascontiguousarray(codes)
     n, s = codes.shape
-    n_bits = size * (size - 1) // 2
+    n_bits = n_pairs(size)
     moments = np.empty((n, n_bits * (n_bits + 1) // 2))
 
     def work(start: int, stop: int) -> None:

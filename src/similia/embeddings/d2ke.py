@@ -22,12 +22,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_memory
 
-from similia._validation import RandomState, check_positive_int, check_vectors, generator
+from similia._validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.distances.base import check_distance
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels._evaluate import as_objects
 from similia.kernels.from_distance import (
-    check_gamma,
     distance_matrix,
     draw,
     exp_features,
@@ -324,10 +323,10 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 def gamma_spec(gamma: Any) -> tuple[float, str | None]:
     """Return (value, None) for a number, (factor, "median") for "median" or "factor*median", or raise."""
     if not isinstance(gamma, str):
-        return check_gamma(gamma), None
+        return check_positive(gamma, "gamma"), None
     found = re.fullmatch(r"\s*(?:([\d.eE+-]+)\s*\*\s*)?median\s*", gamma)
     try:
-        return check_gamma(float(found[1] or 1)), "median"  # type: ignore[index]
+        return check_positive(float(found[1] or 1), "gamma"), "median"  # type: ignore[index]
     except (TypeError, ValueError):
         raise ValueError(f'gamma must be a positive number, "median" or such as "4*median", got {gamma!r}') from None
 

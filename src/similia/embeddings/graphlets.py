@@ -12,7 +12,6 @@ is part of, Algorithm GSA-phi and Eqs. 3.2-3.11.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._progress import track
-from similia._validation import RandomState, check_positive_int, generator
+from similia._validation import RandomState, check_positive, check_positive_int, generator
 from similia.embeddings import _graphlet_maps as maps
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.kernels._evaluate import refuse_class
@@ -223,8 +222,7 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_positive_int(self.size, "size", minimum=2)
         if self.n_components is not None:
             check_positive_int(self.n_components, "n_components")
-        if isinstance(self.bandwidth, bool) or not isinstance(self.bandwidth, Real) or not 0 < self.bandwidth < np.inf:
-            raise ValueError(f"bandwidth must be a positive number, got {self.bandwidth!r}")
+        check_positive(self.bandwidth, "bandwidth")
         refuse_class(self.features, "features")
         self._sample(graphs[:1])  # refuses wrong parameters at once
         self.map_ = self._map(graphs, rng)

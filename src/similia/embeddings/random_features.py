@@ -25,8 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._threads import run_blas_tasks, run_in_ranges
-from similia._validation import RandomState, check_positive_int, check_vectors, generator
-from similia.kernels.vectors import check_deviation
+from similia._validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 
 _MIN_PADDED = 64  # coordinates below which Hadamard products would be biased by more than 2.5e-4
 _EXPOSURE_ROWS = 1024  # training vectors from which the brightest level is learnt
@@ -161,7 +160,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             The fitted estimator itself.
         """
         m = check_positive_int(self.n_components, "n_components")
-        scale, bias = check_deviation(self.scale, "scale"), check_deviation(self.bias, "bias", zero=True)
+        scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         levels = self._n_levels()
         X = self._check(X)
         self.n_features_in_ = d = X.shape[1]

@@ -13,7 +13,6 @@ Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Emb
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ import scipy.sparse as sp
 
 from similia._config import rows_per_block
 from similia._progress import track
-from similia._validation import check_positive_int
+from similia._validation import check_positive, check_positive_int
 from similia.distances.base import check_distance, distances_between
 from similia.kernels._evaluate import as_objects
 from similia.kernels.base import Kernel
@@ -169,7 +168,7 @@ class FromDistance(Kernel):
 
     def _features(self, X: Any) -> npt.NDArray[np.float64]:
         check_distance(self.distance)
-        gamma, X = check_gamma(self.gamma), self.as_objects(X)
+        gamma, X = check_positive(self.gamma, "gamma"), self.as_objects(X)
         D = distance_matrix(self.distance, X, self._random_objects(X))
         return exp_features(D.astype(np.float64, copy=False), gamma)
 
@@ -179,13 +178,6 @@ class FromDistance(Kernel):
         n = check_positive_int(self.n_components, "n_components")
         seed = check_positive_int(self.random_state, "random_state", minimum=0)
         return joined([*draw(self.objects, None, 0, n, seed)], self.distance, X)
-
-
-def check_gamma(gamma: Any) -> float:
-    """Return gamma as float, or raise if it is not a positive number."""
-    if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
-        raise ValueError(f"gamma must be a positive number, got {gamma!r}")
-    return float(gamma)
 
 
 def is_sampler(objects: Any) -> bool:

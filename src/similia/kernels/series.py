@@ -13,13 +13,12 @@ series based on global alignments", ICASSP 2007; Cuturi, "Fast global alignment 
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import RandomState, check_positive_int, generator
+from similia._validation import RandomState, check_positive, check_positive_int, generator
 from similia.kernels._series import log_sums, self_log_sums
 from similia.kernels.base import Kernel
 from similia.objects import SeriesBatch, as_series
@@ -132,13 +131,9 @@ class GlobalAlignment(Kernel):
 
     def _how(self) -> tuple[float, bool, int, int, float]:
         """Return rate, kind and triangular, and the band of steps (and no share of the length) where w is not 0."""
-        s = self.bandwidth
-        if isinstance(s, bool) or not isinstance(s, Real) or not 0 < float(s) < np.inf:
-            raise ValueError(
-                f"bandwidth must be a positive number, got {s!r}; similia.kernels.series.suggest_bandwidth(X) gives one"
-            )
+        s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
         T = check_positive_int(self.triangular, "triangular", minimum=0)
-        return 0.5 / float(s) ** 2, True, T, T - 1 if T else UNLIMITED, 0.0
+        return 0.5 / s**2, True, T, T - 1 if T else UNLIMITED, 0.0
 
 
 def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 0) -> float:

@@ -14,13 +14,12 @@ Paper: Haasdonk & Bahlmann, "Learning with distance substitution kernels", DAGM 
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import RandomState, check_positive_int, generator
+from similia._validation import RandomState, check_positive, check_positive_int, generator
 from similia.distances.base import check_distance, distances_between
 from similia.kernels._evaluate import as_objects, diagonal
 from similia.kernels.base import Kernel
@@ -100,13 +99,13 @@ class DistanceRBF(_Substitution):
         self.gamma = gamma
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray:
-        gamma = _positive(self.gamma, "gamma")
+        gamma = check_positive(self.gamma, "gamma")
         D = distances_between(self.distance, X, Y)
         return np.exp(-gamma * np.square(D))
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,): 1 wherever d(x, x) = 0."""
-        return np.exp(-_positive(self.gamma, "gamma") * np.square(self._self_distances(X)))
+        return np.exp(-check_positive(self.gamma, "gamma") * np.square(self._self_distances(X)))
 
 
 class NegativeDistance(_Substitution):
@@ -162,7 +161,7 @@ class NegativeDistance(_Substitution):
         self.origin = origin
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray:
-        power = _positive(self.power, "power")
+        power = check_positive(self.power, "power")
         K = -(distances_between(self.distance, X, Y) ** power)
         if self.origin is None:
             return K
@@ -173,11 +172,11 @@ class NegativeDistance(_Substitution):
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,): 0 or, with an origin, d(x, o)^p, wherever d(x, x) = 0."""
-        values = -(self._self_distances(X) ** _positive(self.power, "power"))
+        values = -(self._self_distances(X) ** check_positive(self.power, "power"))
         return values if self.origin is None else values / 2 + self._from_origin(X)
 
     def _from_origin(self, X: Any) -> npt.NDArray:
-        return distances_between(self.distance, X, [self.origin])[:, 0] ** _positive(self.power, "power")
+        return distances_between(self.distance, X, [self.origin])[:, 0] ** check_positive(self.power, "power")
 
 
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
@@ -219,7 +218,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     >>> sm.kernels.suggest_gamma(steps, ["A", "AC", "ACGTA"])  # distances 1, 3, 4
     0.05555555555555555
     """
-    power = _positive(power, "power")
+    power = check_positive(power, "power")
     check_positive_int(n, "n", minimum=2)
     X = as_objects(distance, X)
     total = at_least_one(X)
@@ -233,9 +232,3 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     if median == 0:
         raise ValueError(f"all distances among {len(D)} objects are 0; gamma needs objects that differ")
     return float(1 / (power * median**power))
-
-
-def _positive(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
-    return float(value)

@@ -10,7 +10,6 @@ Source: Saade et al., "Random projections through multiple optical scattering", 
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia._config import rows_per_block
-from similia._validation import check_positive_int, check_vectors
+from similia._validation import check_positive, check_positive_int, check_vectors
 from similia.kernels.base import Kernel, scale_by_norms
 from similia.objects._sequences import as_second
 
@@ -157,17 +156,9 @@ class Optical(Kernel):
 
     def _parameters(self) -> tuple[float, float]:
         """Return (scale, q = bias^2 / scale^2), or raise."""
-        scale, bias = check_deviation(self.scale, "scale"), check_deviation(self.bias, "bias", zero=True)
+        scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         return scale, (bias / scale) ** 2
 
 
 def _squared_norms(A: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.einsum("ij,ij->i", A, A)
-
-
-def check_deviation(value: Any, name: str, zero: bool = False) -> float:
-    """Return `value` as float, or raise if it is not a positive number (or 0, where `zero` allows it)."""
-    number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    if not number or value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{name} must be a {'number >= 0' if zero else 'positive number'}, got {value!r}")
-    return float(value)
