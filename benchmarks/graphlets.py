@@ -25,11 +25,11 @@ from similia import _threads
 from similia._jit import njit
 from similia.embeddings import GraphletSampling, OpticalRandomFeatures
 from similia.embeddings._graphlet_maps import histograms, n_pairs
-from similia.embeddings._graphlet_moments import second_moments
 from similia.experiments._graphlets import block_model
 from similia.experiments.graphlet_cost import sample_by_sample
 from similia.kernels.graphlet import Graphlet
 from similia.objects import GraphBatch, read_tudataset
+from similia.objects._graphlet_moments import second_moments
 from similia.objects.graphlets import sample_graphlets, unpack_graphlets
 
 SIZE, N_GRAPHS, N_SAMPLES, N_FEATURES = 6, 300, 2000, 5000

@@ -18,10 +18,10 @@ import naive
 import similia as sm
 from graph_forms import DENSE, EDGES, INDEX, Igraph, pyg
 from graph_samples import batch, samples
-from similia.embeddings._graphlet_moments import second_moments
 from similia.kernels.graphlet import Graphlet
 from similia.objects import _graphlets as loops
 from similia.objects import as_graphs
+from similia.objects._graphlet_moments import second_moments
 from similia.objects.graphlets import (
     Patterns,
     as_structures,

@@ -17,7 +17,7 @@ from similia._config import settings
 from similia._jit import njit
 from similia._threads import run_in_ranges
 from similia._words import popcount
-from similia.objects.graphlets import Patterns, unpack_graphlets
+from similia.objects.graphlets import Patterns
 
 Array = npt.NDArray[np.float64]
 # Time of one pair of codes, and of one table entry and bit, in any one unit (measured).
@@ -114,23 +114,6 @@ def joined(parts: list[Patterns]) -> Patterns:
     offsets = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))))
     codes, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     return Patterns(codes, counts, offsets.astype(np.int64))
-
-
-def moment_sums(A: Patterns, n_bits: int) -> Array:
-    """Return (tr S, S) of the sums S of a a^T over the samples of each graph, shape (n, 1 + D^2)."""
-    sums = np.empty((len(A.offsets) - 1, 1 + n_bits**2))
-    size = int((1 + np.sqrt(1 + 8 * n_bits)) / 2)
-    for g, (start, stop) in enumerate(zip(A.offsets[:-1], A.offsets[1:], strict=True)):
-        bits = unpack_graphlets(A.codes[start:stop], size).astype(np.float64)
-        S = (bits * A.counts[start:stop, None]).T @ bits
-        sums[g, 0], sums[g, 1:] = np.trace(S), S.ravel()
-    return sums
-
-
-def row_sums(values: Array, offsets: npt.NDArray[np.int64]) -> Array:
-    """Return the sum of each row of a values + offsets layout; exact for integers."""
-    totals = np.concatenate(([0.0], np.cumsum(values)))
-    return np.diff(totals[offsets])
 
 
 @njit()

@@ -27,14 +27,7 @@ from similia.distances._pooled import pooled_gram
 from similia.distances.base import Distance, Facts
 from similia.objects import GraphBatch
 from similia.objects._sequences import as_second
-from similia.objects.graphlets import (
-    Patterns,
-    as_structures,
-    canonical_forms,
-    count_patterns,
-    n_pairs,
-    sample_graphlets,
-)
+from similia.objects.graphlets import as_structures, canonical_forms, count_patterns, n_pairs, sample_graphlets
 
 Array = npt.NDArray[np.float64]
 _KERNELS = ("gaussian", "optical", "match", "match_iso")
@@ -383,9 +376,9 @@ class MMD(Distance):
         """
         s = check_positive_int(self.n_samples, "n_samples", minimum=2 if self.unbiased else 1)
         self._check()
-        A = self._patterns(self.as_objects(X))
-        B = None if Y is None else self._patterns(as_second(self.as_objects, Y))
-        sums, own_a, own_b = self._optical_sums(A, B) if self.kernel == "optical" else self._pattern_sums(A, B)
+        A = self._samples(self.as_objects(X))
+        B = None if Y is None else self._samples(as_second(self.as_objects, Y))
+        sums, own_a, own_b = self._sums(A, B)
         if self.unbiased:
             sums *= -2.0 * (s - 1)
             own_a = s * (own_a - self._diagonal_sums(A))
@@ -407,11 +400,15 @@ class MMD(Distance):
         if self.kernel == "match_iso":
             canonical_forms(self.size)  # refuses sizes that it has no classes for
 
-    def _patterns(self, graphs: GraphBatch) -> Patterns:
-        """Return the distinct codes (classes, for "match_iso") of each graph and their counts."""
-        from similia.distances._mmd import joined
+    def _samples(self, graphs: GraphBatch) -> Any:
+        """Return what a kernel asks of the graphlets of each graph.
 
-        parts = []
+        For "optical" the sums of a_p a_q (see `second_moments`); otherwise `Patterns` of codes (or classes).
+        """
+        from similia.distances._mmd import joined
+        from similia.objects._graphlet_moments import second_moments
+
+        parts: list[Any] = []
         step = rows_per_block(32 * int(self.n_samples))
         for start in range(0, len(graphs), step):
             codes = sample_graphlets(
@@ -420,33 +417,36 @@ class MMD(Distance):
             )  # fmt: skip
             if self.kernel == "match_iso":
                 codes = canonical_forms(self.size).table[codes.astype(np.int64)].astype(np.uint64)
-            parts.append(count_patterns(codes))
-        return joined(parts)
+            if self.kernel == "optical":
+                parts.append(np.rint(second_moments(codes, self.size) * self.n_samples))
+            else:
+                parts.append(count_patterns(codes))
+        return np.concatenate(parts) if self.kernel == "optical" else joined(parts)
 
-    def _diagonal_sums(self, A: Patterns) -> Array:
+    def _diagonal_sums(self, A: Any) -> Array:
         """Return the sum of k(a, a) over the samples of each graph."""
-        if self.kernel != "optical":
-            return np.full(len(A.offsets) - 1, float(self.n_samples))
-        from similia.distances._mmd import row_sums
+        if self.kernel == "optical":  # k(a, a) is 2 |a|^4, and |a|^2 the sum of the bits
+            return np.asarray(2 * (A @ self._multiplicities()))
+        return np.full(len(A.offsets) - 1, float(self.n_samples))
 
-        edges = np.bitwise_count(A.codes).astype(np.float64)
-        return row_sums(2 * A.counts * edges**2, A.offsets)
-
-    def _optical_sums(self, A: Patterns, B: Patterns | None) -> tuple[Array, Array, Array]:
-        # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T> of S = a a^T and T = b b^T: integers, exact in any order.
-        from similia.distances._mmd import moment_sums
-
-        U = moment_sums(A, n_pairs(self.size))
-        V = U if B is None else moment_sums(B, n_pairs(self.size))
-        own_a, own_b = np.einsum("ij,ij->i", U, U), np.einsum("ij,ij->i", V, V)
-        return U @ V.T, own_a, own_b
-
-    def _pattern_sums(self, A: Patterns, B: Patterns | None) -> tuple[Array, Array, Array]:
+    def _sums(self, A: Any, B: Any) -> tuple[Array, Array, Array]:
         """Return the sums of the kernel over the samples of each pair of graphs, and over those of each graph."""
+        if self.kernel == "optical":
+            # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T> of S = a a^T and T = b b^T: integers, exact in any order.
+            w = self._multiplicities()
+            U = np.column_stack([A[:, w == 1].sum(axis=1), A])
+            V = U if B is None else np.column_stack([B[:, w == 1].sum(axis=1), B])
+            w = np.concatenate(([1.0], w))
+            return (U * w) @ V.T, np.square(U) @ w, np.square(V) @ w
         from similia.distances._mmd import pattern_sums
 
         rho = float(np.exp(-0.5 / float(self.bandwidth) ** 2)) if self.kernel == "gaussian" else 0.0
         return pattern_sums(A, B, n_pairs(self.size), rho)
+
+    def _multiplicities(self) -> Array:
+        """Return how often each second moment stands in the matrix of all: once on the diagonal, else twice."""
+        p, q = np.triu_indices(n_pairs(self.size))
+        return np.where(p == q, 1.0, 2.0)
 
 
 def _covariance(law: Array, f: Array, g: Array) -> float:

@@ -109,7 +109,7 @@ class Quadratic:
 
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
         """Return moments times matrix."""
-        from similia.embeddings._graphlet_moments import second_moments
+        from similia.objects._graphlet_moments import second_moments
 
         product = second_moments(codes, self.size).astype(self.matrix.dtype) @ self.matrix
         product += self.constants

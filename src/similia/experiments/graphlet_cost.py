@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from similia.embeddings import GraphletSampling
 from similia.embeddings._graphlet_maps import histograms, n_pairs
-from similia.embeddings._graphlet_moments import second_moments
 from similia.experiments._figures import panels
 from similia.experiments._graphlets import block_model
 from similia.experiments._report import Record, Table, values
 from similia.objects import GraphBatch
+from similia.objects._graphlet_moments import second_moments
 from similia.objects.graphlets import count_patterns, sample_graphlets, unpack_graphlets
 
 N_GRAPHS, N_SAMPLES, SIZE, N_FEATURES = 300, 2000, 6, 5000
