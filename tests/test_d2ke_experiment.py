@@ -88,7 +88,6 @@ def test_a_machine_on_the_kernel_is_one_on_the_features(loss):
     found = machine.predict(shifted @ shifted.T, y, (B + 5.0 if loss == "square" else B) @ shifted.T)
     if loss == "square":
         expected = RidgeClassifier(alpha=A.var(axis=0).sum() / 2.0).fit(A, y).predict(B)
-        np.testing.assert_array_equal(machine.predict_linear(A, y, B), expected)
     else:
         expected = SVC(kernel="linear", C=2.0).fit(A, y).predict(B)
     np.testing.assert_array_equal(found, expected)
@@ -112,6 +111,19 @@ def test_features_are_standardised_on_their_own_rows():
     A = methods.features(D, gamma=2.0)(D)
     np.testing.assert_allclose(A.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(A.std(axis=0), 1 / np.sqrt(7))
+
+
+def test_predictions_by_blocks_are_those_of_the_kernel(monkeypatch):
+    rng = np.random.default_rng(5)
+    D, E = rng.random((60, 12), np.float32), rng.random((400, 12), np.float32)
+    D[:, 3] = E[:, 3] = 0.5
+    y = np.array(list("abc"))[np.digitize(D[:, 0] + D[:, 1], [0.8, 1.2])]
+    machine = methods.Machine("square", 20.0)
+    expected = methods.predictions(D.astype(float), E.astype(float), y, 1.5, machine)
+    monkeypatch.setattr(methods, "MAX_KERNEL", 59)
+    monkeypatch.setattr(methods, "BLOCK", 7)
+    np.testing.assert_array_equal(methods.predictions(D, E, y, 1.5, machine), expected)
+    assert len(set(expected)) == 3
 
 
 def test_votes_of_the_nearest():
@@ -144,7 +156,11 @@ def test_every_method_on_a_small_task(monkeypatch):
     assert {r["method"] for r in records} == set(d2ke.OURS)
     assert {r["seed"] for r in records if r["method"] == "D2KE"} == {0, 1}
     assert {r["seed"] for r in records if r["method"] == "kNN"} == {0}
+    monkeypatch.setattr(methods, "MAX_KERNEL", 25)  # of 30 training objects
+    monkeypatch.setattr(d2ke, "MAX_TRANSDUCTIVE", 30)
     again = d2ke.measure(DistanceTask("Libras", "strings", "made", resampled=True), seeds=2)
+    assert {r["method"] for r in again} == set(d2ke.OURS) - {"GDK_LED, transductive"}
+    assert all("square" in r["chosen"] for r in again if r["method"].startswith(("D2KE", "RSM")))
     assert {r["seed"] for r in again if r["method"] == "kNN"} == {0, 1}  # a split each
     assert all(r["accuracy"] >= 80 for r in records if r["table"] == "tuned" and r["method"] in ("kNN", "D2KE"))
     tables, _ = d2ke.present(records)

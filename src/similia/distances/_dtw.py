@@ -21,6 +21,7 @@ import numpy as np
 
 from similia._jit import njit
 from similia.distances import _lanes as lane
+from similia.distances._groups import put, task_of
 from similia.distances._lanes import LANES
 from similia.kernels._series import half_width
 
@@ -28,26 +29,21 @@ from similia.kernels._series import half_width
 @njit()
 def fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
     """Write the distances of tasks first..last to `out`; the arguments are those of `_groups.fill_pairs`."""
-    values, offsets, rows, row_turns = x
-    packed, starts, lengths, columns, group_turns = y
+    values, offsets, _, _ = x
+    packed, starts, lengths, columns, _ = y
     room = np.empty(LANES * (lengths.max() + 1), packed.dtype)
     widths = np.empty(LANES, packed.dtype)
     for task in range(first, last):
-        r, group = row_turns[task // len(starts)], group_turns[task % len(starts)]
-        begin, end = LANES * group, min(LANES * group + LANES, r + 1 if symmetric else len(columns))
+        i, group, begin, end = task_of(task, x, y, symmetric)
         if begin >= end:
             continue
-        i = rows[r]
         m = offsets[i + 1] - offsets[i]
         for k in range(LANES):
             widths[k] = half_width(m, lengths[min(begin + k, end - 1)], window[0], window[1])
         _warp(values, p * offsets[i], m, packed, starts[group], lengths[end - 1], p, rooted, widths, room)
         for c in range(begin, end):
             j = columns[c]
-            distance = room[LANES * lengths[c] + c - begin]
-            out[i * strides[0] + j * strides[1]] = distance
-            if symmetric:
-                out[j * strides[0] + i * strides[1]] = distance
+            put(out, strides, i, j, room[LANES * lengths[c] + c - begin], symmetric)
 
 
 @njit()

@@ -15,6 +15,7 @@ import numpy as np
 
 from similia._jit import njit
 from similia.distances import _lanes as lane
+from similia.distances._groups import put, task_of
 from similia.distances._lanes import LANES
 from similia.kernels._series import half_width
 
@@ -28,18 +29,16 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
     `kind` is one of the numbers above, `parameter` the c of MSM, the nu of TWE, the epsilon of LCSS. The series have
     `p` channels and, for ERP and TWE, one more: what it costs to delete each time point.
     """
-    values, offsets, rows, row_turns = x
-    packed, starts, lengths, columns, group_turns = y
+    values, offsets, _, _ = x
+    packed, starts, lengths, columns, _ = y
     width = p + 1 if kind in (ERP, TWE) else p
     room = np.empty(LANES * (lengths.max() + 1))
     before = np.empty(LANES * lengths.max())
     widths, found = np.empty(LANES), np.empty(LANES)
     for task in range(first, last):
-        r, group = row_turns[task // len(starts)], group_turns[task % len(starts)]
-        begin, end = LANES * group, min(LANES * group + LANES, r + 1 if symmetric else len(columns))
+        i, group, begin, end = task_of(task, x, y, symmetric)
         if begin >= end:
             continue
-        i = rows[r]
         m, n = offsets[i + 1] - offsets[i], lengths[end - 1]
         for k in range(LANES):
             widths[k] = half_width(m, lengths[min(begin + k, end - 1)], window[0], window[1])
@@ -59,9 +58,7 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
         for k in range(end - begin):
             j = columns[begin + k]
             distance = 1.0 + found[k] / min(m, lengths[begin + k]) if kind == LCSS else found[k]
-            out[i * strides[0] + j * strides[1]] = distance
-            if symmetric:
-                out[j * strides[0] + i * strides[1]] = distance
+            put(out, strides, i, j, distance, symmetric)
 
 
 @njit()

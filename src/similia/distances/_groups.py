@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia._jit import njit
 from similia._threads import run_in_ranges
 from similia.distances._lanes import LANES
 from similia.objects import SeriesBatch
@@ -47,6 +48,24 @@ def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt
     n_tasks = len(X) * len(y[1])
     run_in_ranges(fill, n_tasks, grain=max(1, _WORTH_A_RANGE * n_tasks // max(1, _cells(X, Y))))
     return out
+
+
+@njit()
+def task_of(number, x, y, symmetric):  # type: ignore[no-untyped-def]
+    """Return a task as (series of the row, group, first position of the group's series in `columns`, and the end)."""
+    _, _, rows, row_turns = x
+    _, starts, _, columns, group_turns = y
+    row, group = row_turns[number // len(starts)], group_turns[number % len(starts)]
+    begin = LANES * group
+    return rows[row], group, begin, min(begin + LANES, row + 1 if symmetric else len(columns))
+
+
+@njit()
+def put(out, strides, i, j, value, symmetric):  # type: ignore[no-untyped-def]
+    """Write the value of series i and j, and if `symmetric` that of j and i."""
+    out[i * strides[0] + j * strides[1]] = value
+    if symmetric:
+        out[j * strides[0] + i * strides[1]] = value
 
 
 def grouped(Y: SeriesBatch) -> tuple[Any, ...]:

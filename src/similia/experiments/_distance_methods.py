@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
-from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 
 from similia.embeddings import PseudoEuclidean
 
@@ -32,7 +31,8 @@ FINALISTS = 3
 FEW = 200  # training objects below which one round of folds is too rough
 NEIGHBOURS = (1, 3, 5, 7, 11, 15)
 GAMMAS = (0.3, 1.0, 3.0, 10.0)  # in units of 1 / median distance
-MAX_KERNEL = 8_000  # training objects above which there is no kernel matrix
+BLOCK = 5_000  # objects whose features are in memory at a time, where there is no kernel matrix
+MAX_KERNEL = 5_000  # training objects above which there is no kernel matrix of them all
 
 
 class Machine(NamedTuple):
@@ -54,12 +54,6 @@ class Machine(NamedTuple):
             np.argmax((k - k.mean(axis=1, keepdims=True) - means + mean) @ dual + targets.mean(axis=0), axis=1)
         ]
 
-    def predict_linear(self, A: Floats, y: npt.NDArray, B: Floats) -> npt.NDArray:
-        """Return the predictions for feature vectors `B`, given the training objects' `A`, without a kernel matrix."""
-        if self.loss == "hinge":
-            return LinearSVC(C=self.C, dual=False, tol=1e-3).fit(A, y).predict(B)
-        return RidgeClassifier(alpha=float(np.sum(A.var(axis=0))) / self.C).fit(A, y).predict(B)
-
     def __str__(self) -> str:
         return f"{self.loss} loss, C={self.C:g}"
 
@@ -67,6 +61,7 @@ class Machine(NamedTuple):
 MACHINES = tuple(Machine("hinge", C) for C in (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)) + tuple(
     Machine("square", C) for C in (1.0, 10.0, 100.0, 1000.0, 10_000.0)
 )
+SQUARED_MACHINES = tuple(machine for machine in MACHINES if machine.loss == "square")
 FIRST_MACHINE = Machine("square", 1000.0)
 
 
@@ -96,7 +91,9 @@ def folds_of(y: npt.NDArray, n_splits: int = 10) -> list[tuple[Index, Index]]:
     return list(folds.split(np.zeros(len(y)), y))
 
 
-def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Setting, Machine, float]:
+def tune(
+    kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray, machines: Sequence[Machine] = MACHINES
+) -> tuple[Setting, Machine, float]:
     """Return the best setting, its machine and its cross-validated accuracy (percent).
 
     Parameters
@@ -107,6 +104,7 @@ def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Set
     grid : sequence of settings
     y : ndarray of shape (n,)
         Labels of the tuning objects.
+    machines : sequence of Machine
     """
     folds = folds_of(y)
 
@@ -123,9 +121,9 @@ def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Set
     if len(finalists) > FINALISTS:
         first = mean_accuracy(finalists, folds[: 10 if len(y) < FEW else 3], [FIRST_MACHINE])[:, 0]
         finalists = [finalists[i] for i in np.argsort(-first, kind="stable")[:FINALISTS]]
-    table = mean_accuracy(finalists, folds, MACHINES)
-    i, j = np.unravel_index(int(np.argmax(table)), table.shape)
-    return finalists[i], MACHINES[j], float(100 * table[i, j])
+    table = mean_accuracy(finalists, folds, machines)
+    i, j = divmod(int(np.argmax(table)), len(machines))
+    return finalists[i], machines[j], float(100 * table[i, j])
 
 
 # ---- features of distances to representatives or random objects
@@ -146,11 +144,31 @@ def feature_kernels(D: Floats, gamma: float, a: Index, b: Index) -> tuple[Floats
 
 def predictions(D: Floats, E: Floats, y: npt.NDArray, gamma: float, machine: Machine) -> npt.NDArray:
     """Return the predictions of a machine on features of distances `D` (training) and `E` (test)."""
+    if len(D) > MAX_KERNEL:
+        return _predictions_in_blocks(D, E, y, gamma, machine.C)
     transform = features(D, gamma)
     A, B = transform(D), transform(E)
-    if len(A) <= MAX_KERNEL:
-        return machine.predict(A @ A.T, y, B @ A.T)
-    return machine.predict_linear(A, y, B)
+    return machine.predict(A @ A.T, y, B @ A.T)
+
+
+def _predictions_in_blocks(D: Floats, E: Floats, y: npt.NDArray, gamma: float, C: float) -> npt.NDArray:
+    """Return the predictions of the squared loss by its normal equations, summed over blocks of objects."""
+    labels, targets = _targets(y)
+    n, R = D.shape
+    total, moments, products = np.zeros(R), np.zeros((R, R)), np.zeros((R, len(labels)))
+    for block in np.array_split(np.arange(n), -(-n // BLOCK)):
+        P = np.exp(-gamma * D[block].astype(np.float64))
+        total += P.sum(axis=0)
+        moments += P.T @ P
+        products += P.T @ targets[block]
+    mean = total / n
+    moments -= n * np.outer(mean, mean)
+    deviation = np.sqrt(np.maximum(np.diag(moments), 0.0) / n)
+    scale = 1 / (np.where(deviation > 0, deviation, 1.0) * np.sqrt(R))
+    moments *= np.outer(scale, scale)
+    moments[np.diag_indices(R)] += np.trace(moments) / n / C
+    weights = np.linalg.solve(moments, scale[:, None] * (products - np.outer(total, targets.mean(axis=0))))
+    return labels[np.argmax(((np.exp(-gamma * E) - mean) * scale) @ weights + targets.mean(axis=0), axis=1)]
 
 
 # ---- methods on the matrix of all distances

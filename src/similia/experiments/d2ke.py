@@ -20,7 +20,7 @@ from similia.experiments._report import Record, Table, distinct, summary, values
 from similia.objects import take
 
 R_TUNE, R_MAX, R_RIVALS = 1024, 4096, 512
-SAMPLE_FOR_MATRIX = 5_000
+MAX_TRANSDUCTIVE = 6_000  # objects above which they are not decomposed together
 LONGEST_MOSAIC = 64  # above this typical length, mosaics as long as the data cost too much while tuning
 MOSAICS = "mosaics"
 
@@ -42,9 +42,10 @@ the decomposition (*transductive*). The representatives of RSM are kept out of i
 deviation over seeds where a method draws at random. JapaneseVowels, Libras, BasicMotions, GunPoint and
 ItalyPowerDemand, which the paper does not have, are too small for one split to tell methods apart: theirs is over
 splits, the first the one that comes with the data, the others stratified samples of its sizes (all is tuned anew on
-each, for all methods). Above 8000 training objects the methods that need a matrix of all pairs get a sample of
-5000. Seconds are those of distances, training and prediction with the settings chosen, on two cores; the paper's
-(12 threads of 2010) are given for orientation only.
+each, for all methods). Above 5000 training objects the methods that need a matrix of all pairs get a sample of
+5000, D2KE and RSM have the squared loss alone, by normal equations, and the transductive method is left out.
+Seconds are those of distances, training and prediction with the settings chosen, on two cores; the paper's (12
+threads of 2010) are given for orientation only.
 """
 
 Kernels = tuple[Floats, Floats, Index]
@@ -73,6 +74,11 @@ class _Run:
     def positions(self) -> Index:
         """Positions of the tuning objects within the base."""
         return np.searchsorted(self.base, self.tuning)
+
+    @property
+    def machines(self) -> Sequence[methods.Machine]:
+        """The machines for feature vectors of all training objects."""
+        return methods.MACHINES if len(self.split.train) <= methods.MAX_KERNEL else methods.SQUARED_MACHINES
 
     def block(self, window: int) -> Floats:
         """Return the distances among the tuning objects."""
@@ -125,7 +131,7 @@ def _measure(task: DistanceTask, split: Split, seeds: range) -> list[Record]:
     """Tune and score all methods on one split."""
     base = np.sort(split.train)
     if len(base) > methods.MAX_KERNEL:
-        base = np.sort(np.random.default_rng(0).choice(base, SAMPLE_FOR_MATRIX, replace=False))
+        base = np.sort(np.random.default_rng(0).choice(base, methods.MAX_KERNEL, replace=False))
     tuning = methods.tuning_sample(split.y, base)
     run = _Run(task, split, base, tuning, [_all_pairs(distance, split, base) for distance in distances_of(task)])
     found = [*_knn(run), *_kernel_machines(run), *_representatives(run, seeds), *_d2ke(run, seeds)]
@@ -205,6 +211,8 @@ def _kernel_machines(run: _Run) -> Iterator[Record]:
         ("GDK_LED, transductive", "tuned", coordinates, led(True, counts)),
         ("GDK_LED", "equal R", coordinates, led(False, [equal])),
     ]
+    if len(run.base) + len(run.split.test) > MAX_TRANSDUCTIVE:
+        plans = [plan for plan in plans if "transductive" not in plan[0]]
     for name, table, kernels, grid in plans:
 
         def of_block(s: Setting, a: Index, b: Index, kernels: Callable[..., Kernels] = kernels) -> Kernels:
@@ -257,7 +265,7 @@ def _representatives(run: _Run, seeds: range) -> Iterator[Record]:
             for r in counts
             for g in methods.GAMMAS
         ]
-        setting, machine, accuracy = methods.tune(kernels, grid, y[run.tuning])
+        setting, machine, accuracy = methods.tune(kernels, grid, y[run.tuning], run.machines)
         distance = distances[setting["window"]]
         for seed in seeds:
             members = np.random.default_rng(seed).permutation(train)[: setting["R"]]
@@ -291,13 +299,24 @@ def _d2ke(run: _Run, seeds: range) -> Iterator[Record]:
         if (name, R, seed) not in done:
             start = time.perf_counter()
             model = D2KE(setting["distance"], R, setting["sampler"], random_state=seed).fit(A)
-            D, E = model.distances(A), model.distances(T)
+            D, E = _distances(model, A), model.distances(T)
             predicted = methods.predictions(D, E, y[train], setting["gamma"], machine)
             done[name, R, seed] = predicted, time.perf_counter() - start
         predicted, seconds = done[name, R, seed]
         chosen = f"objects={name}, R={R}, {_chosen(run, setting, machine)}{_scale(run, setting)}"
         more = {"table": table, "seed": seed, "cross_validated": accuracy, "chosen": chosen}
         yield _record(run, method, predicted, seconds, **more)
+
+
+def _distances(model: D2KE, X: Any) -> Floats:
+    """Return the distances to the random objects; of many objects in single precision, one block after another."""
+    if len(X) <= methods.MAX_KERNEL:
+        return model.distances(X)
+    D = np.empty((len(X), model.n_components), np.float32)
+    for start in range(0, len(X), methods.BLOCK):
+        rows = slice(start, start + methods.BLOCK)
+        D[rows] = model.distances(take(X, np.arange(len(X))[rows]))
+    return D
 
 
 def _tune_objects(run: _Run, samplers: list[Any]) -> tuple[Setting, methods.Machine, float]:
@@ -318,7 +337,7 @@ def _tune_objects(run: _Run, samplers: list[Any]) -> tuple[Setting, methods.Mach
             median = float(np.median(matrix(common, np.arange(len(X)))))
             grid += [{**common, "gamma": g / median} for g in methods.GAMMAS]
     y = run.split.y[run.tuning]
-    return methods.tune(lambda s, a, b: methods.feature_kernels(matrix(s, a), s["gamma"], a, b), grid, y)
+    return methods.tune(lambda s, a, b: methods.feature_kernels(matrix(s, a), s["gamma"], a, b), grid, y, run.machines)
 
 
 def _scale(run: _Run, setting: Setting) -> str:

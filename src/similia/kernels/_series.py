@@ -24,7 +24,7 @@ import numpy.typing as npt
 from similia._jit import njit
 from similia._threads import run_in_ranges
 from similia.distances import _lanes as lane
-from similia.distances._groups import fill_pairs, grouped
+from similia.distances._groups import fill_pairs, grouped, put, task_of
 from similia.distances._lanes import LANES
 from similia.objects import SeriesBatch
 
@@ -85,18 +85,16 @@ def _fill(p, how, centred, x, y, symmetric, out, strides, first, last):  # type:
 
     If `centred`, the mean of log_sum(x, x) and log_sum(y, y) in the band of the pair is subtracted.
     """
-    values, offsets, rows, row_turns = x
-    packed, starts, lengths, columns, group_turns = y
+    values, offsets, _, _ = x
+    packed, starts, lengths, columns, _ = y
     most = max(lengths.max(), np.diff(offsets).max())
     copies, room = np.empty(LANES * p * most), np.empty((2, LANES * (most + 1)))
     widths, m_lanes, n_lanes = np.empty(LANES), np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     found = np.zeros((3, LANES))
     for task in range(first, last):
-        r, group = row_turns[task // len(starts)], group_turns[task % len(starts)]
-        begin, end = LANES * group, min(LANES * group + LANES, r + 1 if symmetric else len(columns))
+        i, group, begin, end = task_of(task, x, y, symmetric)
         if begin >= end:
             continue
-        i = rows[r]
         m_lanes[:] = offsets[i + 1] - offsets[i]
         for k in range(LANES):
             n_lanes[k] = lengths[min(begin + k, end - 1)]
@@ -110,9 +108,7 @@ def _fill(p, how, centred, x, y, symmetric, out, strides, first, last):  # type:
         for k in range(end - begin):
             j = columns[begin + k]
             value = found[0, k] - (found[1, k] + found[2, k]) / 2
-            out[i * strides[0] + j * strides[1]] = value
-            if symmetric:
-                out[j * strides[0] + i * strides[1]] = value
+            put(out, strides, i, j, value, symmetric)
 
 
 @njit()
