@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import naive
+from similia._lanes import LANES
 from similia.distances import ERP, LCSS, MSM, TWE, SoftDTW, _groups
 from similia.distances import _elastic as elastic
-from similia.distances._lanes import LANES
 from similia.kernels import _series as loops
 from similia.objects import SeriesBatch
 

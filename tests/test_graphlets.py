@@ -170,6 +170,23 @@ def test_a_large_graph_needs_no_bit_matrix():
         assert set(bits.sum(axis=1)) == {7}
 
 
+@pytest.mark.parametrize("n", [7, 100])
+def test_uniform_nodes_of_a_large_graph_are_those_of_walks_that_start_anew(n):
+    """Graphs with a bit matrix and those without are drawn by two loops: the same nodes, so the same codes."""
+    batch = as_graphs([nx.gnp_random_graph(n, 0.5, seed=n)])
+    indptr, neighbours = loops.simple_adjacency(batch.node_offsets, batch.indptr, batch.indices, batch.node_offsets)
+    codes, others = np.zeros((2, 300), np.uint64)
+    key, alone = np.uint64(5), np.ones(n, np.int64)
+    loops._draw_nodes(100, 300, 6, loops.bit_matrix(n, indptr, neighbours), key, codes)
+    starts = np.arange(n, dtype=np.int32)
+    loops._walk(100, 300, 6, np.uint64(0), indptr, neighbours, alone, starts, key, others)
+    np.testing.assert_array_equal(codes, others)
+    assert len(set(codes[100:])) > 20
+    empty = (np.zeros((2, 0), np.int64), 6000)
+    edge = (np.array([[0], [1]]), 6000)
+    assert set(sample_graphlets([empty, edge], 2, 300, "uniform").ravel()) <= {0, 1}
+
+
 # ---- counting
 @laws
 @given(SEEDS, st.sampled_from([3, 15, 16, 17, 55]), st.integers(0, 70), st.integers(0, 5))

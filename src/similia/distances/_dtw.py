@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from similia import _lanes as lane
 from similia._jit import njit
-from similia.distances import _lanes as lane
+from similia._lanes import LANES
 from similia.distances._groups import put, task_of
-from similia.distances._lanes import LANES
 from similia.kernels._series import half_width
 
 

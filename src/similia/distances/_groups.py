@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._jit import njit
+from similia._lanes import LANES
 from similia._threads import run_in_ranges
-from similia.distances._lanes import LANES
 from similia.objects import SeriesBatch
 from similia.objects._base import segments
 

@@ -3,7 +3,10 @@
 A pattern is a set of bits, so exp(i (w . a + b)) is a product of one factor for each bit that is set; eight bits
 share a table of 256 products. A feature of a pattern then costs a complex product for every eight bits, and is
 computed once for all graphs that have the pattern. Features are made in tiles of `WIDTH`, small enough that the
-tile of all patterns stays in cache while the histograms gather from it. Memory: a tile for each thread; where these
+tile of all patterns stays in cache while the histograms gather from it. Compared for size 6, 300 graphs, 8000
+patterns, milliseconds of a tile of 32 features: plain loops 0.23 for the products and 0.65 for the sums, in registers
+(`similia._lanes`) 0.04 and 0.44, in tiles of 16 (twice) 0.04 and 0.61, the commonest patterns by sgemm 0.35 in place
+of 0.44, not worth a second path. Memory: a tile for each thread; where these
 would take more than half of ``max_memory``, graphs are done in halves, with their own patterns.
 """
 
@@ -13,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 from joblib import cpu_count
 
+from similia import _lanes as lane
 from similia._config import rows_per_block
 from similia._jit import njit
+from similia._lanes import LANES
 from similia._threads import run_in_ranges
 
-WIDTH = 32  # features of a tile: two cache lines of float32; with 16, loops are unrolled before they are vectorised
+WIDTH = 2 * LANES  # features of a tile
 _BITS = 8  # of a table
 
 Floats = npt.NDArray[np.float32]
@@ -63,14 +68,15 @@ def mean_waves(
     out = np.empty((n_graphs, (1 + sines) * m), dtype=np.float32)
 
     def work(start: int, stop: int) -> None:
-        room = np.empty((len(codes), WIDTH), dtype=np.float32)
+        room, sums = (np.empty(WIDTH * n, dtype=np.float32) for n in (len(codes), n_graphs))
         for first in range(start * WIDTH, min(m, stop * WIDTH), WIDTH):
             last = min(m, first + WIDTH)
             for part in range(1 + sines):
                 shifted = phases[first:last] - part * np.pi / 2  # a sine is a cosine a quarter later
                 tables = _tables(frequencies[:, first:last], shifted)
-                _waves(codes, tables.real.copy(), tables.imag.copy(), room)
-                _gather(offsets, places, shares, room, out[:, part * m + first : part * m + last])
+                _waves(codes, tables.real.ravel(), tables.imag.ravel(), room)  # ravel: contiguous
+                _gather(offsets, places, shares, room, sums)
+                out[:, part * m + first : part * m + last] = sums.reshape(n_graphs, WIDTH)[:, : last - first]
 
     run_in_ranges(work, -(-m // WIDTH), 1)
     return out
@@ -92,42 +98,40 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
 @njit()
 def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
     """Write the real parts of the products of the table entries that the bytes of each code point to."""
-    last = len(real) - 1
-    re, im = np.empty(WIDTH, dtype=np.float32), np.empty(WIDTH, dtype=np.float32)
+    last, low_byte, table = len(real) // (WIDTH << _BITS) - 1, np.uint64(255), WIDTH << _BITS
     for p in range(len(codes)):
         code = codes[p]
-        byte = np.int64(code & np.uint64(255))
-        for c in range(WIDTH):
-            re[c], im[c] = real[0, byte, c], imag[0, byte, c]
-        for t in range(1, last):
-            byte = np.int64((code >> np.uint64(_BITS * t)) & np.uint64(255))
-            for c in range(WIDTH):
-                x, y, u, v = re[c], im[c], real[t, byte, c], imag[t, byte, c]
-                re[c], im[c] = x * u - y * v, x * v + y * u
-        if last:
-            byte = np.int64((code >> np.uint64(_BITS * last)) & np.uint64(255))
-            for c in range(WIDTH):
-                out[p, c] = re[c] * real[last, byte, c] - im[c] * imag[last, byte, c]
-        else:
-            out[p] = re
+        for c in range(0, WIDTH, LANES):
+            at = WIDTH * np.int64(code & low_byte) + c
+            x, y = lane.load(real, at), lane.load(imag, at)
+            for t in range(1, last):
+                at = table * t + WIDTH * np.int64((code >> np.uint64(_BITS * t)) & low_byte) + c
+                u, v = lane.load(real, at), lane.load(imag, at)
+                x, y = x * u - y * v, x * v + y * u
+            if last:
+                at = table * last + WIDTH * np.int64((code >> np.uint64(_BITS * last)) & low_byte) + c
+                x = x * lane.load(real, at) - y * lane.load(imag, at)
+            lane.store(out, WIDTH * p + c, x)
 
 
 @njit()
 def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-def]
-    """Write the weighted sums of feature rows of each graph."""
-    total = np.empty(WIDTH, dtype=np.float32)
-    for g in range(len(out)):
-        total[:] = 0
+    """Write the weighted sums of feature rows of each graph, each half of a row in two sums that do not wait."""
+    for g in range(len(offsets) - 1):
         e, end = offsets[g], offsets[g + 1]
-        while e + 4 <= end:  # four rows for each time that the sums are loaded and stored
-            p, q, r, s = places[e], places[e + 1], places[e + 2], places[e + 3]
-            a, b, c, d = shares[e], shares[e + 1], shares[e + 2], shares[e + 3]
-            for k in range(WIDTH):
-                total[k] += (a * features[p, k] + b * features[q, k]) + (c * features[r, k] + d * features[s, k])
-            e += 4
-        for rest in range(e, end):
-            p, a = places[rest], shares[rest]
-            for k in range(WIDTH):
-                total[k] += a * features[p, k]
-        for k in range(out.shape[1]):
-            out[g, k] = total[k]
+        zero = lane.splat(np.float32(0))
+        a, b, c, d = zero, zero, zero, zero
+        while e + 2 <= end:
+            share, at = lane.splat(shares[e]), WIDTH * places[e]
+            a = lane.multiply_add(share, lane.load(features, at), a)
+            b = lane.multiply_add(share, lane.load(features, at + LANES), b)
+            share, at = lane.splat(shares[e + 1]), WIDTH * places[e + 1]
+            c = lane.multiply_add(share, lane.load(features, at), c)
+            d = lane.multiply_add(share, lane.load(features, at + LANES), d)
+            e += 2
+        if e < end:
+            share, at = lane.splat(shares[e]), WIDTH * places[e]
+            a = lane.multiply_add(share, lane.load(features, at), a)
+            b = lane.multiply_add(share, lane.load(features, at + LANES), b)
+        lane.store(out, WIDTH * g, a + c)
+        lane.store(out, WIDTH * g + LANES, b + d)

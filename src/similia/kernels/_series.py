@@ -21,11 +21,11 @@ from math import factorial, log
 import numpy as np
 import numpy.typing as npt
 
+from similia import _lanes as lane
 from similia._jit import njit
+from similia._lanes import LANES
 from similia._threads import run_in_ranges
-from similia.distances import _lanes as lane
 from similia.distances._groups import fill_pairs, grouped, put, task_of
-from similia.distances._lanes import LANES
 from similia.objects import SeriesBatch
 
 _ZERO = -1e300  # exponent of what stands for 0

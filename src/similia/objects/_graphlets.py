@@ -175,11 +175,11 @@ def _adjacent(u, v, indptr, neighbours):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def draw_codes(first, last, size, flyback, offsets, indptr, neighbours, sizes, start_offsets, starts, keys, codes):  # type: ignore[no-untyped-def]
+def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, start_offsets, starts, keys, codes):  # type: ignore[no-untyped-def]
     """Write graphlets `first` to `last`, counted through all rows of `codes`, shape (n_graphs, n_samples).
 
     `flyback` is a probability times 2**32. A walk starts anew at a node not yet visited when it has seen all
-    `sizes[start]` nodes of a component; with sizes of 1, nodes are drawn uniformly.
+    `sizes[start]` nodes of a component.
     """
     n_samples = codes.shape[1]
     while first < last:
@@ -188,7 +188,7 @@ def draw_codes(first, last, size, flyback, offsets, indptr, neighbours, sizes, s
         low, high = offsets[g], offsets[g + 1]
         begin = indptr[low]
         arcs = neighbours[begin : indptr[high]]
-        _draw_from_graph(
+        _walk(
             first - g * n_samples, stop - g * n_samples, size, flyback, indptr[low : high + 1] - begin, arcs,
             sizes[low:high], starts[start_offsets[g] : start_offsets[g + 1]], keys[g], codes[g],
         )  # fmt: skip
@@ -196,7 +196,48 @@ def draw_codes(first, last, size, flyback, offsets, indptr, neighbours, sizes, s
 
 
 @njit()
-def _draw_from_graph(first, last, size, flyback, indptr, neighbours, sizes, starts, key, codes):  # type: ignore[no-untyped-def]
+def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  # type: ignore[no-untyped-def]
+    """As `draw_walks`, of distinct nodes drawn uniformly."""
+    n_samples = codes.shape[1]
+    while first < last:
+        g = first // n_samples
+        start, stop = first - g * n_samples, min(last - g * n_samples, n_samples)
+        n, begin = offsets[g + 1] - offsets[g], indptr[offsets[g]]
+        arcs, here = neighbours[begin : indptr[offsets[g + 1]]], indptr[offsets[g] : offsets[g + 1] + 1] - begin
+        matrix = bit_matrix(n, here, arcs)
+        if matrix.shape[1]:
+            _draw_nodes(start, stop, size, matrix, keys[g], codes[g])
+        else:  # walks that start anew at each step
+            alone, starts = np.ones(n, dtype=np.int64), np.arange(n).astype(np.int32)
+            _walk(start, stop, size, np.uint64(0), here, arcs, alone, starts, keys[g], codes[g])
+        first += stop - start
+
+
+@njit()
+def _draw_nodes(first, last, size, matrix, key, codes):  # type: ignore[no-untyped-def]
+    """Draw nodes, each code put together as they come: twice as fast as after all draws."""
+    n = np.uint64(len(matrix))
+    last_seen_by, visited = np.full(len(matrix), -1, dtype=np.int64), np.empty(size, dtype=np.int64)
+    for sample in range(first, last):
+        state = mix(key + mix(np.uint64(sample)))
+        code, pair = np.uint64(0), np.uint64(0)
+        for j in range(size):
+            node = np.int64(((mix(state) >> _32) * n) >> _32)
+            state += GOLDEN
+            while last_seen_by[node] == sample:
+                node = np.int64(((mix(state) >> _32) * n) >> _32)
+                state += GOLDEN
+            last_seen_by[node], visited[j] = sample, node
+            row = matrix[node]
+            for i in range(j):
+                u = visited[i]
+                code |= (row[u >> 6] >> np.uint64(u & 63) & _ONE) << pair
+                pair += _ONE
+        codes[sample] = code
+
+
+@njit()
+def _walk(first, last, size, flyback, indptr, neighbours, sizes, starts, key, codes):  # type: ignore[no-untyped-def]
     n = len(sizes)
     matrix = bit_matrix(n, indptr, neighbours)
     packed = np.empty(n, dtype=np.uint64)

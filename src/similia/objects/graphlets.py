@@ -157,15 +157,19 @@ def sample_graphlets(
     size, n_samples = _check_size(size), check_positive_int(n_samples, "n_samples")
     _check_sampling(sampling, flyback, small, seed)
     simple = _simple(graphs, size, small)
-    walk = sampling == "random_walk"
-    sizes = loops.component_sizes(*simple) if walk else np.ones(simple.offsets[-1], dtype=np.int64)
-    start_offsets, starts = loops.starting_nodes(simple.offsets, sizes, size)
     keys = loops.graph_keys(*simple, np.uint64(int(seed) % 2**64))
-    threshold = np.uint64(min(round(float(flyback) * 2**32), 2**32 - 1))
     codes = np.empty((len(keys), n_samples), dtype=np.uint64)
+    if sampling == "uniform":
 
-    def draw(first: int, last: int) -> None:
-        loops.draw_codes(first, last, size, threshold, *simple, sizes, start_offsets, starts, keys, codes)
+        def draw(first: int, last: int) -> None:
+            loops.draw_uniform(first, last, size, *simple, keys, codes)
+    else:
+        sizes = loops.component_sizes(*simple)
+        start_offsets, starts = loops.starting_nodes(simple.offsets, sizes, size)
+        threshold = np.uint64(min(round(float(flyback) * 2**32), 2**32 - 1))
+
+        def draw(first: int, last: int) -> None:
+            loops.draw_walks(first, last, size, threshold, *simple, sizes, start_offsets, starts, keys, codes)
 
     run_in_ranges(draw, codes.size, _GRAIN)
     return codes
