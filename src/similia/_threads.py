@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from threading import Lock
+from typing import Any
 
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 _WORTH_THREADS = 2**28  # multiplications (a few milliseconds) below which starting threads does not pay
-_limiting_blas = Lock()
+
+
+class _Shared:
+    """The limit on BLAS that all who want one thread share: two of them, undone out of order, would last for ever."""
+
+    lock = Lock()
+    users = 0
+    limit: Any = None
+    n_threads = 1  # before it
 
 
 def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
@@ -31,22 +42,58 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
             task.result()
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[int]:
+    """Hold BLAS at one thread, so that sums have one order; yield how many it had.
+
+    May be used in several threads at once, and within itself.
+    """
+    with _Shared.lock:
+        if _Shared.users == 0:
+            blas = _blas()
+            _Shared.n_threads = max((library.num_threads for library in blas.lib_controllers), default=1)
+            _let_any_thread_set_limits()
+            _Shared.limit = blas.limit(limits=1)
+        _Shared.users += 1
+    try:
+        yield _Shared.n_threads
+    finally:
+        with _Shared.lock:
+            _Shared.users -= 1
+            if _Shared.users == 0:
+                _let_any_thread_set_limits()
+                _Shared.limit.restore_original_limits()
+                _let_any_thread_set_limits()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Undo what threadpoolctl does from 3.8 on: only the thread that set a limit first may set another one.
+
+    The last to leave need not be the first that came, and what it sets would silently be ignored.
+    """
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  (it has a BLAS of its own, which must be loaded to be found)
+
+    return ThreadpoolController().select(user_api="blas")  # takes 6 ms
+
+
 def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
     """Call `task` on each argument in as many threads as BLAS may use, with BLAS at one thread meanwhile.
 
     Tasks that multiply small tiles and use the product at once gain: the use runs in parallel too, and no
     thread waits for another after each tile. `work` counts multiplications; little work runs as it is, and so does
-    a call during another one: two limits on BLAS, undone out of order, would leave it at one thread for ever.
+    a call while BLAS is held at one thread.
     """
-    if work < _WORTH_THREADS or not _limiting_blas.acquire(blocking=False):
+    if work < _WORTH_THREADS or _Shared.users:
         for argument in arguments:
             task(argument)
         return
-    try:
-        blas = ThreadpoolController().select(user_api="blas")
-        n_threads = max((library.num_threads for library in blas.lib_controllers), default=1)
-        with blas.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
-            for done in [pool.submit(task, argument) for argument in arguments]:
-                done.result()
-    finally:
-        _limiting_blas.release()
+    with one_blas_thread() as n_threads, ThreadPoolExecutor(n_threads) as pool:
+        for done in [pool.submit(task, argument) for argument in arguments]:
+            done.result()

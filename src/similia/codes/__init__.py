@@ -8,6 +8,7 @@ _NAMES = {
     "hamming_distances": "bits", "inner_products": "bits",
     "bind": "hypervectors", "bundle": "hypervectors", "permute": "hypervectors",
     "similarity": "hypervectors", "random": "hypervectors", "level": "hypervectors",
+    "GeneralizedNystroemPCA": "generalized_nystroem", "ITQ": "itq", "SignCodes": "itq",
     "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "Bundle": "_records",
     "LevelEncoder": "levels", "SequenceEncoder": "sequence", "FractionalPowerEncoder": "fractional_power",
 }  # fmt: skip

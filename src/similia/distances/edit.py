@@ -58,12 +58,41 @@ class _EditDistance(Distance):
         scorer, options = self._scorer()
         A = self.as_objects(X)
         B = A if Y is None else as_second(self.as_objects, Y)
+        return _cdist(A, B, scorer=scorer, scorer_kwargs=options, dtype=self._dtype(A, B))
+
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray[np.floating]:
+        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+
+        Parameters
+        ----------
+        X, Y : sequences of str or bytes
+        rows, columns : array-like of int, shape (n_pairs,)
+            Positions in `X` and `Y`.
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n_pairs,)
+        """
+        from rapidfuzz.process import cpdist
+
+        scorer, options = self._scorer()
+        parts, pairs = [], []
+        for read, side in ((self.as_objects(X), rows), (as_second(self.as_objects, Y), columns)):
+            met, where = np.unique(side, return_inverse=True)
+            parts.append(read.take(met))
+            strings = parts[-1].tolist()
+            pairs.append([strings[i] for i in where.tolist()])
+        how = {"scorer": scorer, "scorer_kwargs": options, "dtype": self._dtype(*parts), "workers": _workers(*parts)}
+        values: npt.NDArray = cpdist(*pairs, **how)
+        return values
+
+    def _dtype(self, A: StringBatch, B: StringBatch) -> type[np.floating]:
+        """Return the type of the distances, or raise if str meet bytes."""
         if A.is_bytes != B.is_bytes:
             kinds = ["bytes" if batch.is_bytes else "str" for batch in (A, B)]
             raise TypeError(f"X holds {kinds[0]} and Y {kinds[1]}, expected one kind; use bytes.decode or str.encode")
         longest = max(np.diff(batch.offsets).max() for batch in (A, B))
-        dtype = np.float32 if self._whole and longest < 2**24 else np.float64  # a narrow integer would wrap
-        return _cdist(A, B, scorer=scorer, scorer_kwargs=options, dtype=dtype)
+        return np.float32 if self._whole and longest < 2**24 else np.float64  # a narrow integer would wrap
 
 
 class Levenshtein(_EditDistance):
@@ -212,10 +241,9 @@ def _cdist(A: StringBatch, B: StringBatch, **options: Any) -> npt.NDArray[np.flo
     The queries, which rapidfuzz packs into registers if they have at most 64 letters, are the shorter strings: with
     long strings against short ones this is some five times faster.
     """
-    from joblib import cpu_count
     from rapidfuzz.process import cdist
 
-    options["workers"] = cpu_count() if len(A.values) * len(B.values) > _WORTH_THREADS else 1
+    options["workers"] = _workers(A, B)
     strings = A.tolist()
     if A is B and np.median(np.diff(A.offsets)) > _LANE:
         return cdist(strings, strings, **options)  # the one list: half the pairs, but one by one
@@ -227,3 +255,10 @@ def _cdist(A: StringBatch, B: StringBatch, **options: Any) -> npt.NDArray[np.flo
         rows = strings[start : start + step]
         out[start : start + step] = cdist(others, rows, **options).T if swap else cdist(rows, others, **options)
     return out
+
+
+def _workers(A: StringBatch, B: StringBatch) -> int:
+    """Return the number of threads for all pairs."""
+    from joblib import cpu_count
+
+    return int(cpu_count()) if len(A.values) * len(B.values) > _WORTH_THREADS else 1

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from similia._progress import track
+from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive_int, generator
 from similia.embeddings import _spectrum
 from similia.embeddings._ensemble import block_diagonal, mixture_weights
@@ -164,7 +164,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._check_parameters()
         rng = generator(self.random_state)
         # One BLAS thread: a sum that differs in its last bit can choose another landmark or turn an eigenvector.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             gram = self._gram(X)
             if y is not None and n_objects(y) != gram.n:
                 raise ValueError(f"y has {n_objects(y)} labels for {gram.n} objects; give one label per object")

@@ -25,9 +25,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from similia._progress import track
+from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive_int, generator
 from similia.distances.base import check_distance, distances_between
 from similia.embeddings._gram import row_blocks
@@ -283,7 +283,7 @@ def _decompose(
     mean = squares.mean(axis=0)
     B = -(squares - mean - mean[:, None] + mean.mean()) / 2
     # One BLAS thread: eigenvectors change in their last bits, or by a sign, with the number of threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         values, Q = np.linalg.eigh(B)
     size = np.abs(values)
     order = np.argsort(-size, kind="stable")

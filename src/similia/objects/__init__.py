@@ -10,7 +10,7 @@ _NAMES = {
     "sample_graphlets": "graphlets", "enumerate_graphlets": "graphlets", "count_patterns": "graphlets",
     "unpack_graphlets": "graphlets", "canonical_forms": "graphlets", "Patterns": "graphlets",
     "CanonicalForms": "graphlets",
-    "n_objects": "_sequences", "take": "_sequences",
+    "n_objects": "_sequences", "take": "_sequences", "concatenate": "_sequences",
     "AttributeScaler": "scaling",
     "read_tudataset": "tudataset", "read_ts": "ts_files",
     "read_fasta": "readers", "read_fastq": "readers", "read_columns": "readers",

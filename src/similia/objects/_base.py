@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Self
 
@@ -21,6 +21,11 @@ class Batch:
 
     def take(self, indices: npt.ArrayLike) -> Self:
         """Return the batch of the objects at `indices` (in that order, repeats allowed)."""
+        raise NotImplementedError
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[Self]) -> Self:
+        """Return the objects of one or more batches of this kind, one batch after another."""
         raise NotImplementedError
 
     def _one(self, index: int) -> Any:
@@ -102,6 +107,12 @@ def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> 
     new_offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     shift = np.repeat(offsets[indices] - new_offsets[:-1], lengths)
     return np.arange(new_offsets[-1], dtype=np.int64) + shift, new_offsets
+
+
+def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Return the offsets of ragged rows laid one collection after another."""
+    lengths = np.concatenate([np.diff(part) for part in offsets])
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
 def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._base import Batch, check_array, check_offsets, resolve_indices, segments
+from similia.objects._base import Batch, check_array, check_offsets, joined, resolve_indices, segments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,6 +146,23 @@ class GraphBatch(Batch):
             for field in fields(self)[3:]
         }  # fmt: skip
         return type(self)(node_offsets, indptr, self.indices[arcs] + shift, **side)
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[Self]) -> Self:
+        """Return the graphs of one or more batches, one batch after another; raises if some lack what others have."""
+        side = {}
+        for field in fields(cls)[3:]:
+            values = [value for batch in batches if (value := getattr(batch, field.name)) is not None]
+            if values and len(values) < len(batches):
+                raise ValueError(f"some batches have {field.name} and others have none; give them to all, or to none")
+            side[field.name] = np.concatenate(values) if values else None
+        firsts = np.cumsum([0, *(batch.n_nodes for batch in batches[:-1])])
+        return cls(
+            joined([batch.node_offsets for batch in batches]),
+            joined([batch.indptr for batch in batches]),
+            np.concatenate([batch.indices + first for batch, first in zip(batches, firsts, strict=True)]),
+            **side,
+        )
 
     def _check(self) -> None:
         side = {field.name: getattr(self, field.name) for field in fields(self)[3:]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,6 +89,35 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     if not isinstance(X, list | tuple) and hasattr(X, "gather"):  # polars Series
         return X.gather(positions)
     return [X[i] for i in positions.tolist()]
+
+
+def concatenate(collections: Sequence[Any]) -> Any:
+    """Return the objects of one or more collections, one collection after another.
+
+    Parameters
+    ----------
+    collections : sequence of collections
+        As for `n_objects`. Batches and arrays of one kind give that kind back; anything else gives a list.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no collection, or batches do not fit together (vectors of another dimension, str and bytes).
+
+    Examples
+    --------
+    >>> from similia.objects import concatenate
+    >>> concatenate([["a", "b"], ["c"]])
+    ['a', 'b', 'c']
+    """
+    if len(collections) == 0:
+        raise ValueError("there are no collections to concatenate, expected at least one")
+    kinds = {type(part) for part in collections}
+    if len(kinds) == 1 and isinstance(collections[0], Batch):
+        return type(collections[0]).concatenate(collections)
+    if kinds == {np.ndarray}:
+        return np.concatenate(collections)
+    return [x for part in collections for x in part]
 
 
 def as_second(read: Callable[[Any], T], Y: Any) -> T:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._base import Batch, check_array, check_offsets, resolve_indices, segments
+from similia.objects._base import Batch, check_array, check_offsets, joined, resolve_indices, segments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,9 +60,21 @@ class StringBatch(Batch):
         positions, offsets = segments(self.offsets, resolve_indices(indices, len(self)))
         return type(self)(self.values[positions], offsets, self.is_bytes)
 
+    @classmethod
+    def concatenate(cls, batches: Sequence[Self]) -> Self:
+        """Return the strings of one or more batches, one batch after another; raises if str meet bytes."""
+        if len({batch.is_bytes for batch in batches}) > 1:
+            raise TypeError("some batches hold str and others bytes, expected one kind; use bytes.decode or str.encode")
+        values = np.concatenate([batch.values for batch in batches])
+        return cls(values, joined([batch.offsets for batch in batches]), batches[0].is_bytes)
+
     def tolist(self) -> list[str] | list[bytes]:
         """Return the strings as a list."""
-        return list(self)
+        data, segments = self.values.tobytes(), pairwise(self.offsets.tolist())
+        if self.is_bytes:
+            return [data[start:end] for start, end in segments]
+        text = data.decode(self._encoding, "surrogatepass")
+        return [text[start:end] for start, end in segments]
 
     def _check(self) -> None:
         wide = getattr(self.values, "dtype", None) == np.uint32 and not self.is_bytes
@@ -76,7 +90,11 @@ class StringBatch(Batch):
         data = self.values[self.offsets[index] : self.offsets[index + 1]].tobytes()
         if self.is_bytes:
             return data
-        return data.decode("ascii" if self.values.dtype == np.uint8 else "utf-32-le", "surrogatepass")
+        return data.decode(self._encoding, "surrogatepass")
+
+    @property
+    def _encoding(self) -> str:
+        return "ascii" if self.values.dtype == np.uint8 else "utf-32-le"
 
 
 def _array(data: bytes, dtype: type[np.uint8] | type[np.uint32]) -> npt.NDArray:

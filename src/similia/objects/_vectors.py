@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._base import Batch, check_array, check_offsets, resolve_indices, segments
+from similia.objects._base import Batch, check_array, check_offsets, joined, resolve_indices, segments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +52,14 @@ class _VectorsBatch(Batch):
         """Return the batch of the objects at `indices` (in that order, repeats allowed)."""
         positions, offsets = segments(self.offsets, resolve_indices(indices, len(self)))
         return type(self)(self.values[positions], offsets)
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[Self]) -> Self:
+        """Return the objects of one or more batches, one batch after another; raises if their dimensions differ."""
+        dimensions = sorted({batch.n_dims for batch in batches})
+        if len(dimensions) > 1:
+            raise ValueError(f"the batches have vectors of {dimensions} dimensions, expected one dimension")
+        return cls(np.concatenate([batch.values for batch in batches]), joined([batch.offsets for batch in batches]))
 
     def astype(self, dtype: npt.DTypeLike) -> Self:
         """Return the batch with its values in float32 or float64."""

@@ -1,0 +1,409 @@
+"""Rows of a matrix wherever they are: arrays, memory maps, sparse rows, files, chunked stores, streams of chunks.
+
+Every source tells `n_features`, `dtype` (float32 if the data are, else float64) and `n_rows` (None where only the end
+of a stream tells), and gives dense or CSR blocks: `blocks` all rows in order, `take` the rows at sorted indices,
+reading those only. A stream has `blocks` alone, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia._config import rows_per_block
+
+Indices = npt.NDArray[np.int64]
+Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their priorities, their positions in the source
+_MOST_ROWS = 2**14
+
+
+class RowSource:
+    """What all sources share; `n_rows` is None and `take` refuses where rows cannot be addressed."""
+
+    n_rows: int | None = None
+    n_features: int
+    dtype: np.dtype
+
+    def blocks(self, whole: bool = False) -> Iterator[Any]:
+        """Yield all rows in order, as dense or CSR blocks; an array in memory or mapped at once if `whole`."""
+        raise NotImplementedError
+
+    def take(self, indices: Indices) -> Iterator[Any]:
+        """Yield the rows at sorted, distinct `indices`, in blocks that the caller may overwrite."""
+        raise NotImplementedError
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row once it is read."""
+        return self.n_features * self.dtype.itemsize
+
+    @property
+    def _step(self) -> int:
+        return rows_per_block(64 * self.n_features, at_most=_MOST_ROWS)
+
+
+class ArrayRows(RowSource):
+    """Rows of an array, a memory map, or an object with `shape` and row ``__getitem__`` (h5py, zarr)."""
+
+    def __init__(self, X: Any) -> None:
+        self._X = X
+        self.n_rows, self.n_features = map(int, X.shape)
+        self.dtype = _float_type(getattr(X, "dtype", np.float64))
+        chunks = getattr(X, "chunks", None)
+        self._chunk = int(chunks[0]) if chunks and not callable(chunks) and isinstance(chunks[0], int) else None
+
+    def blocks(self, whole: bool = False) -> Iterator[npt.NDArray]:
+        if whole and isinstance(self._X, np.ndarray) and self._X.dtype.kind in "fiub":
+            yield self._X
+            return
+        n, step = self.n_rows or 0, self._step
+        if self._chunk:  # whole chunks: a part of one costs as much as all of it
+            step = max(self._chunk, step - step % self._chunk)
+        for start in range(0, n, step):
+            yield as_floats(self._X[start : min(n, start + step)], self.dtype)
+
+    def take(self, indices: Indices) -> Iterator[npt.NDArray]:
+        if self._chunk and not isinstance(self._X, np.ndarray):
+            for part in np.split(indices, np.flatnonzero(np.diff(indices // self._chunk)) + 1):
+                first = int(part[0])
+                yield as_floats(self._X[first : int(part[-1]) + 1], self.dtype)[part - first]
+            return
+        for start in range(0, len(indices), self._step):
+            part = indices[start : start + self._step]
+            if part[-1] - part[0] + 1 == len(part):
+                yield np.array(as_floats(self._X[int(part[0]) : int(part[-1]) + 1], self.dtype))
+            else:
+                yield as_floats(self._X[part], self.dtype)
+
+
+class SparseRows(RowSource):
+    """Rows of a scipy.sparse matrix; blocks are CSR."""
+
+    def __init__(self, X: Any) -> None:
+        self.n_rows, self.n_features = map(int, X.shape)
+        self.dtype = _float_type(X.dtype)
+        self._X = sp.csr_array(X)
+
+    @property
+    def row_bytes(self) -> float:
+        return 16 * (1 + self._X.nnz / max(1, self.n_rows or 0))
+
+    def blocks(self, whole: bool = False) -> Iterator[sp.csr_array]:
+        for start in range(0, self.n_rows or 0, _MOST_ROWS):
+            yield self._X[start : start + _MOST_ROWS].astype(self.dtype)
+
+    def take(self, indices: Indices) -> Iterator[sp.csr_array]:
+        for start in range(0, len(indices), _MOST_ROWS):
+            yield self._X[indices[start : start + _MOST_ROWS]].astype(self.dtype)
+
+
+class ParquetRows(RowSource):
+    """Rows of a Parquet file: one numeric column for each feature, or a single column of lists."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import pyarrow.parquet as parquet
+        except ImportError:
+            raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow") from None
+        from pyarrow import types
+
+        self._path, self._open = path, parquet.ParquetFile
+        with parquet.ParquetFile(path) as file:
+            schema, meta = file.schema_arrow, file.metadata
+            self.n_rows = int(meta.num_rows)
+            self._groups = np.cumsum([0, *(meta.row_group(g).num_rows for g in range(meta.num_row_groups))])
+            kinds = list(schema.types)
+            is_list = len(kinds) == 1 and hasattr(kinds[0], "value_type")
+            values = [kinds[0].value_type] if is_list else kinds
+            if wrong := [n for n, t in zip(schema.names, values, strict=False) if not _is_number(types, t)]:
+                raise ValueError(f"column {wrong[0]!r} of {path} holds no numbers; write a file of the features only")
+            self._is_list = is_list
+            self.dtype = np.dtype(np.float32 if all(types.is_float32(t) for t in values) else np.float64)
+            self.n_features = len(kinds)
+            if is_list:
+                first = next(file.iter_batches(batch_size=1), None)
+                self.n_features = len(first.column(0)[0]) if first is not None else 0
+
+    def blocks(self, whole: bool = False) -> Iterator[npt.NDArray]:
+        with self._open(self._path) as file:
+            for batch in file.iter_batches(batch_size=self._step):
+                yield self._matrix(batch)
+
+    def take(self, indices: Indices) -> Iterator[npt.NDArray]:
+        with self._open(self._path) as file:
+            for group in np.unique(np.searchsorted(self._groups, indices, side="right") - 1):
+                start = int(self._groups[group])
+                for batch in file.iter_batches(batch_size=self._step, row_groups=[int(group)]):
+                    low, high = np.searchsorted(indices, [start, start + len(batch)])
+                    if high > low:
+                        yield self._matrix(batch.take(_arrow(indices[low:high] - start)))
+                    start += len(batch)
+
+    def _matrix(self, batch: Any) -> npt.NDArray:
+        if not self._is_list:
+            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+            return as_floats(np.column_stack(columns), self.dtype)
+        values = batch.column(0).flatten().to_numpy(zero_copy_only=False)
+        if len(values) != len(batch) * self.n_features:
+            raise ValueError(f"the lists of {self._path} are not all of length {self.n_features}; write equal lengths")
+        return as_floats(np.array(values).reshape(len(batch), self.n_features), self.dtype)
+
+
+class ChunkRows(RowSource):
+    """Rows of an iterable of 2-D chunks, read once."""
+
+    def __init__(self, chunks: Iterable[Any]) -> None:
+        self._chunks = iter(chunks)
+        first = next(self._chunks, None)
+        if first is None:
+            raise ValueError("X is empty: found no chunk, expected at least one array (rows, n_features)")
+        self._first = check_chunk(first)
+        self.n_features, self.dtype = self._first.shape[1], self._first.dtype
+
+    def blocks(self, whole: bool = False) -> Iterator[npt.NDArray]:
+        yield self._first
+        del self._first
+        for number, chunk in enumerate(self._chunks, 1):
+            yield check_chunk(chunk, number, self.n_features, self.dtype)
+
+
+class Reservoir:
+    """A uniform sample without replacement of a stream whose length is not known.
+
+    Row i has the i-th number that the generator draws; the smallest numbers are the sample. A row is kept while its
+    number is below a bound that falls with the rows seen, eight standard deviations above where the sample's largest
+    number will be (missed with probability below 1e-10). As far below that, a row is in the sample whatever follows.
+    """
+
+    def __init__(self, random: np.random.Generator, share: float | int, least: int) -> None:
+        self.n_chunks, self.n_rows, self.n_taken, self.nbytes = 0, 0, 0, 0
+        self.dtype: np.dtype | None = None  # of the first chunk
+        self._random, self._share, self._least = random, share, least
+        self._parts: list[Part] = []
+        self._pruned_at = 1
+
+    def add(self, chunk: npt.NDArray) -> None:
+        """Draw the numbers of a chunk's rows and copy those that may be needed."""
+        priorities = self._random.random(len(chunk))
+        self.dtype, self.n_chunks = chunk.dtype, self.n_chunks + 1
+        first, self.n_rows = self.n_rows, self.n_rows + len(chunk)
+        near = np.flatnonzero(priorities <= self._bound())
+        self._parts.append((chunk[near], priorities[near], near + first))
+        self.nbytes += self._parts[-1][0].nbytes
+        if self.n_rows > 1.25 * self._pruned_at:
+            self._pruned_at = self.n_rows
+            self._parts = [_where(part, part[1] <= self._bound()) for part in self._parts]
+            self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
+
+    def take_sure(self) -> Iterator[Part]:
+        """Yield and forget the rows that are in the sample for certain; `share` is a float."""
+        f, n = float(self._share), self.n_rows
+        below = f - 8 * (f / n) ** 0.5 - 64 / n
+        parts, self._parts = self._parts, []
+        while parts:  # each part is freed before the next is copied
+            part = parts.pop(0)
+            sure, left = _where(part, part[1] < below), _where(part, part[1] >= below)
+            del part
+            self.n_taken += len(sure[1])
+            self._parts += [left] if len(left[1]) else []
+            yield sure
+        self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
+
+    def rest(self) -> Iterator[Part]:
+        """Yield the rows of the sample that are left, in order."""
+        chosen, start = self._chosen(), 0
+        for part in self._parts:
+            low, high = np.searchsorted(chosen, [start, start + len(part[1])])
+            yield _where(part, chosen[low:high] - start)
+            start += len(part[1])
+
+    def sample(self) -> tuple[npt.NDArray, Indices]:
+        """Return the rows that are left and their positions in the source."""
+        rows = np.empty((len(self._chosen()), self._parts[0][0].shape[1]), self._parts[0][0].dtype)
+        indices, start = np.empty(len(rows), np.int64), 0
+        for part, _, where in self.rest():
+            rows[start : start + len(part)], indices[start : start + len(part)] = part, where
+            start += len(part)
+        return rows, indices
+
+    def _chosen(self) -> Indices:
+        priorities = np.concatenate([priorities for _, priorities, _ in self._parts])
+        return smallest(priorities, self._needed() - self.n_taken)
+
+    def _needed(self) -> int:
+        whole = isinstance(self._share, Integral)
+        return min(self.n_rows, max(int(self._share) if whole else ceil_share(self._share, self.n_rows), self._least))
+
+    def _bound(self) -> float:
+        needed = self._needed()
+        return (needed + 8 * needed**0.5 + 64) / max(1, self.n_rows)
+
+
+def smallest(priorities: npt.NDArray[np.float64], count: int) -> Indices:
+    """Return the sorted positions of the `count` smallest priorities: a sample without replacement."""
+    if count >= len(priorities):
+        return np.arange(len(priorities))
+    return np.sort(np.argpartition(priorities, count - 1)[:count]).astype(np.int64)
+
+
+def sample_size(share: float | int, n: int, least: int, name: str, what: str) -> int:
+    """Return how many of n rows or features a fraction or number of them are, at least `least`."""
+    if n < least:
+        raise ValueError(f"n_components={least} needs at least {least} {what}, found {n}; use n_components={n}")
+    if isinstance(share, Integral):
+        if share > n:
+            raise ValueError(f"{name}={share} {what} are more than the {n} there are; use at most {n}, or 1.0 for all")
+        return max(int(share), least)
+    return min(n, max(ceil_share(float(share), n), least))
+
+
+def check_share(value: Any, name: str) -> None:
+    """Raise if `value` is neither a share of the rows (a float) nor a number of them (an int)."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        good = int(value) >= 1
+    else:
+        good = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) <= 1
+    if not good:
+        raise ValueError(f"{name} must be a float in (0, 1] or an integer >= 1, got {value!r}")
+
+
+def ceil_share(share: float, n: int) -> int:
+    """Return ``share * n`` rounded up."""
+    return int(np.ceil(round(share * n, 6)))  # 0.07 * 100 is a little more than 7
+
+
+def _where(part: Part, rows: npt.NDArray) -> Part:
+    return part[0][rows], part[1][rows], part[2][rows]
+
+
+def open_rows(X: Any) -> RowSource:
+    """Return the source that fits `X`, or raise saying what would."""
+    if sp.issparse(X):
+        source: RowSource = SparseRows(X)
+    elif isinstance(X, (str, Path)):
+        source = _open_file(Path(X))
+    elif isinstance(X, np.ndarray) or hasattr(X, "to_numpy") or (isinstance(X, (list, tuple)) and not _is_chunks(X)):
+        source = ArrayRows(_check_matrix(X))
+    elif hasattr(X, "shape") and hasattr(X, "__getitem__"):
+        if len(X.shape) != 2:
+            raise ValueError(f"X must be 2-D (n, n_features), got shape {tuple(X.shape)}")
+        source = ArrayRows(X)
+    elif isinstance(X, Iterable):
+        return ChunkRows(X)
+    else:
+        raise ValueError(
+            f"X is a {type(X).__name__}, expected a 2-D array, a sparse matrix, an object with shape and row access, "
+            "the path of a .npy or .parquet file, or an iterable of 2-D chunks"
+        )
+    if not source.n_rows:
+        raise ValueError("X is empty: found 0 vectors, expected at least one")
+    if source.n_features == 0:
+        raise ValueError("X has 0 features, expected at least one")
+    return source
+
+
+def gather(source: RowSource, indices: Indices) -> Any:
+    """Return a copy of the rows at sorted, distinct indices, dense or CSR."""
+    blocks = source.take(indices)
+    first = next(blocks)
+    if sp.issparse(first):
+        return sp.csr_array(sp.vstack([first, *blocks]))
+    if len(first) == len(indices):
+        return first
+    rows = np.empty((len(indices), source.n_features), source.dtype)
+    rows[: len(first)] = first
+    start = len(first)
+    for block in blocks:
+        rows[start : start + len(block)] = block
+        start += len(block)
+    return rows
+
+
+def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
+    """Yield rows as dense blocks."""
+    step = rows_per_block(64 * rows.shape[1]) if sp.issparse(rows) else rows.shape[0]
+    for start in range(0, rows.shape[0], step):
+        part = rows[start : start + step]
+        yield part.toarray() if sp.issparse(part) else part
+
+
+def check_rows(rows: Any, where: Indices | int) -> None:
+    """Raise naming the first row that is not finite; `where` holds the positions of the rows in the source."""
+    if sp.issparse(rows):
+        bad = np.flatnonzero(~np.isfinite(rows.data))
+        row = np.searchsorted(rows.indptr, bad[:1], side="right") - 1
+    else:
+        row = np.flatnonzero(~np.isfinite(rows).all(axis=1))[:1]
+    if len(row):
+        name = int(row[0]) + where if isinstance(where, int) else int(where[row[0]])
+        raise ValueError(f"X[{name}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+
+
+def check_chunk(
+    chunk: Any, number: int = 0, n_features: int | None = None, dtype: np.dtype | None = None
+) -> npt.NDArray:
+    """Return a chunk as a dense 2-D array of floats, or raise naming its number."""
+    chunk = chunk.toarray() if sp.issparse(chunk) else np.asarray(chunk)
+    if chunk.ndim != 2:
+        raise ValueError(f"chunk {number} has shape {chunk.shape}, expected 2-D (rows, n_features); a row x is x[None]")
+    if n_features is not None and chunk.shape[1] != n_features:
+        raise ValueError(f"chunk {number} has {chunk.shape[1]} features, expected {n_features} as in the first")
+    if chunk.shape[1] == 0:
+        raise ValueError(f"chunk {number} has 0 features, expected at least one")
+    return as_floats(chunk, _float_type(chunk.dtype) if dtype is None else dtype)
+
+
+def as_floats(block: Any, dtype: np.dtype) -> npt.NDArray:
+    """Return a block as a C-contiguous array of `dtype`, without a copy where it is one."""
+    try:
+        return np.asarray(block, dtype=dtype, order="C")
+    except (TypeError, ValueError):
+        raise ValueError(f"X holds {np.asarray(block).dtype} entries, expected numbers; encode them first") from None
+
+
+def _check_matrix(X: Any) -> npt.NDArray:
+    try:
+        X = X if isinstance(X, np.ndarray) else np.asarray(X)
+    except ValueError:
+        raise ValueError("X has rows of different lengths, expected a 2-D array (n, n_features)") from None
+    if X.ndim != 2:
+        raise ValueError(f"X must be a 2-D array (n, n_features), got shape {X.shape}; one vector v is v[None]")
+    return X
+
+
+def _open_file(path: Path) -> RowSource:
+    if path.suffix == ".npy":
+        return ArrayRows(_check_matrix(np.load(path, mmap_mode="r")))
+    if path.suffix in (".parquet", ".pq"):
+        return ParquetRows(path)
+    raise ValueError(f"{path} ends in {path.suffix!r}, expected .npy or .parquet; load other files and pass the array")
+
+
+def _is_chunks(X: Any) -> bool:
+    return len(X) > 0 and (sp.issparse(X[0]) or getattr(X[0], "ndim", 0) == 2)
+
+
+def _float_type(dtype: Any) -> np.dtype:
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:  # the type of another library; its values are converted block by block
+        return np.dtype(np.float32 if "float32" in str(dtype) else np.float64)
+    if dtype.kind == "c":
+        raise ValueError("X holds complex numbers, expected real ones; make two columns of each")
+    return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+
+
+def _is_number(types: Any, kind: Any) -> bool:
+    return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
+
+
+def _arrow(indices: Indices) -> Any:
+    import pyarrow
+
+    return pyarrow.array(indices)

@@ -1,0 +1,299 @@
+"""Iterative quantisation: the rotation under which vectors lie closest to the corners of a cube.
+
+For centred vectors Z (n x k, one a row), alternate (Algorithm 1, lines 5 to 10; Gong & Lazebnik, 2011)
+
+    Y = sgn(Z Q),    Y^T Z = M Omega M~^T (singular values),    Q = M~ M^T,
+
+each of which lowers ||Y - Z Q||_F^2 = n k + ||Z||_F^2 - 2 tr Omega. The code of z is sgn(Q^T z), sgn(0) = +1.
+Cost: 4 n k^2 operations and k^3 for each iteration, one pass over Z. The arithmetic lives in `_itq`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from similia._validation import (
+    RandomState,
+    check_n_bits,
+    check_positive,
+    check_positive_int,
+    check_vectors,
+    generator,
+)
+
+
+class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Turn vectors of n_bits numbers into n_bits bits, after the rotation that loses least by it.
+
+    ITQ is the last step of a pipeline; what stands before it makes vectors of n_bits numbers.
+    The hashing methods of Figure 1 of the paper:
+
+    ================================== ====================================================================
+    full PCA + ITQ                     ``make_pipeline(PCA(64), ITQ(64))``, PCA from ``sklearn.decomposition``
+    generalized Nyström PCA + ITQ      ``make_pipeline(GeneralizedNystroemPCA(64), ITQ(64))``; the non-uniform
+                                       sampling of the paper is ``sampling="norm"``
+    random projection + ITQ            ``make_pipeline(GaussianRandomProjection(64), ITQ(64))``, from
+                                       ``sklearn.random_projection``
+    signs of principal components      ``make_pipeline(PCA(64), SignCodes())``
+    signs of random projections        ``SignRandomProjection(64)``
+    ================================== ====================================================================
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of the codes, a multiple of 8, and number of features of the vectors.
+    max_iter : int, default=50
+        Most iterations; 0 leaves a random rotation.
+    tol : float, default=1e-6
+        Iteration stops when tr Omega grows by less than this share of itself. It is the one
+        part of the loss that the rotation changes; a share of the whole loss would depend on the unit of Z.
+    random_state : int, numpy Generator or None, default=None
+        Draws the first rotation and the sample, in `fit`.
+    max_samples : int, optional
+        If there are more vectors, `fit` uses this many of them, drawn without replacement and copied.
+
+    Attributes
+    ----------
+    rotation_ : ndarray of float64, shape (n_bits, n_bits)
+        Q, orthogonal; it may hold a reflection. The code of z is the signs of ``(z - mean_) @ rotation_``.
+    mean_ : ndarray of float64, shape (n_bits,)
+        Mean of the vectors of `fit`. It is always subtracted: of centred vectors half of each bit is set.
+    losses_ : ndarray of float64, shape (n_iter_,)
+        ||Y - Z Q||_F^2 after each iteration, never growing but for rounding (float32 products: some 1e-7).
+    n_iter_ : int
+        Number of iterations.
+    n_features_in_ : int
+        Equal to `n_bits`.
+
+    Notes
+    -----
+    `fit` reads the vectors once for each iteration in blocks of 1024 rows, and `transform` once: a memory map
+    stays on disk, and no array of n rows is made beside the codes. Float16, float32, float64 and integers are
+    read as they are; the same numbers in another type give the same bits.
+
+    The rotation does not depend on the number of threads or on ``max_memory``, and the bits of a row on nothing
+    but that row and the fitted model. Scaling all vectors by a power of two changes neither.
+
+    There may be fewer vectors than bits, or vectors that span fewer directions: the rotation is then free in the
+    directions without data, and still orthogonal.
+
+    References
+    ----------
+    Gong and Lazebnik, "Iterative quantization: a Procrustean approach to learning binary codes", CVPR 2011. Algorithm 1
+    of "Fast learning of hash functions with the generalized Nyström method" names the orientation of Q used here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.decomposition import PCA
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from similia.codes import ITQ
+    >>> X = np.random.default_rng(0).standard_normal((500, 4)) @ np.random.default_rng(1).standard_normal((4, 30))
+    >>> encoder = make_pipeline(PCA(8, random_state=0), ITQ(n_bits=8, random_state=0))
+    >>> codes = encoder.fit_transform(X)
+    >>> codes.dtype, codes.shape
+    (dtype('uint8'), (500, 1))
+    >>> losses = encoder[-1].losses_
+    >>> bool(losses[-1] < losses[0])
+    True
+    """
+
+    def __init__(
+        self,
+        n_bits: int,
+        max_iter: int = 50,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+        *,
+        max_samples: int | None = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.max_samples = max_samples
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the mean and the rotation.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_bits)
+            Finite vectors, at least two different ones.
+        y : ignored
+
+        Returns
+        -------
+        ITQ
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not a 2-D array of finite numbers (the first bad row is named), has another number of
+            features than `n_bits`, or only equal rows; or if a parameter is out of range.
+        """
+        from similia.codes import _itq
+
+        n_bits = check_n_bits(self.n_bits)
+        max_iter = check_positive_int(self.max_iter, "max_iter", minimum=0)
+        tol = check_positive(self.tol, "tol", zero=True)
+        most = None if self.max_samples is None else check_positive_int(self.max_samples, "max_samples", minimum=2)
+        random = generator(self.random_state)
+        Z = _as_matrix(X)
+        if Z.shape[1] != n_bits:
+            raise ValueError(
+                f"X has {Z.shape[1]} features, expected n_bits={n_bits}, one for each bit; put GeneralizedNystroemPCA, "
+                f"sklearn's PCA or GaussianRandomProjection with n_components={n_bits} before ITQ"
+            )
+        gaussian = random.standard_normal((n_bits, n_bits))
+        if most is not None and most < len(Z):
+            Z = Z[np.sort(random.choice(len(Z), most, replace=False))]
+        mean, low, high = _itq.column_means(Z)
+        if np.array_equal(low, high):
+            raise ValueError(
+                f"X has {len(Z)} equal rows, expected at least two different ones: no rotation fits better"
+            )
+        spread = float(np.maximum(high - mean, mean - low).max())
+        self.rotation_, self.losses_ = _itq.learn_rotation(Z, gaussian, mean, spread, max_iter, tol)
+        self.mean_ = mean
+        self.n_iter_ = len(self.losses_)
+        self.n_features_in_ = n_bits
+        self._n_features_out = n_bits // 8
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[np.uint8]:
+        """Encode vectors.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_bits)
+            Finite vectors.
+
+        Returns
+        -------
+        uint8 array of shape (n, n_bits // 8)
+            Packed codes, bit 1 for +1, order of `numpy.packbits`.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not a 2-D array of finite numbers (the first bad row is named) or has another number of
+            features than in `fit`.
+        """
+        from similia.codes._itq import sign_codes
+
+        check_is_fitted(self)
+        X = _as_matrix(X, self.n_features_in_)
+        _check_shape("mean_", self.mean_, X.shape[1:])
+        _check_shape("rotation_", self.rotation_, 2 * X.shape[1:])
+        return sign_codes(X, self.mean_, self.rotation_)
+
+
+class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Pack the signs of vectors into bits: one bit for each feature, 1 where it is at least its mean.
+
+    After sklearn's PCA these are the plain PCA codes that ITQ improves on.
+
+    Parameters
+    ----------
+    center : bool, default=True
+        Subtract the mean of the vectors of `fit` first; else the sign of the numbers as they are.
+
+    Attributes
+    ----------
+    mean_ : ndarray of float64, shape (n_features,)
+        What is subtracted; zeros unless `center`.
+    n_features_in_ : int
+        Number of features seen in `fit`, a multiple of 8.
+
+    Examples
+    --------
+    >>> from similia.codes import SignCodes
+    >>> SignCodes(center=False).fit_transform([[1, -1, -1, -1, -1, -1, 0, 2.5]])
+    array([[131]], dtype=uint8)
+    """
+
+    def __init__(self, center: bool = True) -> None:
+        self.center = center
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the mean.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Finite vectors, n_features a multiple of 8.
+        y : ignored
+
+        Returns
+        -------
+        SignCodes
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not a 2-D array of finite numbers (the first bad row is named), or the number of
+            features is no multiple of 8.
+        """
+        from similia.codes._itq import column_means
+
+        X = _as_matrix(X)
+        k = X.shape[1]
+        if k == 0 or k % 8:
+            raise ValueError(
+                f"X has {k} features, expected a multiple of 8 (one bit each, packed into bytes); "
+                f"reduce them to {max(8, k - k % 8)}"
+            )
+        mean = column_means(X)[0]
+        self.mean_ = mean if self.center else np.zeros(k)
+        self.n_features_in_ = k
+        self._n_features_out = k // 8
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[np.uint8]:
+        """Encode vectors.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Finite vectors.
+
+        Returns
+        -------
+        uint8 array of shape (n, n_features // 8)
+            Packed codes, bit 1 for +1, order of `numpy.packbits`.
+
+        Raises
+        ------
+        ValueError
+            As in `ITQ.transform`.
+        """
+        from similia.codes._itq import sign_codes
+
+        check_is_fitted(self)
+        X = _as_matrix(X, self.n_features_in_)
+        _check_shape("mean_", self.mean_, X.shape[1:])
+        return sign_codes(X, self.mean_)
+
+
+def _as_matrix(X: Any, n_features: int | None = None) -> npt.NDArray:
+    """Return X as a non-empty 2-D array without copying numbers; whether they are finite is seen block by block."""
+    matrix = X if hasattr(X, "toarray") else np.asarray(X)
+    if hasattr(X, "toarray") or matrix.ndim != 2 or len(matrix) == 0 or matrix.dtype.kind not in "fiu":
+        return check_vectors(X, n_features=n_features)
+    if n_features is not None and matrix.shape[1] != n_features:
+        raise ValueError(f"X has {matrix.shape[1]} features, expected {n_features} as in fit")
+    return matrix
+
+
+def _check_shape(name: str, array: npt.NDArray, expected: tuple[int, ...]) -> None:
+    """Raise if a fitted array was changed: the compiled loops do not look at bounds."""
+    if np.shape(array) != expected:
+        raise ValueError(f"{name} has shape {np.shape(array)}, expected {expected}; fit again")
