@@ -20,6 +20,7 @@ from measure import Row
 MODULES = (
     *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "hypervectors"),
     *("dtw", "set_distances", "edit_distances", "graphlets"),
+    *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
 )
 
 _HEAD = """# Benchmarks

@@ -22,7 +22,7 @@ def fitted():
 
 
 def public_estimators():
-    for room in (sm.kernels, sm.embeddings, sm.codes, sm.learn, sm.objects):
+    for room in (sm.kernels, sm.embeddings, sm.codes, sm.learn, sm.search, sm.objects):
         for name in dir(room):
             thing = getattr(room, name)
             if isinstance(thing, type) and issubclass(thing, BaseEstimator):

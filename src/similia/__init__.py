@@ -1,10 +1,10 @@
-"""similia: similarity in; vectors, packed bits and classifiers out.
+"""similia: similarity in; vectors, packed bits, classifiers and search indexes out.
 
 The house, in the direction data flow::
 
-    objects -> kernels, distances -> embeddings -> codes -> learn
+    objects -> kernels, distances -> embeddings -> codes -> learn, search
     (what is    (how alike             (objects to   (vectors   (bits to
-    compared)    are two)               vectors)      to bits)   labels)
+    compared)    are two)               vectors)      to bits)   labels, neighbours)
 
 ``recipes`` composes the rooms into the published systems; ``datasets`` loads data;
 ``experiments`` reproduces the published tables.
@@ -16,6 +16,7 @@ from similia._version import __version__
 _NAMES = {
     # rooms
     "objects": "", "kernels": "", "distances": "", "embeddings": "", "codes": "", "learn": "",
+    "search": "",
     "recipes": "", "datasets": "", "bounds": "", "checks": "", "experiments": "",
     # the names used most
     "pairwise": "kernels",
@@ -28,7 +29,9 @@ _NAMES = {
     "NGramEncoder": "codes",
     "GraphHDEncoder": "codes",
     "LevelEncoder": "codes", "SequenceEncoder": "codes", "FractionalPowerEncoder": "codes",
+    "GeneralizedNystroemPCA": "codes", "ITQ": "codes",
     "HDClassifier": "learn",
+    "HammingIndex": "search", "SimilaritySearch": "search",
     "save": "persistence", "load": "persistence",
     "config": "_config",
 }  # fmt: skip

@@ -79,6 +79,9 @@ _TRUSTED = (
     "similia.embeddings.nystroem.Nystroem",
     "similia.embeddings.kernel_features.KernelFeatures",
     "similia.codes.sign_projection.SignRandomProjection",
+    "similia.codes.generalized_nystroem.GeneralizedNystroemPCA",
+    "similia.codes.itq.ITQ",
+    "similia.codes.itq.SignCodes",
     "similia.codes.ngram.NGramEncoder",
     "similia.codes.graphhd.GraphHDEncoder",
     "similia.codes.levels.LevelEncoder",
@@ -86,6 +89,8 @@ _TRUSTED = (
     "similia.codes.fractional_power.FractionalPowerEncoder",
     "similia.codes._records.Bundle",
     "similia.learn.hd_classifier.HDClassifier",
+    "similia.search.hamming_index.HammingIndex",
+    "similia.search.similarity_search.SimilaritySearch",
 )
 
 

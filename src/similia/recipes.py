@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from similia._validation import RandomState, check_n_bits, spawn_seeds
-from similia.codes import SignRandomProjection
+from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
 from similia.embeddings import D2KE, GraphletSampling, Nystroem
 from similia.embeddings.d2ke_search import D2KESearch
 from similia.embeddings.graphlets import FeatureScaler
@@ -268,3 +268,50 @@ def _linear(task: str, C: Any, seed: int | None) -> tuple[Any, dict[str, list[An
     if task == "regression":
         return Ridge(alpha=1 / (2 * value)), {"learner__alpha": [1 / (2 * c) for c in _CS]} if tune else {}
     raise ValueError(f'task must be "classification" or "regression", got {task!r}')
+
+
+def pca_itq(
+    n_bits: int,
+    sample_fraction: float = 0.05,
+    feature_fraction: float = 0.3,
+    random_state: RandomState = None,
+) -> Pipeline:
+    """Return learnt binary codes of vectors: approximate principal components, rotated towards bits (Algorithm 1).
+
+    Principal components come from a sample of objects and features (`GeneralizedNystroemPCA`), and are turned so that
+    their signs lose least (`ITQ`). Near vectors get codes of small Hamming distance, for `HammingIndex`.
+
+    Parameters
+    ----------
+    n_bits : int
+        Bits of a code, a multiple of 8; as many components.
+    sample_fraction, feature_fraction : float, default=0.05 and 0.3
+        Shares of the training vectors and of their features that the components are learnt from.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the samples and of the first rotation.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+        With steps ``pca`` and ``itq``: vectors (n, n_features) in, packed bits (n, n_bits // 8) out.
+
+    References
+    ----------
+    .. [1] Yun, Kim, Choi: Hashing with Generalized Nyström Approximation. ICDM 2012. Algorithm 1.
+    .. [2] Gong, Lazebnik: Iterative Quantization: A Procrustean Approach to Learning Binary Codes. CVPR 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import similia as sm
+    >>> X = np.random.default_rng(0).standard_normal((500, 64))
+    >>> codes = sm.recipes.pca_itq(16, random_state=0).fit_transform(X)
+    >>> codes.shape, codes.dtype
+    ((500, 2), dtype('uint8'))
+    """
+    check_n_bits(n_bits)
+    seeds = spawn_seeds(random_state, 2)
+    pca = GeneralizedNystroemPCA(
+        n_bits, sample_fraction=sample_fraction, feature_fraction=feature_fraction, random_state=seeds[0]
+    )
+    return Pipeline([("pca", pca), ("itq", ITQ(n_bits, random_state=seeds[1]))])

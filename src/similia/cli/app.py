@@ -11,19 +11,31 @@ from similia._version import __version__
 
 app = typer.Typer(
     name="similia",
-    help="Similarity in; vectors, packed bits and classifiers out. Start with: [bold]similia demo[/bold]",
+    help="Similarity in; vectors, packed bits, classifiers and search out. Start with: [bold]similia demo[/bold]",
     rich_markup_mode="rich",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+index = typer.Typer(help="Search by similarity: build an index on disk, add to it, search it.", no_args_is_help=True)
+app.add_typer(index, name="index")
 
 _KERNEL_HELP = "A kernel of similia.kernels with its parameters, e.g. 'GappyKmers(k=4, gaps=1)'."
 _DISTANCE_HELP = "A distance of similia.distances instead of a kernel, e.g. 'DTW(window=0.1)'."
 _DATA_HELP = (
-    "CSV, TSV or Parquet; FASTA or FASTQ; a TUDataset folder or zip; series as .ts; "
+    "CSV, TSV or Parquet; FASTA or FASTQ; a TUDataset folder or zip; series as .ts; vectors as .npy; "
     "or a name such as 'splice' or 'NCI1'."
 )
+
+
+_Bits = Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")]
+_Landmarks = Annotated[int, typer.Option(help="Landmarks of a kernel, or random objects of a distance.")]
+_Text = Annotated[str, typer.Option(help="Column with the strings.")]
+_Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+_Chunk = Annotated[int, typer.Option(min=1, help="Objects encoded and committed together.")]
+_Kernel = Annotated[Optional[str], typer.Option(help=_KERNEL_HELP)]  # noqa: UP045
+_Distance = Annotated[Optional[str], typer.Option(help=_DISTANCE_HELP)]  # noqa: UP045
+_Folder = Annotated[Path, typer.Argument(help="Folder of the index.")]
 
 
 def _version(value: bool) -> None:
@@ -146,3 +158,132 @@ def reproduce(
         table.print()
     if output is not None:
         typer.echo(f"wrote {section.write(output)}")
+
+
+@app.command()
+def encode(
+    data: Annotated[str, typer.Argument(help=_DATA_HELP)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The .npy file to write, a row of packed bits an object.")
+    ],
+    model: Annotated[
+        Path | None, typer.Option(help="An encoder, a model of 'similia fit' or an index; if not given, one is fitted.")
+    ] = None,
+    kernel: _Kernel = None,
+    distance: _Distance = None,
+    bits: _Bits = 256,
+    landmarks: _Landmarks = 256,
+    text: _Text = "text",
+    seed: _Seed = 0,
+    chunk: _Chunk = 10_000,
+) -> None:
+    """Make packed bits of objects. Killed and run again, it goes on where it was.
+
+    [bold]similia encode reads.fasta -o reads.npy[/bold]
+
+    [bold]similia encode more.fasta -o more.npy --model reads.similia[/bold]
+    """
+    from similia.cli.search import encode as run
+
+    run(
+        data,
+        output,
+        model=model,
+        kernel=kernel,
+        distance=distance,
+        bits=bits,
+        landmarks=landmarks,
+        text=text,
+        seed=seed,
+        chunk=chunk,
+    )
+
+
+@index.command("build")
+def index_build(
+    data: Annotated[str, typer.Argument(help=_DATA_HELP)],
+    folder: _Folder,
+    kernel: _Kernel = None,
+    distance: _Distance = None,
+    rerank: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="How candidates are sorted: by the 'kernel' (or distance) of the encoder, another one such as "
+            "'Levenshtein()', 'projected' (cosine of the vectors before they are bits) or 'none' (bits alone)."
+        ),
+    ] = None,
+    kind: Annotated[str, typer.Option(help="exact, ivf, hnsw or multihash.")] = "exact",
+    bits: _Bits = 256,
+    landmarks: _Landmarks = 256,
+    candidates: Annotated[int, typer.Option(min=1, help="Nearest codes that are sorted once more.")] = 100,
+    text: _Text = "text",
+    seed: _Seed = 0,
+    chunk: _Chunk = 10_000,
+) -> None:
+    """Make an index of objects. Killed and run again, it goes on where it was.
+
+    [bold]similia index build proteins.fasta proteins.index[/bold]
+
+    [bold]similia index build NCI1 molecules.index --kernel 'WeisfeilerLehman(n_iter=5)'[/bold]
+    """
+    from similia.cli.search import build_index
+
+    build_index(
+        data,
+        folder,
+        kernel=kernel,
+        distance=distance,
+        rerank=rerank,
+        kind=kind,
+        bits=bits,
+        landmarks=landmarks,
+        candidates=candidates,
+        text=text,
+        seed=seed,
+        chunk=chunk,
+    )
+
+
+@index.command("add")
+def index_add(
+    data: Annotated[str, typer.Argument(help=_DATA_HELP)],
+    folder: _Folder,
+    again: Annotated[bool, typer.Option("--again", help="Add a file that is in the index already once more.")] = False,
+    text: _Text = "text",
+    chunk: _Chunk = 10_000,
+) -> None:
+    """Add objects to an index, each once. Killed and run again, it goes on where it was."""
+    from similia.cli.search import add_to_index
+
+    add_to_index(data, folder, text=text, again=again, chunk=chunk)
+
+
+@index.command("search")
+def index_search(
+    folder: _Folder,
+    queries: Annotated[str, typer.Argument(help=_DATA_HELP)],
+    k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each query.")] = 10,
+    candidates: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="Nearest codes that are sorted once more; as built if not given."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")
+    ] = None,
+    text: _Text = "text",
+) -> None:
+    """Find the objects most like each query.
+
+    [bold]similia index search proteins.index queries.fasta -k 5[/bold]
+    """
+    from similia.cli.search import search_index
+
+    search_index(queries, folder, output, k=k, candidates=candidates, text=text)
+
+
+@index.command("info")
+def index_info(folder: _Folder) -> None:
+    """Show what an index holds and what was added to it."""
+    from similia.cli.search import show_info
+
+    show_info(folder)

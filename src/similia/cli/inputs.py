@@ -24,8 +24,8 @@ class Objects:
     ----------
     source : str
         As the user wrote it.
-    kind : {"strings", "graphs", "series", "sets"}
-    objects : StringBatch, GraphBatch, SeriesBatch or SetBatch
+    kind : {"strings", "graphs", "series", "sets", "vectors"}
+    objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
     labels : ndarray, shape (n,), optional
     names : list of str, optional
         Names of FASTA and FASTQ records.
@@ -67,8 +67,10 @@ def read_objects(data: str, *, text: str, label: str | None) -> Objects:
         return Objects(data, "graphs", graphs, target)
     if ending == ".ts":
         return Objects(data, "series", *sm.objects.read_ts(path))
+    if ending == ".npy":
+        return Objects(data, "vectors", _vectors(path))
     raise ValueError(
-        f"{path} has an unknown ending; similia reads {', '.join(sorted(_TABLES | _SEQUENCES | {'.ts'}))}, "
+        f"{path} has an unknown ending; similia reads {', '.join(sorted(_TABLES | _SEQUENCES | {'.ts', '.npy'}))}, "
         "and folders or zips of the TUDataset format"
     )
 
@@ -83,7 +85,7 @@ def _named(name: str) -> Objects:
     if type(bunch.data) in kinds:
         return Objects(name, kinds[type(bunch.data)], bunch.data, np.asarray(bunch.target))
     if isinstance(bunch.data, np.ndarray):
-        raise ValueError(f"{name} holds vectors, which similia fit does not take")
+        return Objects(name, "vectors", bunch.data.reshape(len(bunch.data), -1), np.asarray(bunch.target))
     return Objects(name, "strings", sm.objects.as_strings(bunch.data), np.asarray(bunch.target))
 
 
@@ -95,6 +97,18 @@ def _table(path: Path, text: str, label: str | None) -> Objects:
         if value is None or value == "":
             raise ValueError(f"row {i} of {path} has no {label}; fill it in or leave the row out")
     return Objects(str(path), "strings", sm.objects.as_strings(strings), np.asarray(labels[0]) if labels else None)
+
+
+def _vectors(path: Path) -> npt.NDArray:
+    """Return a memory map of the rows of a .npy file."""
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not an array that numpy.save wrote ({error})") from error
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or len(vectors) == 0:
+        found = f"{vectors.dtype} of shape {vectors.shape}"
+        raise ValueError(f"{path} holds {found}, expected numbers of shape (n, n_features)")
+    return np.asarray(vectors)
 
 
 def _sequences(path: Path, label: str | None, fastq: bool) -> Objects:

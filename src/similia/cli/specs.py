@@ -53,7 +53,7 @@ def parse_kernel(text: str) -> Any:
         ...
     ValueError: ...
     """
-    return _Parser(text, _KERNELS).parse()
+    return _Parser(text, (_KERNELS,)).parse()
 
 
 def parse_distance(text: str) -> Any:
@@ -64,23 +64,29 @@ def parse_distance(text: str) -> Any:
     >>> parse_distance("DTW(window=0.1)")
     DTW(window=0.1)
     """
-    return _Parser(text, _DISTANCES).parse()
+    return _Parser(text, (_DISTANCES,)).parse()
+
+
+def parse_comparison(text: str) -> Any:
+    """Return the kernel or distance that `text` describes; otherwise as `parse_kernel`."""
+    return _Parser(text, (_KERNELS, _DISTANCES)).parse()
 
 
 @dataclass(frozen=True)
 class _Parser:
     text: str
-    room: _Room
+    rooms: tuple[_Room, ...]
 
     def parse(self) -> Any:
         try:
             tree = ast.parse(self.text.strip(), mode="eval").body
         except SyntaxError:
             raise self._malformed() from None
-        return self._build(tree, (self.room,))
+        return self._build(tree, self.rooms)
 
     def _malformed(self) -> ValueError:
-        return ValueError(f"{self.text!r} is not a {self.room.noun}; write e.g. '{self.room.example}'")
+        nouns, examples = (" or ".join(parts) for parts in zip(*((r.noun, r.example) for r in self.rooms), strict=True))
+        return ValueError(f"{self.text!r} is not a {nouns}; write e.g. '{examples}'")
 
     def _build(self, node: ast.expr, rooms: tuple[_Room, ...]) -> Any:
         name = node if isinstance(node, ast.Name) else getattr(node, "func", None)
@@ -89,7 +95,8 @@ class _Parser:
         room = next((room for room in rooms if name.id in room.names), None)
         if room is None:
             known = ", ".join(known for room in rooms for known in room.names)
-            raise ValueError(f"no {rooms[0].noun} is called {name.id!r}; there are {known}")
+            nouns = " or ".join(room.noun for room in rooms)
+            raise ValueError(f"no {nouns} is called {name.id!r}; there are {known}")
         cls = getattr(room.package, name.id)
         if isinstance(node, ast.Name):
             return cls()

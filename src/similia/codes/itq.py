@@ -84,8 +84,8 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Gong and Lazebnik, "Iterative quantization: a Procrustean approach to learning binary codes", CVPR 2011. Algorithm 1
-    of "Fast learning of hash functions with the generalized Nyström method" names the orientation of Q used here.
+    Gong and Lazebnik, "Iterative quantization: a Procrustean approach to learning binary codes", CVPR 2011. Yun, Kim
+    and Choi, "Hashing with generalized Nyström approximation", ICDM 2012, Algorithm 1: the orientation of Q.
 
     Examples
     --------

@@ -1,0 +1,11 @@
+"""Bits to neighbours."""
+
+from similia._lazy import attach
+
+_NAMES = {
+    "HammingIndex": "hamming_index",
+    "SimilaritySearch": "similarity_search",
+    "exports": "",
+}
+__all__ = ["HammingIndex", "SimilaritySearch", "exports"]
+__getattr__, __dir__ = attach(__name__, _NAMES)

@@ -1,0 +1,60 @@
+"""Files that appear complete or not at all, and a lock between processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = "index.lock"
+TEMPORARY = ".tmp"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Any]:
+    """Open a temporary file that takes the place of `path` when it is complete and on the disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    with open(temporary, "wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is one that was never completed."""
+    return name.startswith(".") and name.endswith(TEMPORARY)
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file of this name may be in a folder that holds no index yet."""
+    return name == LOCK or is_temporary(name)
+
+
+def take_lock(folder: Path) -> Any:
+    """Return an open file that holds the lock of `folder` until it is closed; raise if another has it."""
+    stream = open(folder / LOCK, "ab")  # noqa: SIM115 - closed by the caller, when the change is done
+    if fcntl is not None:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.close()
+            raise ValueError(f"another process is writing to {folder}; wait until it has finished") from None
+    return stream

@@ -1,0 +1,98 @@
+"""The kernel or distance that candidates are compared by once more, and its values for pairs of objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.pipeline import Pipeline
+
+from similia._config import rows_per_block
+from similia.distances.base import Distance, distances_between
+from similia.kernels._evaluate import as_objects, evaluate
+from similia.kernels.base import Kernel
+from similia.kernels.combine import Pairwise
+from similia.objects import take
+
+_TOGETHER = 32  # queries whose candidates a kernel meets in one call, features of a candidate being made once
+
+Floats = npt.NDArray[np.floating]
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A kernel (larger is closer) or a distance (smaller is closer) of objects."""
+
+    function: Any
+    is_kernel: bool
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the layout the function works on."""
+        return as_objects(self.function, X)
+
+    def between(self, X: Any, Y: Any) -> Floats:
+        """Return the values of all pairs, shape (n, m), checked."""
+        return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
+
+    def of_candidates(self, X: Any, Y: Any, candidates: Index) -> Floats:
+        """Return the values of each object of `X` and those of `Y` at its row of `candidates`, shape (n, c)."""
+        if hasattr(self.function, "paired"):
+            return self._paired(X, Y, candidates)
+        values = np.empty(candidates.shape)
+        step = _TOGETHER if self.is_kernel else 1
+        for start in range(0, len(candidates), step):
+            block = candidates[start : start + step]
+            met, where = np.unique(block, return_inverse=True)
+            found = self.between(take(X, np.arange(start, start + len(block))), take(Y, met))
+            values[start : start + step] = np.take_along_axis(found, where.reshape(block.shape), axis=1)
+        return values
+
+    def _paired(self, X: Any, Y: Any, candidates: Index) -> Floats:
+        values = np.empty(candidates.shape)
+        step = rows_per_block(512 * candidates.shape[1])
+        for start in range(0, len(candidates), step):
+            block = candidates[start : start + step]
+            rows = np.repeat(np.arange(start, start + len(block)), block.shape[1])
+            values[start : start + step] = self.function.paired(X, Y, rows, block.ravel()).reshape(block.shape)
+        return values
+
+
+def metric_of(encoder: Any) -> Metric:
+    """Return the kernel or distance that the first step of an encoder compares objects by."""
+    first = encoder[0] if isinstance(encoder, Pipeline) else encoder
+    while isinstance(first, Pipeline):
+        first = first[0]
+    for name in ("kernel", "distance"):
+        function = getattr(first, name, None)
+        if function is not None and not isinstance(function, str):
+            return Metric(function, name == "kernel")
+    raise ValueError(
+        f"the encoder's first step {type(first).__name__} has no kernel or distance to compare objects by; "
+        "name one, such as rerank=similia.distances.Levenshtein(), or take rerank='projected' or None"
+    )
+
+
+def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
+    """Return a kernel or distance given as such, or "kernel" for that of the encoder."""
+    if isinstance(metric, str) and metric == "kernel":
+        return metric_of(encoder)
+    if isinstance(metric, Distance):
+        return Metric(metric, False)
+    if isinstance(metric, Kernel) and not isinstance(metric, Pairwise):
+        return Metric(metric, True)
+    if callable(metric) and not isinstance(metric, type):
+        raise ValueError(
+            f"{name} is {metric!r}, which may be a kernel or a distance; "
+            "similia.distances.FromFunction(f) says that it is a distance"
+        )
+    raise ValueError(f"{name} must be 'kernel', a kernel or a distance of similia, got {metric!r}")
+
+
+def sorted_candidates(values: Floats, ids: Index, descending: bool) -> Index:
+    """Return the order of each row by value, the smaller id first among equals."""
+    by_id = np.argsort(ids, axis=1, kind="stable")
+    keys = np.take_along_axis(-values if descending else values, by_id, axis=1)
+    return np.take_along_axis(by_id, np.argsort(keys, axis=1, kind="stable"), axis=1)

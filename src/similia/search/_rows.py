@@ -1,0 +1,162 @@
+"""The rows of an index in memory: arrays that grow, memory maps in front of them, and which row has which id.
+
+A row keeps its number until `compact`: a removed one is only marked. Adding doubles the arrays when they are full,
+so adding one is O(1) on average. Ids that ascend, as counted ones do, need no lookup when they are added. For
+others, and for removals, the ids are sorted once (searched by bisection); later rows go to a dict until they are
+an eighth of the sorted ones: O(log n) on average for each.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.search._ids import Ids
+
+Codes = npt.NDArray[np.uint8]
+
+_SMALL = 1024  # rows that may wait in the dict, whatever the number of sorted ones
+
+
+class Part(NamedTuple):
+    """Rows that lie together: codes (n, n_bits // 8), ids (n,), and which of them are removed (n,)."""
+
+    codes: Codes
+    ids: Ids
+    dead: npt.NDArray[np.bool_]
+
+
+class Rows:
+    """Codes with ids, in the order they came."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.fixed: list[tuple[Codes, Ids]] = []
+        self.n_fixed = self.n_dead = self.next_id = 0
+        self._tail = 0
+        self._codes, self._ids = np.empty((0, width), np.uint8), np.empty(0, np.int64)
+        self._dead = np.zeros(0, np.bool_)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._sorted: tuple[Ids, Ids] = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._recent: dict[int, int] = {}
+        self._known = 0  # rows that the two know
+
+    @property
+    def n_rows(self) -> int:
+        """Rows, removed ones included."""
+        return self.n_fixed + self._tail
+
+    def __len__(self) -> int:
+        return self.n_rows - self.n_dead
+
+    @property
+    def dead(self) -> npt.NDArray[np.bool_]:
+        """Which rows are removed."""
+        return self._dead[: self.n_rows]
+
+    def parts(self, start: int = 0) -> list[Part]:
+        """Return all rows from number `start` on, as arrays that lie together."""
+        parts, first = [], 0
+        for codes, ids in [*self.fixed, (self._codes[: self._tail], self._ids[: self._tail])]:
+            cut, last = max(0, start - first), first + len(ids)
+            if cut < len(ids):
+                parts.append(Part(codes[cut:], ids[cut:], self._dead[first + cut : last]))
+            first = last
+        return parts
+
+    def ids(self) -> Ids:
+        """Return the ids of all rows, removed ones included."""
+        parts = [part.ids for part in self.parts()]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
+
+    def take(self, rows: Ids) -> Codes:
+        """Return copies of the codes of `rows`."""
+        codes, first = np.empty((len(rows), self.width), np.uint8), 0
+        for part in self.parts():
+            here = np.flatnonzero((rows >= first) & (rows < first + len(part.ids)))
+            codes[here] = part.codes[rows[here] - first]
+            first += len(part.ids)
+        return codes
+
+    def append(self, codes: Codes, ids: Ids) -> None:
+        """Add rows, which are copied; their ids must be new."""
+        stop = self._tail + len(ids)
+        if stop > len(self._ids):
+            capacity = max(stop, 2 * len(self._ids), 16)
+            self._codes = _grown(self._codes, self._tail, capacity)
+            self._ids = _grown(self._ids, self._tail, capacity)
+        self._codes[self._tail : stop], self._ids[self._tail : stop] = codes, ids
+        self._tail = stop
+        self._note(ids)
+
+    def attach(self, codes: Codes, ids: Ids) -> None:
+        """Add rows without copying them; only before any `append`."""
+        self.fixed.append((codes, ids))
+        self.n_fixed += len(ids)
+        self._note(ids)
+
+    def _note(self, ids: Ids) -> None:
+        if self.n_rows > len(self._dead):
+            grown = np.zeros(max(self.n_rows, 2 * len(self._dead)), np.bool_)
+            grown[: len(self._dead)] = self._dead
+            self._dead = grown
+        if len(ids):
+            self.next_id = max(self.next_id, int(ids.max()) + 1)
+
+    def kill(self, rows: Ids) -> None:
+        """Mark live rows as removed."""
+        self._dead[rows] = True
+        self.n_dead += len(rows)
+
+    def find(self, ids: Ids) -> Ids:
+        """Return the number of the live row of each id, -1 where there is none."""
+        rows = np.full(len(ids), -1, np.int64)
+        maybe = np.flatnonzero(ids < self.next_id)  # all others are new
+        if not len(maybe):
+            return rows
+        self._learn()
+        sorted_ids, numbers = self._sorted
+        if len(sorted_ids):
+            place = np.minimum(np.searchsorted(sorted_ids, ids[maybe]), len(sorted_ids) - 1)
+            found = numbers[place]
+            hit = (sorted_ids[place] == ids[maybe]) & ~self._dead[found]
+            rows[maybe[hit]] = found[hit]
+        if self._recent:
+            for i in maybe[rows[maybe] < 0].tolist():
+                row = self._recent.get(int(ids[i]), -1)
+                rows[i] = row if row >= 0 and not self._dead[row] else -1
+        return rows
+
+    def _learn(self) -> None:
+        """Bring the lookup up to date."""
+        if self.n_rows - self._known + len(self._recent) > max(_SMALL, len(self._sorted[0]) // 8):
+            ids, numbers = self.ids(), np.flatnonzero(~self.dead)
+            alive = ids[numbers]
+            if not (alive[1:] > alive[:-1]).all():
+                order = np.argsort(alive, kind="stable")
+                alive, numbers = alive[order], numbers[order]
+            self._sorted, self._recent = (alive, numbers), {}
+        else:
+            row = self._known
+            for part in self.parts(self._known):
+                self._recent.update(zip(part.ids.tolist(), range(row, row + len(part.ids)), strict=True))
+                row += len(part.ids)
+        self._known = self.n_rows
+
+    def compact(self) -> None:
+        """Drop the removed rows; all get new numbers."""
+        alive = np.flatnonzero(~self.dead)
+        codes, ids, next_id = self.take(alive), self.ids()[alive], self.next_id
+        self.__init__(self.width)  # type: ignore[misc]
+        self.append(codes, ids)
+        self.next_id = next_id
+
+
+def _grown(array: npt.NDArray, n: int, capacity: int) -> npt.NDArray:
+    grown = np.empty((capacity, *array.shape[1:]), array.dtype)
+    grown[:n] = array[:n]
+    return grown

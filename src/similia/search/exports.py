@@ -1,0 +1,187 @@
+"""Codes for other search engines: pgvector, faiss, usearch, qdrant.
+
+Each function gives what that tool takes; none of them is needed here. Hamming distances are the same in all: bits
+keep their places, packed or not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._config import rows_per_block
+from similia._validation import check_codes
+from similia.codes.bits import unpack_signs
+from similia.search._disk import replacing
+from similia.search.hamming_index import HammingIndex
+
+__all__ = ["to_pgvector", "to_qdrant", "to_usearch", "write_faiss"]
+
+
+def to_pgvector(codes: Any) -> Iterator[str]:
+    """Write codes as text of PostgreSQL's ``bit(n_bits)``, which pgvector (0.7 or later) searches.
+
+    Make the table, copy lines of ``id,text`` into it, and ask for the nearest; the index is optional, and
+    approximate::
+
+        CREATE TABLE items (id bigint PRIMARY KEY, code bit(256));
+        COPY items (id, code) FROM STDIN WITH (FORMAT csv);
+        SELECT id, code <~> B'0101...' AS distance FROM items ORDER BY distance, id LIMIT 10;
+        CREATE INDEX ON items USING hnsw (code bit_hamming_ops);
+
+    With the index, order by ``code <~> B'0101...'`` alone.
+
+    Parameters
+    ----------
+    codes : uint8 array of shape (n, n_bits // 8)
+        Packed bits.
+
+    Yields
+    ------
+    str
+        ``n_bits`` characters 0 and 1, the first bit first.
+
+    Raises
+    ------
+    ValueError
+        If `codes` are not packed bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.search.exports import to_pgvector
+    >>> list(to_pgvector(np.array([[5], [255]], dtype=np.uint8)))
+    ['00000101', '11111111']
+    """
+    return _texts(check_codes(codes))  # checked now, not at the first text
+
+
+def _texts(codes: npt.NDArray[np.uint8]) -> Iterator[str]:
+    n_bits = 8 * codes.shape[1]
+    step = rows_per_block(3 * n_bits, at_most=2**12)
+    for start in range(0, len(codes), step):
+        block = np.unpackbits(codes[start : start + step], axis=1)
+        text = (block + ord("0")).tobytes().decode("ascii")
+        yield from (text[i * n_bits : (i + 1) * n_bits] for i in range(len(block)))
+
+
+def write_faiss(index: HammingIndex, path: str | os.PathLike[str]) -> Path:
+    """Write an index as a file for ``faiss.read_index_binary``: an IndexBinaryIDMap with the ids.
+
+    Under the map is the structure of the index's kind, built anew from its codes (IndexBinaryFlat for exact).
+    faiss leaves open which of several codes at one distance it returns.
+
+    Parameters
+    ----------
+    index : HammingIndex
+        The index; not empty.
+    path : str or path
+        The file to write; it appears complete or not at all.
+
+    Returns
+    -------
+    pathlib.Path
+        `path`.
+
+    Raises
+    ------
+    ValueError
+        If the index is empty.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from similia.search import HammingIndex
+    >>> from similia.search.exports import write_faiss
+    >>> index = HammingIndex(n_bits=8).fit(np.array([[1], [2]], dtype=np.uint8), ids=[7, 9])
+    >>> write_faiss(index, os.path.join(tempfile.mkdtemp(), "codes.faiss")).name
+    'codes.faiss'
+    """
+    from similia.search._faiss import threads
+
+    if len(index) == 0:
+        raise ValueError("the index is empty; call fit or add first")
+    with threads(1) as faiss:
+        inner = faiss.IndexBinaryFlat(index.n_bits) if index.kind == "exact" else index._new_structure()
+        mapped = faiss.IndexBinaryIDMap(inner)
+        mapped.add_with_ids(index.reconstruct(), index.ids)
+        data = faiss.serialize_index_binary(mapped)
+    with replacing(Path(path)) as stream:
+        stream.write(data)
+    return Path(path)
+
+
+def to_usearch(codes: Any) -> npt.NDArray[np.uint8]:
+    """Return codes as usearch takes them: packed as they are, 8 bits in a byte.
+
+    ::
+
+        index = usearch.index.Index(ndim=n_bits, metric="hamming", dtype="b1")
+        index.add(ids, to_usearch(codes))
+
+    Parameters
+    ----------
+    codes : uint8 array of shape (n, n_bits // 8)
+        Packed bits.
+
+    Returns
+    -------
+    uint8 array of shape (n, n_bits // 8)
+        C-contiguous, in the order of `numpy.packbits`; queries must be in it too, then it changes no distance.
+
+    Raises
+    ------
+    ValueError
+        If `codes` are not packed bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.search.exports import to_usearch
+    >>> to_usearch(np.array([[5]], dtype=np.uint8))
+    array([[5]], dtype=uint8)
+    """
+    return check_codes(codes)
+
+
+def to_qdrant(codes: Any) -> npt.NDArray[np.float32]:
+    """Return codes as the float vectors that qdrant takes: +1 for a bit of 1, -1 for 0.
+
+    With binary quantisation qdrant keeps one bit of each, 1 for what is above zero, which is the bit of the code; it
+    needs no second ranking by the floats. The dot product of two such vectors is ``n_bits - 2 * distance``::
+
+        client.create_collection(
+            "codes",
+            vectors_config=VectorParams(size=n_bits, distance=Distance.DOT),
+            quantization_config=BinaryQuantization(binary=BinaryQuantizationConfig(always_ram=True)),
+        )
+
+    Parameters
+    ----------
+    codes : uint8 array of shape (n, n_bits // 8)
+        Packed bits.
+
+    Returns
+    -------
+    float32 array of shape (n, n_bits)
+        32 times the size of the codes: give it blocks of them.
+
+    Raises
+    ------
+    ValueError
+        If `codes` are not packed bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.search.exports import to_qdrant
+    >>> to_qdrant(np.array([[0b11110000]], dtype=np.uint8))
+    array([[ 1.,  1.,  1.,  1., -1., -1., -1., -1.]], dtype=float32)
+    """
+    return unpack_signs(codes, np.float32)

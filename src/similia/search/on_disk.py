@@ -1,0 +1,207 @@
+"""A search on disk that grows: encoder, codes and what candidates are sorted by, in one folder.
+
+``search.similia`` holds the fitted encoder, ``codes`` is the folder of a `HammingIndex`, and each file in ``objects``
+holds the objects (or projected vectors) and names of one addition. Objects are written before the codes that are
+committed in one step (`_store`): after a crash at any moment, what the codes do not name does not count, and the
+same addition made again takes its place.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from similia.objects import concatenate, n_objects, take
+from similia.persistence import load, save
+from similia.search._manifest import MANIFEST
+from similia.search._store import Store
+from similia.search.hamming_index import HammingIndex
+from similia.search.similarity_search import SimilaritySearch
+
+_SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
+
+Ids = npt.NDArray[np.int64]
+
+
+class SearchFolder:
+    """The folder of a `SimilaritySearch`; objects are added to it without loading those that are there.
+
+    Made by `create` or `open`. Additions are whole or not at all, whatever moment the process is killed at; one
+    process adds at a time.
+
+    Parameters
+    ----------
+    folder : path
+    search : SimilaritySearch
+        Fitted, without objects.
+    store : Store
+        Of the codes.
+    """
+
+    def __init__(self, folder: Path, search: SimilaritySearch, store: Store) -> None:
+        self.folder = folder
+        self.search = search
+        self.store = store
+
+    @classmethod
+    def create(
+        cls, folder: str | os.PathLike[str], search: SimilaritySearch, meta: dict[str, Any] | None = None
+    ) -> Self:
+        """Make a folder without objects for a fitted search.
+
+        Parameters
+        ----------
+        folder : str or path
+            New or empty, or one that a killed `create` left.
+        search : SimilaritySearch
+            Its encoder is written, its objects are not.
+        meta : dict, optional
+            Anything that JSON can hold, kept as `meta`.
+
+        Raises
+        ------
+        ValueError
+            If the folder holds something else, or the search something that a file may not contain.
+        """
+        check_is_fitted(search, "encoder_")
+        folder = Path(folder)
+        if folder.exists() and (not folder.is_dir() or is_search(folder) or not _left_by_create(folder)):
+            raise ValueError(f"{folder} exists and is not an empty folder; name a new one, or open this search")
+        (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
+        empty = _without_objects(search)
+        save(empty, folder / _SEARCH)
+        index = search.index_
+        settings = {name: value for name, value in index.get_params().items() if name != "n_bits"}
+        return cls(folder, empty, Store.create(folder / _CODES, index.n_bits, settings, meta))
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
+        """Open the folder of a search.
+
+        Raises
+        ------
+        ValueError, FileNotFoundError
+            If it is none, or damaged.
+        """
+        folder = Path(folder)
+        if not is_search(folder):
+            raise FileNotFoundError(f"no search at {folder}; 'similia index build' or search.save(folder) makes one")
+        return cls(folder, load(folder / _SEARCH), Store.open(folder / _CODES))
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def add(
+        self, X: Any, names: list[str] | None = None, ids: Any = None, progress: dict[str, Any] | None = None
+    ) -> Ids:
+        """Add objects in one step.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        names : list of str, length n, optional
+        ids : array-like of int, shape (n,), optional
+            Distinct and not in use; counted on if not given.
+        progress : dict, optional
+            Anything that JSON can hold: it replaces the `progress` of the store in that same step.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            The ids.
+        """
+        if names is not None and len(names) != n_objects(X):
+            raise ValueError(f"there are {len(names)} names for {n_objects(X)} objects, expected one for each")
+        metric = self.search._metric()
+        X = X if metric is None else metric.as_objects(X)
+        codes, vectors = self.search._encode(X)
+        return self._append(codes, X if metric is not None else None, vectors, names, ids, progress)
+
+    def _append(self, codes: Any, objects: Any, vectors: Any, names: Any, ids: Any, progress: Any) -> Ids:
+        with self.store.writing():
+            self._clean()
+            ids = self.store.new_ids(ids, len(codes))
+            if len(ids) and not (objects is None and vectors is None and names is None):
+                part = {"ids": ids, "objects": objects, "vectors": vectors, "names": names}
+                save(part, self.folder / _OBJECTS / f"{self.store.manifest['commit']:012d}.similia")
+            return self.store.append(codes, ids, progress=progress)
+
+    def remove(self, ids: Any) -> None:
+        """Remove objects by id, in one step."""
+        with self.store.writing():
+            self._clean()
+            self.store.remove(ids)
+
+    def load(self, mmap: bool = False) -> SimilaritySearch:
+        """Return the search with its objects in memory; codes stay on disk and are mapped if `mmap`."""
+        search = _without_objects(self.search)
+        search.index_ = HammingIndex.load(self.folder / _CODES, mmap=mmap)
+        search.ids_ = np.array(search.index_.ids)
+        for name in ("objects", "vectors"):
+            parts = [part for part in self._parts() if part[name] is not None]
+            if parts:
+                rows = _last_rows(np.concatenate([part["ids"] for part in parts]), search.ids_)
+                setattr(search, f"{name}_", take(concatenate([part[name] for part in parts]), rows))
+        return search
+
+    def names(self) -> dict[int, str]:
+        """Return the name of each object that has one, by id."""
+        return {
+            int(i): name for part in self._parts() for i, name in zip(part["ids"], part["names"] or (), strict=False)
+        }
+
+    def _parts(self) -> list[dict[str, Any]]:
+        """Return what each addition wrote."""
+        return [load(path) for path in self._files(committed=True)]
+
+    def _files(self, committed: bool) -> list[Path]:
+        """Return the files of additions that were committed, or of those that a killed process left."""
+        commit, files = self.store.manifest["commit"], sorted((self.folder / _OBJECTS).glob("*.similia"))
+        return [path for path in files if (int(path.name.partition(".")[0]) < commit) == committed]
+
+    def _clean(self) -> None:
+        for path in self._files(committed=False):
+            path.unlink()
+
+
+def is_search(folder: Path) -> bool:
+    """Return whether `SearchFolder.create` has finished in a folder."""
+    return (folder / _SEARCH).is_file() and (folder / _CODES / MANIFEST).is_file()
+
+
+def _left_by_create(folder: Path) -> bool:
+    """Return whether a folder holds nothing but what a killed `SearchFolder.create` leaves."""
+    names = {path.name for path in folder.iterdir()}
+    return all(name in (_SEARCH, _CODES, _OBJECTS) or name.startswith(f".{_SEARCH}.") for name in names)
+
+
+def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
+    """Return the fitted search as if nothing had been added."""
+    empty = clone(search)
+    empty.encoder_ = search.encoder_
+    empty.ids_, empty.objects_, empty.vectors_ = np.zeros(0, np.int64), None, None
+    return empty
+
+
+def _last_rows(stored: Ids, wanted: Ids) -> Ids:
+    """Return where each wanted id was stored last."""
+    order = np.argsort(stored, kind="stable")
+    place = np.searchsorted(stored, wanted, side="right", sorter=order) - 1
+    rows = order[place]
+    if len(wanted) and (place.min() < 0 or (stored[rows] != wanted).any()):
+        raise ValueError("objects of the search are missing: its folder is damaged; restore it from a copy")
+    return rows
+
+
+def save_search(search: SimilaritySearch, folder: str | os.PathLike[str]) -> Path:
+    """Write a fitted search with its objects to a new folder."""
+    made = SearchFolder.create(folder, search)
+    codes = search.index_.reconstruct(search.ids_)
+    made._append(codes, search.objects_, search.vectors_, None, search.ids_, None)
+    return made.folder

@@ -1,0 +1,76 @@
+"""Exports, each read back by other means than the function that wrote it."""
+
+from __future__ import annotations
+
+import faiss
+import numpy as np
+import pytest
+
+from similia.search import HammingIndex, exports
+
+
+def codes_of(n, n_bits, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (n, n_bits // 8)).astype(np.uint8)
+
+
+def test_pgvector_text_is_the_number_in_binary():
+    codes = codes_of(5000, 40)
+    texts = list(exports.to_pgvector(codes))
+    assert len(texts) == 5000
+    for text, code in zip(texts, codes, strict=True):
+        assert len(text) == 40
+        assert int(text, 2) == int.from_bytes(code.tobytes(), "big")
+
+
+def test_pgvector_distance_is_that_of_characters():
+    codes = codes_of(20, 64)
+    a, *others = exports.to_pgvector(codes)
+    distances, ids = HammingIndex(64).fit(codes).kneighbors(codes[:1], 20)
+    for distance, i in zip(distances[0, 1:], ids[0, 1:], strict=True):
+        assert sum(x != y for x, y in zip(a, others[i - 1], strict=True)) == distance
+
+
+@pytest.mark.parametrize("kind", ["exact", "ivf", "hnsw", "multihash"])
+def test_faiss_reads_the_file_and_finds_the_ids(kind, tmp_path):
+    codes = codes_of(300, 64)
+    index = HammingIndex(64, kind, n_lists=5, n_probes=5, random_state=0).fit(codes, np.arange(300) * 7 + 1)
+    index.remove([1])
+    path = exports.write_faiss(index, tmp_path / "codes.faiss")
+    read = faiss.read_index_binary(str(path))
+    assert type(read).__name__ == "IndexBinaryIDMap"
+    assert read.ntotal == 299
+    distances, ids = read.search(codes[1:], 1)
+    assert (distances == 0).all()
+    assert (ids[:, 0] == np.arange(1, 300) * 7 + 1).all()
+    assert [file.name for file in tmp_path.iterdir()] == ["codes.faiss"]
+
+
+def test_usearch_bytes_are_the_packed_bits():
+    bits = np.random.default_rng(0).integers(0, 2, (10, 24))
+    given = exports.to_usearch(np.packbits(bits, axis=1)[::-1])
+    assert given.flags.c_contiguous
+    assert given.dtype == np.uint8
+    for row, code in zip(bits[::-1], given, strict=True):
+        assert [(int(code[i // 8]) >> (7 - i % 8)) & 1 for i in range(24)] == row.tolist()
+
+
+def test_qdrant_floats_quantise_to_the_bits_and_their_product_tells_the_distance():
+    codes = codes_of(30, 64)
+    floats = exports.to_qdrant(codes)
+    assert floats.dtype == np.float32
+    assert set(np.unique(floats)) == {-1.0, 1.0}
+    assert (np.packbits(floats > 0, axis=1) == codes).all()  # qdrant: 1 for what is above zero
+    distances, ids = HammingIndex(64).fit(codes).kneighbors(codes[:1], 30)
+    assert (64 - 2 * distances[0] == floats[ids[0]] @ floats[0]).all()
+
+
+@pytest.mark.parametrize("export", [exports.to_pgvector, exports.to_usearch, exports.to_qdrant])
+def test_what_is_no_code_is_refused_at_once(export):
+    with pytest.raises(ValueError, match="codes must be packed bits"):
+        export(np.ones((2, 8)))
+
+
+def test_an_empty_index_has_no_faiss_file(tmp_path):
+    with pytest.raises(ValueError, match="the index is empty"):
+        exports.write_faiss(HammingIndex(8), tmp_path / "codes.faiss")
+    assert not list(tmp_path.iterdir())

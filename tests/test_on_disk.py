@@ -1,0 +1,153 @@
+"""A search in a folder: the same answers as in memory, and nothing half-added whatever happens."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+
+import similia as sm
+from similia.distances import DTW, FromFunction, Levenshtein
+from similia.kernels import Spectrum, WeisfeilerLehman
+from similia.objects import as_series
+from similia.search import on_disk
+from similia.search.on_disk import SearchFolder, is_search
+
+
+def words(n=60, seed=0):
+    return ["".join(letters) for letters in np.random.default_rng(seed).choice(list("abcd"), (n, 10))]
+
+
+def string_search(rerank, **more):
+    nystroem = sm.Nystroem(Spectrum(k=2), n_components=16, random_state=0)
+    encoder = make_pipeline(nystroem, sm.SignRandomProjection(128, random_state=1))
+    return sm.SimilaritySearch(encoder, rerank=rerank, n_candidates=20, **more)
+
+
+def series_search():
+    d2ke = sm.D2KE(DTW(), n_components=32, random_state=0)
+    encoder = make_pipeline(d2ke, sm.SignRandomProjection(64, random_state=1))
+    rng = np.random.default_rng(0)
+    X = as_series([rng.standard_normal((rng.integers(3, 9), 2)) for _ in range(30)])
+    return sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=9), X
+
+
+def graph_search():
+    paths = [([[*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)]], n) for n in range(2, 40)]
+    nystroem = sm.Nystroem(WeisfeilerLehman(n_iter=2), n_components=8, random_state=0)
+    encoder = make_pipeline(nystroem, sm.SignRandomProjection(64, random_state=1))
+    return sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=9), paths
+
+
+def assert_same_answers(one, other, Q, k=5):
+    for found, expected in zip(one.search(Q, k), other.search(Q, k), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("rerank", [None, "projected", "kernel", Levenshtein()], ids=str)
+def test_strings_come_back_the_same(rerank, mmap, tmp_path):
+    X = words()
+    search = string_search(rerank).fit(X[:50]).add(X[50:], ids=np.arange(70, 80)).remove([4, 72])
+    search.save(tmp_path / "folder")
+    loaded = sm.SimilaritySearch.load(tmp_path / "folder", mmap)
+    assert_same_answers(loaded, search, X[::5])
+    np.testing.assert_array_equal(loaded.ids_, search.ids_)
+    assert loaded.higher_is_better == search.higher_is_better
+    loaded.add(["abcdabcdab"])
+    assert loaded.ids_[-1] == 80
+
+
+@pytest.mark.parametrize("made", [series_search, graph_search])
+def test_series_and_graphs_come_back_the_same(made, tmp_path):
+    search, X = made()
+    search.fit(X).save(tmp_path / "folder")
+    assert_same_answers(sm.SimilaritySearch.load(tmp_path / "folder"), search, X[:4])
+
+
+@pytest.mark.parametrize("rerank", [None, "projected", Levenshtein()], ids=str)
+def test_adding_on_disk_is_adding_in_memory(rerank, tmp_path):
+    X = words()
+    search = string_search(rerank).fit(X[:30])
+    search.save(tmp_path / "folder")
+    opened = SearchFolder.open(tmp_path / "folder")
+    np.testing.assert_array_equal(opened.add(X[30:45]), np.arange(30, 45))
+    opened.remove([7, 31])
+    opened.add(X[45:], names=[f"word {i}" for i in range(45, 60)])
+    search.add(X[30:45]).remove([7, 31]).add(X[45:])
+    assert len(opened) == len(search) == 58
+    assert_same_answers(SearchFolder.open(tmp_path / "folder").load(), search, X[::7])
+    assert opened.names() == {i: f"word {i}" for i in range(45, 60)}
+
+
+def test_an_addition_that_was_not_committed_does_not_count(tmp_path, monkeypatch):
+    X = words()
+    search = string_search(Levenshtein()).fit(X[:30])
+    search.save(tmp_path / "folder")
+    opened = SearchFolder.open(tmp_path / "folder")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(opened.store), "append", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            opened.add(["abcabcabca"] * 3, names=["a", "b", "c"])
+    left = len(list((tmp_path / "folder" / "objects").iterdir()))
+    opened = SearchFolder.open(tmp_path / "folder")
+    assert (len(opened), opened.names(), left) == (30, {}, 2)
+    assert_same_answers(opened.load(), search, X[:9])
+    opened.remove([3])  # moves the number of the last commit on: what was left must not be taken for committed
+    opened.add(X[30:32])
+    search.remove([3]).add(X[30:32])
+    assert opened.names() == {}
+    assert_same_answers(SearchFolder.open(tmp_path / "folder").load(), search, X[:9])
+
+
+def test_a_killed_create_is_gone_on_with(tmp_path, monkeypatch):
+    search = string_search(None).fit(words())
+    folder = tmp_path / "folder"
+    with monkeypatch.context() as patch:
+        patch.setattr(on_disk.Store, "create", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            SearchFolder.create(folder, search)
+    (folder / ".search.similia.abc").write_bytes(b"half")
+    assert not is_search(folder)
+    with pytest.raises(FileNotFoundError, match="no search at"):
+        SearchFolder.open(folder)
+    assert len(SearchFolder.create(folder, search)) == 0
+
+
+def test_other_folders_are_refused(tmp_path):
+    search = string_search(None).fit(words())
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="exists and is not an empty folder"):
+        search.save(tmp_path)
+    search.save(tmp_path / "folder")
+    with pytest.raises(ValueError, match="exists and is not an empty folder"):
+        search.save(tmp_path / "folder")
+    with pytest.raises(FileNotFoundError, match="no search at"):
+        sm.SimilaritySearch.load(tmp_path)
+
+
+def test_missing_objects_are_noticed(tmp_path):
+    string_search(Levenshtein()).fit(words()).save(tmp_path / "folder")
+    opened = SearchFolder.open(tmp_path / "folder")
+    opened.add(words(5, seed=3))
+    max((tmp_path / "folder" / "objects").iterdir()).unlink()
+    with pytest.raises(ValueError, match="objects of the search are missing"):
+        opened.load()
+    with pytest.raises(ValueError, match="there are 1 names for 2 objects"):
+        opened.add(["ab", "cd"], names=["x"])
+
+
+def test_a_search_in_one_file(tmp_path):
+    search = string_search(Levenshtein()).fit(words()).remove([5])
+    loaded = sm.load(sm.save(search, tmp_path / "search.similia"))
+    assert_same_answers(loaded.add(["abcdabcdab"]), search.add(["abcdabcdab"]), words(6, seed=4))
+
+
+def test_what_a_file_may_not_hold_is_refused(tmp_path):
+    search = string_search(FromFunction(lambda x, y: float(x != y))).fit(words())
+    with pytest.raises(ValueError, match="which a saved file may not contain"):
+        search.save(tmp_path / "folder")
+    vectors = np.random.default_rng(0).standard_normal((40, 8))
+    encoder = make_pipeline(PCA(4), sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=9).fit(vectors)
+    search.save(tmp_path / "vectors")
+    assert_same_answers(sm.SimilaritySearch.load(tmp_path / "vectors"), search, vectors[:3])
