@@ -113,17 +113,57 @@ def test_features_are_standardised_on_their_own_rows():
     np.testing.assert_allclose(A.std(axis=0), 1 / np.sqrt(7))
 
 
-def test_predictions_by_blocks_are_those_of_the_kernel(monkeypatch):
-    rng = np.random.default_rng(5)
-    D, E = rng.random((60, 12), np.float32), rng.random((400, 12), np.float32)
+def distances_that_tell(n, n_test, seed=5):
+    rng = np.random.default_rng(seed)
+    D, E = rng.random((n, 12), np.float32), rng.random((n_test, 12), np.float32)
     D[:, 3] = E[:, 3] = 0.5
-    y = np.array(list("abc"))[np.digitize(D[:, 0] + D[:, 1], [0.8, 1.2])]
+    return D, E, np.array(list("abc"))[np.digitize(D[:, 0] + D[:, 1], [0.8, 1.2])]
+
+
+def test_predictions_by_blocks_are_those_of_the_kernel(monkeypatch):
+    D, E, y = distances_that_tell(60, 400)
     machine = methods.Machine("square", 20.0)
     expected = methods.predictions(D.astype(float), E.astype(float), y, 1.5, machine)
     monkeypatch.setattr(methods, "MAX_KERNEL", 59)
     monkeypatch.setattr(methods, "BLOCK", 7)
     np.testing.assert_array_equal(methods.predictions(D, E, y, 1.5, machine), expected)
     assert len(set(expected)) == 3
+
+
+def test_many_objects_are_tuned_on_those_held_out(monkeypatch):
+    D, _, y = distances_that_tell(400, 1)
+    rest, held_out = methods.hold_out(y)
+    assert sorted([*rest, *held_out]) == [*range(400)]
+    assert len(held_out) == 40
+    noise = np.random.default_rng(0).random(D.shape)
+    settings = [({"gamma": 1.0, "use": "noise"}, noise, rest), ({"gamma": 1.0, "use": "D"}, D, rest)]
+    setting, machine, accuracy = methods.tune_many(iter(settings), y)
+    assert setting["use"] == "D"
+    monkeypatch.setattr(methods, "MAX_KERNEL", 1)
+    found = methods.predictions(D[rest], D[held_out], y[rest], 1.0, machine)
+    assert accuracy == pytest.approx(100 * np.mean(found == y[held_out]))
+    others = [
+        np.mean(methods.predictions(D[rest], D[held_out], y[rest], 1.0, m) == y[held_out])
+        for m in methods.MACHINES_FOR_MANY
+    ]
+    assert accuracy == pytest.approx(100 * max(others))
+
+
+def test_the_squared_loss_flips_negative_eigenvalues():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 40)
+    V, _ = np.linalg.qr(rng.standard_normal((40, 40)))
+    values = np.concatenate([10.0 ** -np.arange(20), -(10.0 ** -np.arange(20)) / 2])
+    K = (V * values) @ V.T
+    targets = np.where(y[:, None] == [0, 1], 1.0, -1.0)
+    dual = methods._ridge_dual(K, 0.05, targets)
+    A = V * np.sqrt(np.abs(values))  # features of the flipped kernel
+    w = np.linalg.solve(A.T @ A + 0.05 * np.eye(40), A.T @ targets)
+    np.testing.assert_allclose(K @ dual, A @ w, atol=1e-9)
+    definite = K + 2 * np.eye(40)
+    np.testing.assert_allclose(
+        methods._ridge_dual(definite, 0.05, targets), np.linalg.solve(definite + 0.05 * np.eye(40), targets), atol=1e-9
+    )
 
 
 def test_votes_of_the_nearest():

@@ -9,13 +9,14 @@ objects. First every setting of the representation is tried on some folds with o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 from joblib import Parallel, delayed
-from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
@@ -49,7 +50,7 @@ class Machine(NamedTuple):
         means, mean = K.mean(axis=0), K.mean()
         centred = K - means - means[:, None] + mean
         ridge = np.abs(np.trace(centred)) / len(K) / self.C
-        dual = np.linalg.solve(centred + ridge * np.eye(len(K)), targets - targets.mean(axis=0))
+        dual = _ridge_dual(centred, ridge, targets - targets.mean(axis=0))
         return labels[
             np.argmax((k - k.mean(axis=1, keepdims=True) - means + mean) @ dual + targets.mean(axis=0), axis=1)
         ]
@@ -61,8 +62,20 @@ class Machine(NamedTuple):
 MACHINES = tuple(Machine("hinge", C) for C in (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)) + tuple(
     Machine("square", C) for C in (1.0, 10.0, 100.0, 1000.0, 10_000.0)
 )
-SQUARED_MACHINES = tuple(machine for machine in MACHINES if machine.loss == "square")
+MACHINES_FOR_MANY = tuple(Machine("square", 10.0**i) for i in range(9))  # more objects want less regularisation
 FIRST_MACHINE = Machine("square", 1000.0)
+
+
+def _ridge_dual(K: Floats, ridge: float, targets: Floats) -> Floats:
+    """Return the weights of training objects; where K is indefinite, those of its flipped eigenvalues.
+
+    Otherwise an eigenvalue near -ridge would be divided by almost 0.
+    """
+    try:
+        return scipy.linalg.cho_solve(scipy.linalg.cho_factor(K + ridge * np.eye(len(K)), lower=True), targets)
+    except np.linalg.LinAlgError:
+        values, vectors = scipy.linalg.eigh(K)
+        return vectors @ ((np.sign(values) / (np.abs(values) + ridge))[:, None] * (vectors.T @ targets))
 
 
 def _targets(y: npt.NDArray) -> tuple[npt.NDArray, npt.NDArray[np.float64]]:
@@ -91,9 +104,7 @@ def folds_of(y: npt.NDArray, n_splits: int = 10) -> list[tuple[Index, Index]]:
     return list(folds.split(np.zeros(len(y)), y))
 
 
-def tune(
-    kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray, machines: Sequence[Machine] = MACHINES
-) -> tuple[Setting, Machine, float]:
+def tune(kernels: Kernels, grid: Sequence[Setting], y: npt.NDArray) -> tuple[Setting, Machine, float]:
     """Return the best setting, its machine and its cross-validated accuracy (percent).
 
     Parameters
@@ -104,7 +115,6 @@ def tune(
     grid : sequence of settings
     y : ndarray of shape (n,)
         Labels of the tuning objects.
-    machines : sequence of Machine
     """
     folds = folds_of(y)
 
@@ -121,9 +131,9 @@ def tune(
     if len(finalists) > FINALISTS:
         first = mean_accuracy(finalists, folds[: 10 if len(y) < FEW else 3], [FIRST_MACHINE])[:, 0]
         finalists = [finalists[i] for i in np.argsort(-first, kind="stable")[:FINALISTS]]
-    table = mean_accuracy(finalists, folds, machines)
-    i, j = divmod(int(np.argmax(table)), len(machines))
-    return finalists[i], machines[j], float(100 * table[i, j])
+    table = mean_accuracy(finalists, folds, MACHINES)
+    i, j = divmod(int(np.argmax(table)), len(MACHINES))
+    return finalists[i], MACHINES[j], float(100 * table[i, j])
 
 
 # ---- features of distances to representatives or random objects
@@ -145,30 +155,65 @@ def feature_kernels(D: Floats, gamma: float, a: Index, b: Index) -> tuple[Floats
 def predictions(D: Floats, E: Floats, y: npt.NDArray, gamma: float, machine: Machine) -> npt.NDArray:
     """Return the predictions of a machine on features of distances `D` (training) and `E` (test)."""
     if len(D) > MAX_KERNEL:
-        return _predictions_in_blocks(D, E, y, gamma, machine.C)
+        return _NormalEquations(D, y, gamma).predict(E, machine.C)
     transform = features(D, gamma)
     A, B = transform(D), transform(E)
     return machine.predict(A @ A.T, y, B @ A.T)
 
 
-def _predictions_in_blocks(D: Floats, E: Floats, y: npt.NDArray, gamma: float, C: float) -> npt.NDArray:
-    """Return the predictions of the squared loss by its normal equations, summed over blocks of objects."""
-    labels, targets = _targets(y)
-    n, R = D.shape
-    total, moments, products = np.zeros(R), np.zeros((R, R)), np.zeros((R, len(labels)))
-    for block in np.array_split(np.arange(n), -(-n // BLOCK)):
-        P = np.exp(-gamma * D[block].astype(np.float64))
-        total += P.sum(axis=0)
-        moments += P.T @ P
-        products += P.T @ targets[block]
-    mean = total / n
-    moments -= n * np.outer(mean, mean)
-    deviation = np.sqrt(np.maximum(np.diag(moments), 0.0) / n)
-    scale = 1 / (np.where(deviation > 0, deviation, 1.0) * np.sqrt(R))
-    moments *= np.outer(scale, scale)
-    moments[np.diag_indices(R)] += np.trace(moments) / n / C
-    weights = np.linalg.solve(moments, scale[:, None] * (products - np.outer(total, targets.mean(axis=0))))
-    return labels[np.argmax(((np.exp(-gamma * E) - mean) * scale) @ weights + targets.mean(axis=0), axis=1)]
+class _NormalEquations:
+    """The squared loss on features of distances, its sums taken over blocks of objects."""
+
+    def __init__(self, D: Floats, y: npt.NDArray, gamma: float) -> None:
+        self.gamma = gamma
+        self.labels, targets = _targets(y)
+        self.n, R = D.shape
+        total, self.moments, products = np.zeros(R), np.zeros((R, R)), np.zeros((R, len(self.labels)))
+        for block in np.array_split(np.arange(self.n), -(-self.n // BLOCK)):
+            P = np.exp(-gamma * D[block].astype(np.float64))
+            total += P.sum(axis=0)
+            self.moments += P.T @ P
+            products += P.T @ targets[block]
+        self.mean, self.target = total / self.n, targets.mean(axis=0)
+        self.moments -= self.n * np.outer(self.mean, self.mean)
+        deviation = np.sqrt(np.maximum(np.diag(self.moments), 0.0) / self.n)
+        self.scale = 1 / (np.where(deviation > 0, deviation, 1.0) * np.sqrt(R))
+        self.moments *= np.outer(self.scale, self.scale)
+        self.products = self.scale[:, None] * (products - np.outer(total, self.target))
+
+    def predict(self, E: Floats, C: float) -> npt.NDArray:
+        ridge = np.trace(self.moments) / self.n / C
+        weights = np.linalg.solve(self.moments + ridge * np.eye(len(self.mean)), self.products)
+        features = (np.exp(-self.gamma * E) - self.mean) * self.scale
+        return self.labels[np.argmax(features @ weights + self.target, axis=1)]
+
+
+def hold_out(y: npt.NDArray) -> tuple[Index, Index]:
+    """Return the positions of nine tenths of many training objects and of the rest, stratified."""
+    rest, held_out = train_test_split(np.arange(len(y)), test_size=0.1, random_state=0, stratify=y)
+    return np.sort(rest), np.sort(held_out)
+
+
+def tune_many(settings: Iterable[tuple[Setting, Floats, Index]], y: npt.NDArray) -> tuple[Setting, Machine, float]:
+    """Return the best setting, its machine and its accuracy (percent) on the objects that `hold_out` keeps back.
+
+    Parameters
+    ----------
+    settings : iterable of (setting, distances of all training objects, positions of those to train on)
+    y : ndarray of shape (n,)
+        Labels of the training objects.
+    """
+    held_out = hold_out(y)[1]
+    best: tuple[Setting, Machine, float] | None = None
+    for setting, D, left in settings:
+        equations = _NormalEquations(D[left], y[left], setting["gamma"])
+        for machine in MACHINES_FOR_MANY:
+            accuracy = 100 * float(np.mean(equations.predict(D[held_out], machine.C) == y[held_out]))
+            if best is None or accuracy > best[2]:
+                best = setting, machine, accuracy
+    if best is None:
+        raise ValueError("there are no settings to choose from")
+    return best
 
 
 # ---- methods on the matrix of all distances

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import mean
 from typing import Any
 
@@ -43,9 +44,10 @@ deviation over seeds where a method draws at random. JapaneseVowels, Libras, Bas
 ItalyPowerDemand, which the paper does not have, are too small for one split to tell methods apart: theirs is over
 splits, the first the one that comes with the data, the others stratified samples of its sizes (all is tuned anew on
 each, for all methods). Above 5000 training objects the methods that need a matrix of all pairs get a sample of
-5000, D2KE and RSM have the squared loss alone, by normal equations, and the transductive method is left out.
-Seconds are those of distances, training and prediction with the settings chosen, on two cores; the paper's (12
-threads of 2010) are given for orientation only.
+5000, the transductive one is left out, and D2KE and RSM have the squared loss alone, by normal equations over all,
+and are tuned on a tenth of them held out. Where a kernel is indefinite, the squared loss takes the sizes of its
+eigenvalues. Seconds are those of distances, training and prediction with the settings chosen, on two cores; the
+paper's (12 threads of 2010) are given for orientation only.
 """
 
 Kernels = tuple[Floats, Floats, Index]
@@ -76,9 +78,9 @@ class _Run:
         return np.searchsorted(self.base, self.tuning)
 
     @property
-    def machines(self) -> Sequence[methods.Machine]:
-        """The machines for feature vectors of all training objects."""
-        return methods.MACHINES if len(self.split.train) <= methods.MAX_KERNEL else methods.SQUARED_MACHINES
+    def many(self) -> bool:
+        """Whether there are too many training objects for a kernel matrix."""
+        return len(self.split.train) > methods.MAX_KERNEL
 
     def block(self, window: int) -> Floats:
         """Return the distances among the tuning objects."""
@@ -130,7 +132,7 @@ def measure(task: DistanceTask, seeds: int) -> list[Record]:
 def _measure(task: DistanceTask, split: Split, seeds: range) -> list[Record]:
     """Tune and score all methods on one split."""
     base = np.sort(split.train)
-    if len(base) > methods.MAX_KERNEL:
+    if len(base) > methods.MAX_KERNEL:  # then `many`
         base = np.sort(np.random.default_rng(0).choice(base, methods.MAX_KERNEL, replace=False))
     tuning = methods.tuning_sample(split.y, base)
     run = _Run(task, split, base, tuning, [_all_pairs(distance, split, base) for distance in distances_of(task)])
@@ -265,7 +267,10 @@ def _representatives(run: _Run, seeds: range) -> Iterator[Record]:
             for r in counts
             for g in methods.GAMMAS
         ]
-        setting, machine, accuracy = methods.tune(kernels, grid, y[run.tuning], run.machines)
+        if run.many:
+            setting, machine, accuracy = methods.tune_many(_to_members(run, grid), y[train])
+        else:
+            setting, machine, accuracy = methods.tune(kernels, grid, y[run.tuning])
         distance = distances[setting["window"]]
         for seed in seeds:
             members = np.random.default_rng(seed).permutation(train)[: setting["R"]]
@@ -277,6 +282,16 @@ def _representatives(run: _Run, seeds: range) -> Iterator[Record]:
             seconds = time.perf_counter() - start
             more = {"table": table, "seed": seed, "cross_validated": accuracy, "chosen": _chosen(run, setting, machine)}
             yield _record(run, "RSM", predicted, seconds, **more)
+
+
+def _to_members(run: _Run, grid: Sequence[Setting]) -> Iterator[tuple[Setting, Floats, Index]]:
+    """Yield settings of RSM with the distances of all training objects to members, and who is left to train on."""
+    X = take(run.split.X, run.split.train)
+    rest = np.random.default_rng(0).permutation(methods.hold_out(run.split.y[run.split.train])[0])
+    for (window, R), settings in groupby(grid, key=lambda s: (s["window"], s["R"])):
+        D = distances_of(run.task)[window](X, take(X, rest[:R]))
+        for setting in settings:
+            yield setting, D, np.sort(rest[R:])
 
 
 def _d2ke(run: _Run, seeds: range) -> Iterator[Record]:
@@ -321,6 +336,8 @@ def _distances(model: D2KE, X: Any) -> Floats:
 
 def _tune_objects(run: _Run, samplers: list[Any]) -> tuple[Setting, methods.Machine, float]:
     """Tune D2KE with some random objects; those made of training objects are drawn anew in each fold."""
+    if run.many:
+        return methods.tune_many(_to_random_objects(run, samplers), run.split.y[run.split.train])
     X, grid = take(run.split.X, run.tuning), []
     distances: dict[tuple[int, int, bytes], Floats] = {}
 
@@ -331,13 +348,28 @@ def _tune_objects(run: _Run, samplers: list[Any]) -> tuple[Setting, methods.Mach
             distances[key] = model.distances(X)
         return distances[key]
 
-    for i, sampler in enumerate(samplers):
-        for window, distance in enumerate(distances_of(run.task)):
-            common = {"window": window, "distance": distance, "sampler": sampler, "i": i}
-            median = float(np.median(matrix(common, np.arange(len(X)))))
-            grid += [{**common, "gamma": g / median} for g in methods.GAMMAS]
+    for i, common in enumerate(_objects_and_windows(run, samplers)):
+        median = float(np.median(matrix({**common, "i": i}, np.arange(len(X)))))
+        grid += [{**common, "i": i, "gamma": g / median} for g in methods.GAMMAS]
     y = run.split.y[run.tuning]
-    return methods.tune(lambda s, a, b: methods.feature_kernels(matrix(s, a), s["gamma"], a, b), grid, y, run.machines)
+    return methods.tune(lambda s, a, b: methods.feature_kernels(matrix(s, a), s["gamma"], a, b), grid, y)
+
+
+def _to_random_objects(run: _Run, samplers: list[Any]) -> Iterator[tuple[Setting, Floats, Index]]:
+    """Yield settings of D2KE with the distances of all training objects, and who is left to train on."""
+    X = take(run.split.X, run.split.train)
+    rest = methods.hold_out(run.split.y[run.split.train])[0]
+    for common in _objects_and_windows(run, samplers):
+        D = _distances(D2KE(common["distance"], R_TUNE, common["sampler"], random_state=0).fit(take(X, rest)), X)
+        median = float(np.median(D[:1000]))
+        for g in methods.GAMMAS:
+            yield {**common, "gamma": g / median}, D, rest
+
+
+def _objects_and_windows(run: _Run, samplers: list[Any]) -> Iterator[Setting]:
+    for sampler in samplers:
+        for window, distance in enumerate(distances_of(run.task)):
+            yield {"window": window, "distance": distance, "sampler": sampler}
 
 
 def _scale(run: _Run, setting: Setting) -> str:
