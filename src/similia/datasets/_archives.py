@@ -12,6 +12,7 @@ import numpy as np
 _UEA = "From the UCR/UEA archive of time series, https://timeseriesclassification.com; no licence stated."
 _KAGGLE = "O. Belitskaya, Kaggle; no licence stated. SIFT descriptors (128 numbers 0 to 255) of grey pictures by OpenCV"
 _MNIST = "Y. LeCun, C. Cortes and C. Burges, MNIST; commonly given as CC BY-SA 3.0."
+_CIFAR = "A. Krizhevsky, CIFAR-10; no licence stated by its authors."
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ ARCHIVES = {
     "style_sift": Archive(
         "sets", f"2184 pictures of products, seven brands.\n\n{_KAGGLE} (at most 64 a picture; one picture has none).",
         n=2184, n_classes=7, n_values=121663, target="brand_name",
+    ),
+    "cifar10_gray16": Archive(
+        "vectors", f"60000 photographs of ten kinds of things, grey, 16 x 16 pixels.\n\n{_CIFAR}",
+        n=60000, n_classes=10, n_values=60000,
     ),
     "mnist_train": Archive(
         "vectors", f"60000 handwritten digits of 28 x 28 pixels.\n\n{_MNIST}", n=60000, n_classes=10, n_values=60000
