@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-import naive
+import naive_series
 from similia._lanes import LANES
 from similia.distances import ERP, LCSS, MSM, TWE, SoftDTW, _groups
 from similia.distances import _elastic as elastic
@@ -42,15 +42,15 @@ def twin(distance, x, y):
         window = math.floor(window * max(len(x), len(y)))
     band = max(window, abs(len(x) - len(y)))
     if isinstance(distance, ERP):
-        return naive.erp(x, y, [distance.gap] * x.shape[1], band)
+        return naive_series.erp(x, y, [distance.gap] * x.shape[1], band)
     if isinstance(distance, TWE):
-        return naive.twe(x, y, distance.nu, distance.lmbda, band)
+        return naive_series.twe(x, y, distance.nu, distance.lmbda, band)
     if isinstance(distance, MSM):
-        return sum(naive.msm(x[:, k], y[:, k], distance.c, band) for k in range(x.shape[1]))
+        return sum(naive_series.msm(x[:, k], y[:, k], distance.c, band) for k in range(x.shape[1]))
     if isinstance(distance, LCSS):
-        return naive.lcss(x, y, distance.epsilon, band)
+        return naive_series.lcss(x, y, distance.epsilon, band)
     pairs = [(x, y), (x, x), (y, y)]
-    across, own, other = (naive.soft_dtw(*pair, distance.gamma, band) for pair in pairs)
+    across, own, other = (naive_series.soft_dtw(*pair, distance.gamma, band) for pair in pairs)
     return across - (own + other) / 2 if distance.divergence else across
 
 
@@ -160,14 +160,16 @@ def test_sums_of_channels_and_euclidean_ground():
 
 def test_soft_dtw_approaches_dtw():
     def dtw(x, y):
-        costs = (sum(naive.euclidean(x[i], y[j]) ** 2 for i, j in p) for p in naive.alignments(len(x), len(y)))
+        costs = (
+            sum(naive_series.euclidean(x[i], y[j]) ** 2 for i, j in p) for p in naive_series.alignments(len(x), len(y))
+        )
         return min(costs)
 
     X = collection(7, n=5)
     expected = [[dtw(x, y) for y in X] for x in X]
     for divergence in (True, False):
         got = SoftDTW(gamma=1e-4, divergence=divergence)(X)
-        np.testing.assert_allclose(got, expected, atol=1e-4 * np.log(len(naive.alignments(5, 5))))
+        np.testing.assert_allclose(got, expected, atol=1e-4 * np.log(len(naive_series.alignments(5, 5))))
 
 
 def test_soft_dtw_of_long_series_is_finite():
@@ -238,11 +240,11 @@ def test_what_is_left_in_working_memory_does_not_matter():
             "soft": -found[0],
         }
         expected = {
-            "erp": naive.erp(x, y, [0.0] * 2, band),
-            "twe": naive.twe(x, y, 0.1, 0.5, band),
-            "lcss": naive.lcss(x, y, 1.0, band),
-            "msm": naive.msm(x[:, 1], y[:, 1], 0.5, band),
-            "soft": naive.soft_dtw(x, y, 1.0, band),
+            "erp": naive_series.erp(x, y, [0.0] * 2, band),
+            "twe": naive_series.twe(x, y, 0.1, 0.5, band),
+            "lcss": naive_series.lcss(x, y, 1.0, band),
+            "msm": naive_series.msm(x[:, 1], y[:, 1], 0.5, band),
+            "soft": naive_series.soft_dtw(x, y, 1.0, band),
         }
         assert got == pytest.approx(expected)
 

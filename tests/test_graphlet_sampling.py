@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-import naive
+import naive_graphlets
 import similia as sm
 from similia.embeddings import OpticalRandomFeatures
 from similia.embeddings import _graphlet_maps as maps
@@ -54,11 +54,13 @@ def twin(model):
     """Return phi of one adjacency matrix, written from the formulas and the drawn numbers."""
     phi = model.map_
     if model.features == "match":
-        return lambda A: np.eye(1 << maps.n_pairs(model.size))[int("".join(map(str, naive.upper_bits(A)[::-1])), 2)]
+        return lambda A: np.eye(1 << maps.n_pairs(model.size))[
+            int("".join(map(str, naive_graphlets.upper_bits(A)[::-1])), 2)
+        ]
     if model.features == "gaussian":
-        return lambda A: np.sqrt(2 / M) * np.cos(naive.upper_bits(A) @ phi.frequencies + phi.phases)
+        return lambda A: np.sqrt(2 / M) * np.cos(naive_graphlets.upper_bits(A) @ phi.frequencies + phi.phases)
     if model.features == "gaussian_complex":
-        waves = lambda A: np.exp(1j * (naive.upper_bits(A) @ phi.frequencies)) / np.sqrt(M)  # noqa: E731
+        waves = lambda A: np.exp(1j * (naive_graphlets.upper_bits(A) @ phi.frequencies)) / np.sqrt(M)  # noqa: E731
         return lambda A: np.concatenate([waves(A).real, waves(A).imag])
     w, b = phi.function.frequencies, phi.function.phases
     return lambda A: np.sqrt(2 / M) * np.cos(np.sort(np.linalg.eigvalsh(A)) @ w + b)
@@ -70,14 +72,14 @@ def test_means_equal_those_sample_by_sample(features, size):
     model = fitted(features, size)
     found = model.transform(graphs())
     found = found.toarray() if issparse(found) else found
-    np.testing.assert_allclose(found, naive.graphlet_means(codes_of(model), size, twin(model)), atol=2e-6)
+    np.testing.assert_allclose(found, naive_graphlets.graphlet_means(codes_of(model), size, twin(model)), atol=2e-6)
     assert found.shape[1] == len(model.get_feature_names_out())
 
 
 @pytest.mark.parametrize("size", [9, 11])  # codes above 32 bits, patterns without a table
 def test_large_graphlets_too(size):
     model = fitted("gaussian_complex", size, n_samples=20)
-    found = naive.graphlet_means(codes_of(model), size, twin(model))
+    found = naive_graphlets.graphlet_means(codes_of(model), size, twin(model))
     np.testing.assert_allclose(model.transform(graphs()), found, atol=2e-6)
 
 
@@ -87,7 +89,7 @@ def test_classes_are_shares_of_isomorphic_graphlets():
     assert found.shape == (5, 11)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     for row, codes in zip(found, codes_of(model), strict=True):
-        sampled = [nx.from_numpy_array(naive.adjacency_of_code(code, 4)) for code in codes]
+        sampled = [nx.from_numpy_array(naive_graphlets.adjacency_of_code(code, 4)) for code in codes]
         kinds = []
         for graph in sampled:
             if not any(nx.is_isomorphic(graph, other) for other in kinds):
@@ -105,7 +107,9 @@ def test_optical_features_are_squared_moduli(size, seed):
     b = rng.standard_normal(6) + 1j * rng.standard_normal(6)
     codes = random_codes(size, 2, 9, seed)
     found = maps.optical(size, W, b).means(codes)
-    expected = naive.graphlet_means(codes, size, lambda A: np.abs(naive.upper_bits(A) @ W + b) ** 2 / np.sqrt(6))
+    expected = naive_graphlets.graphlet_means(
+        codes, size, lambda A: np.abs(naive_graphlets.upper_bits(A) @ W + b) ** 2 / np.sqrt(6)
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -114,8 +118,10 @@ def test_optical_features_are_squared_moduli(size, seed):
 def test_exact_map_gives_the_mean_of_the_optical_kernel(size, seed):
     codes = random_codes(size, 2, 5, seed)
     Z = maps.exact_optical(size, 1.0).means(codes)
-    bits = [[naive.upper_bits(naive.adjacency_of_code(code, size)) for code in row] for row in codes]
-    expected = [[naive.optical_mean_kernel(a, b) for b in bits] for a in bits]
+    bits = [
+        [naive_graphlets.upper_bits(naive_graphlets.adjacency_of_code(code, size)) for code in row] for row in codes
+    ]
+    expected = [[naive_graphlets.optical_mean_kernel(a, b) for b in bits] for a in bits]
     np.testing.assert_allclose(Z @ Z.T, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -133,7 +139,9 @@ def test_many_optical_features_approach_the_exact_map():
 def test_random_features_approach_the_gaussian_kernel():
     model = fitted("gaussian_complex", size=4, n_samples=30, n_components=20_000, bandwidth=1.5)
     Z = model.transform(graphs()).astype(float)
-    bits = np.array([[naive.upper_bits(naive.adjacency_of_code(c, 4)) for c in row] for row in codes_of(model)])
+    bits = np.array(
+        [[naive_graphlets.upper_bits(naive_graphlets.adjacency_of_code(c, 4)) for c in row] for row in codes_of(model)]
+    )
     gaps = ((bits[:, None, :, None] - bits[None, :, None]) ** 2).sum(axis=-1)
     np.testing.assert_allclose(Z @ Z.T, np.exp(-gaps / (2 * 1.5**2)).mean(axis=(2, 3)), atol=0.03)
 
@@ -142,7 +150,7 @@ def test_functions_and_transformers_of_flattened_adjacency_matrices():
     degrees = fitted(lambda a: a.sum(axis=1, keepdims=True) + np.arange(3))
     np.testing.assert_allclose(
         degrees.transform(graphs()),
-        naive.graphlet_means(codes_of(degrees), 5, lambda A: A.sum() / 2 + np.arange(3)),
+        naive_graphlets.graphlet_means(codes_of(degrees), 5, lambda A: A.sum() / 2 + np.arange(3)),
         rtol=1e-6,
     )
     reduced = PCA(2)
@@ -156,15 +164,17 @@ def test_optical_features_with_scale_and_bias_go_by_moments():
     model = fitted(features)
     assert isinstance(model.map_, maps.Quadratic)
     drawn = clone(features).fit(np.zeros((1, 10)))
-    expected = naive.graphlet_means(codes_of(model), 5, lambda A: drawn.transform(naive.upper_bits(A)[None] * 1.0)[0])
+    expected = naive_graphlets.graphlet_means(
+        codes_of(model), 5, lambda A: drawn.transform(naive_graphlets.upper_bits(A)[None] * 1.0)[0]
+    )
     np.testing.assert_allclose(model.transform(graphs()), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_quantised_optical_features_go_pattern_by_pattern():
     model = fitted(OpticalRandomFeatures(M, random_state=5, quantize=8))
     phi = model.map_.function
-    expected = naive.graphlet_means(
-        codes_of(model), 5, lambda A: phi.transform(naive.upper_bits(A)[None].astype(np.float32))[0]
+    expected = naive_graphlets.graphlet_means(
+        codes_of(model), 5, lambda A: phi.transform(naive_graphlets.upper_bits(A)[None].astype(np.float32))[0]
     )
     np.testing.assert_allclose(model.transform(graphs()), expected, rtol=1e-5, atol=1e-6)
 

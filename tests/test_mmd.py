@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 
-import naive
+import naive_graphlets
 import similia as sm
 from similia.distances import Levenshtein
 from similia.distances import _mmd as loops
@@ -40,13 +40,13 @@ def words(n, letters, seed):
 def test_statistics_agree_with_the_twin(seed, n, m, unbiased):
     X, Y = words(n, "ab", seed), words(m, "abc", seed + 1)
     kernel = Spectrum(2)
-    expected = naive.mmd2(lambda x, y: kernel([x], [y])[0, 0], X, Y, unbiased)
+    expected = naive_graphlets.mmd2(lambda x, y: kernel([x], [y])[0, 0], X, Y, unbiased)
     assert mmd2(X, Y, kernel, unbiased) == pytest.approx(expected, rel=1e-12, abs=1e-12)
     K = kernel(X + Y)
     before = K.copy()
     assert mmd2(K, n, "precomputed", unbiased) == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert two_sample_test(K, n, "precomputed", 3, 0).statistic == pytest.approx(
-        naive.mmd2(lambda x, y: kernel([x], [y])[0, 0], X, Y, True), rel=1e-9, abs=1e-9
+        naive_graphlets.mmd2(lambda x, y: kernel([x], [y])[0, 0], X, Y, True), rel=1e-9, abs=1e-9
     )
     np.testing.assert_array_equal(K, before)
 
@@ -100,7 +100,7 @@ def test_bias_and_variance_by_theory(n, m, equal):
     i, j = rng.choice(10, n, p=p), rng.choice(10, m, p=q)
     pooled = np.concatenate([i, j])
     gram = K[np.ix_(pooled, pooled)]
-    expected = naive.mmd2(lambda x, y: K[x, y], i, j, True)
+    expected = naive_graphlets.mmd2(lambda x, y: K[x, y], i, j, True)
     assert mmd2(gram, n, "precomputed") == pytest.approx(expected, abs=1e-12)
 
 
@@ -111,7 +111,7 @@ def test_variance_by_enumeration():
     moments = np.zeros(2)
     for sample in itertools.product(range(3), repeat=5):
         weight = p[list(sample[:2])].prod() * q[list(sample[2:])].prod()
-        value = naive.mmd2(lambda x, y: K[x, y], sample[:2], sample[2:], True)
+        value = naive_graphlets.mmd2(lambda x, y: K[x, y], sample[:2], sample[2:], True)
         moments += weight * value, weight * value**2
     assert moments[0] == pytest.approx((p - q) @ K @ (p - q), rel=1e-12)
     assert mmd2_variance(K, p, q, 2, 3) == pytest.approx(moments[1] - moments[0] ** 2, rel=1e-12)
@@ -126,7 +126,7 @@ def brute_statistics(K, n):
     found = []
     for left in itertools.combinations(range(len(K)), n):
         right = [i for i in range(len(K)) if i not in left]
-        found.append(naive.mmd2(lambda x, y: K[x, y], left, right, True))
+        found.append(naive_graphlets.mmd2(lambda x, y: K[x, y], left, right, True))
     return np.array(found)
 
 
@@ -251,13 +251,13 @@ def twin(distance, X, Y):
         codes = sample_graphlets(
             graph, distance.size, distance.n_samples, distance.sampling, seed=distance.random_state
         )
-        return [naive.adjacency_of_code(code, distance.size) for code in codes[0]]
+        return [naive_graphlets.adjacency_of_code(code, distance.size) for code in codes[0]]
 
     def k(a, b):
-        return naive.graphlet_kernel(distance.kernel, a, b, distance.bandwidth)
+        return naive_graphlets.graphlet_kernel(distance.kernel, a, b, distance.bandwidth)
 
     X, Y = [[samples(B[i : i + 1]) for i in range(len(B))] for B in (X, Y)]
-    squares = [[naive.mmd2(k, x, y, distance.unbiased) for y in Y] for x in X]
+    squares = [[naive_graphlets.mmd2(k, x, y, distance.unbiased) for y in Y] for x in X]
     return np.sqrt(np.maximum(squares, 0))
 
 
@@ -316,9 +316,9 @@ def test_a_renumbered_graph_is_near_and_unbiased_nearer(kernel):
     copies = [nx.from_numpy_array(nx.to_numpy_array(copy, nodelist=range(30))) for copy in copies]
     s, pairs = 400, np.triu_indices(30, 1)
     biased = MMD(4, s, "uniform", kernel)(copies)[pairs] ** 2
-    own = [naive.adjacency_of_code(code, 4) for code in sample_graphlets([graph], 4, 200, "uniform")[0]]
-    products = [[naive.graphlet_kernel(kernel, a, b, 1.0) for a in own[40:]] for b in own[:40]]
-    alone = np.mean([naive.graphlet_kernel(kernel, a, a, 1.0) for a in own])
+    own = [naive_graphlets.adjacency_of_code(code, 4) for code in sample_graphlets([graph], 4, 200, "uniform")[0]]
+    products = [[naive_graphlets.graphlet_kernel(kernel, a, b, 1.0) for a in own[40:]] for b in own[:40]]
+    alone = np.mean([naive_graphlets.graphlet_kernel(kernel, a, a, 1.0) for a in own])
     expected = 2 / s * (alone - np.mean(products))  # the bias, for equal laws
     assert biased.mean() == pytest.approx(expected, rel=0.25)
     unbiased = MMD(4, s, "uniform", kernel, unbiased=True)(copies)[pairs] ** 2

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-import naive
+import naive_graphlets
 import similia as sm
 from similia.embeddings import random_features as module
 from similia.embeddings.random_features import OpticalRandomFeatures
@@ -137,11 +137,11 @@ def test_agrees_with_the_twin(structured, seed, d, m, bias, dtype):
         p = embedding.turns_.shape[2]
         assert p == (128 if d + (bias > 0) > 64 else 64)
         c = 1.3 * (1 - 1 / p + 1 / p**2) ** -0.25 / p
-        full = np.vstack([naive.sign_hadamard_matrix(turns) for turns in embedding.turns_])[:m]
+        full = np.vstack([naive_graphlets.sign_hadamard_matrix(turns) for turns in embedding.turns_])[:m]
         W, b = c * full[:, :d], c * full[:, d % p] * bias / 1.3
     else:
         W = W.T
-    expected = naive.optical_features(rows[:3], W.astype(np.complex128), b.astype(np.complex128))
+    expected = naive_graphlets.optical_features(rows[:3], W.astype(np.complex128), b.astype(np.complex128))
     scale = np.abs(expected).max()
     np.testing.assert_allclose(Z[:3], expected, rtol=0, atol=(3e-6 if dtype == np.float32 else 1e-12) * scale)
 
@@ -197,7 +197,7 @@ def test_structured_mean_is_exact_at_small_size():
     p, total, count = 2, 0.0, 0
     for code in range(4**6):
         turns = np.array([code >> 2 * i & 3 for i in range(6)]).reshape(3, 2)
-        W = naive.sign_hadamard_matrix(turns) / p**1.5 * np.sqrt(p)
+        W = naive_graphlets.sign_hadamard_matrix(turns) / p**1.5 * np.sqrt(p)
         total += np.mean(np.abs(W @ x) ** 2 * np.abs(W @ y) ** 2)
         count += 1
     K = (x @ x) * (y @ y) + (x @ y) ** 2

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-import naive
+import naive_series
 from similia.distances import _groups
 from similia.kernels import GlobalAlignment, _series
 from similia.kernels.series import suggest_bandwidth
@@ -40,7 +40,7 @@ def collection(seed, n, longest, p=None, dtype=np.float64):
 @given(SEEDS)
 def test_equals_the_sum_over_alignments(kernel, seed):
     X = collection(seed, n=3, longest=5)
-    K = np.array([[naive.global_alignment(x, y, kernel.bandwidth, kernel.triangular) for y in X] for x in X])
+    K = np.array([[naive_series.global_alignment(x, y, kernel.bandwidth, kernel.triangular) for y in X] for x in X])
     raw = clone(kernel).set_params(normalize=False)
     np.testing.assert_allclose(raw(X[:1], X), K[:1], rtol=1e-12)
     np.testing.assert_allclose(raw.diag(X), np.diag(K), rtol=1e-12)
@@ -129,7 +129,7 @@ def test_long_series_against_the_recurrence_in_logarithms(bandwidth, triangular)
     X = [walk, late, rng.normal(size=(118, 2)), walk[:3]]
     band = triangular - 1 if triangular else np.inf
     rate = 0.5 / bandwidth**2
-    expected = [[naive.log_alignment_sum(x, y, rate, True, triangular, band) for y in X] for x in X[:2]]
+    expected = [[naive_series.log_alignment_sum(x, y, rate, True, triangular, band) for y in X] for x in X[:2]]
     kernel = GlobalAlignment(bandwidth=bandwidth, triangular=triangular, normalize=False)
     got = kernel.log_values(X[:2], X)
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-10)
@@ -140,7 +140,7 @@ def test_powers_of_two():
     """2^r by its series, and numbers taken apart and put together, against numpy."""
     from numba import njit
 
-    from similia.distances import _lanes as lane
+    from similia import _lanes as lane
 
     @njit
     def taken_apart(numbers, out):
@@ -180,7 +180,7 @@ def test_diagonal_dominance_grows_with_length():
 def test_suggested_bandwidth():
     X = [np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[3.0, 4.0], [6.0, 8.0], [0.0, 0.0], [9.0, 12.0]])]
     points = np.concatenate(X)
-    pairs = [naive.euclidean(u, v) for u, v in itertools.combinations(points, 2)]
+    pairs = [naive_series.euclidean(u, v) for u, v in itertools.combinations(points, 2)]
     assert suggest_bandwidth(X) == pytest.approx(np.median(pairs) * np.sqrt(3))
     many = list(np.random.default_rng(1).normal(size=(20, 100)))
     # |u - v| of two standard normals has median 0.954; 1000 points leave a few per cent of error
