@@ -36,8 +36,7 @@ while tuning, 4096 in the end); the loss of the linear machine that ends every m
 C. *D2KE, any objects* may also take a `Mixture` of `Mosaics`, pieces of training objects put together, which the
 paper does not have: of 2, of 4, and windows of them (10-50 points, 15-60 descriptors); the whole ones only where
 typical objects are at most 64 long. (Mosaics of 2, of 4 and windows were first kinds of their own; on small sets
-cross-validation could not tell them apart, and their mixture was better on Libras than the one it chose. Where the
-table of lengths names kinds such as *mosaics of 2*, a set was measured so, and with the hinge loss only.) GDK_LED
+cross-validation could not tell them apart, and their mixture was better on Libras than the one it chose.) GDK_LED
 is given twice: as a map that is learnt on the training part, and as in the paper, where the test part takes part in
 the decomposition (*transductive*). The representatives of RSM are kept out of its training part. Mean ± standard
 deviation over seeds where a method draws at random. JapaneseVowels, Libras, BasicMotions, GunPoint and
