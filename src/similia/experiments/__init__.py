@@ -36,6 +36,8 @@ EXPERIMENTS = {
     "hashing-map": "generalised Nyström hashing, Figure 1: mAP against the number of bits",
     "hashing-ratio": "generalised Nyström hashing, Figure 2: mAP and time against shares; Theorem 2",
     "hashing-scale": "generalised Nyström hashing: 1,000,000 x 12,800, made in chunks, in one process of 2 GiB",
+    "hashing-objects": "recall and speed of retrieval in Hamming space: strings, graphs, series, point sets",
+    "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",
 }
 _PARTS = {f"d2ke-{kind}": ("d2ke", kind) for kind in ("series", "strings", "sets")}  # one table in three commands
 
