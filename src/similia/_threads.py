@@ -78,6 +78,7 @@ def _let_any_thread_set_limits() -> None:
 
 @cache
 def _blas() -> ThreadpoolController:
+    """Return the BLAS of numpy and scipy, which are all that similia's own products use."""
     import scipy.linalg  # noqa: F401  (it has a BLAS of its own, which must be loaded to be found)
 
     return ThreadpoolController().select(user_api="blas")  # takes 6 ms
