@@ -75,7 +75,7 @@ def contents(folder: Path) -> tuple[Any, ...]:
         search.ids_.tolist(),
         search.index_.reconstruct().tolist(),
         search.objects_.tolist(),
-        opened.names(),
+        opened.load_named()[1],
     )
 
 

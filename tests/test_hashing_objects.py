@@ -10,10 +10,10 @@ from similia import experiments
 from similia.distances import Levenshtein
 from similia.embeddings import Nystroem
 from similia.experiments import hashing_objects
-from similia.experiments.hashing_objects import fitted_coder, measured, not_possible, rank_of, search, shares_found
+from similia.experiments.hashing_objects import fitted_coder, measured, not_possible, rank_of, search
 from similia.kernels import Spectrum
 from similia.objects import as_strings
-from similia.search._metric import Metric
+from similia.search._metric import Metric, shares_found
 
 
 @pytest.fixture(autouse=True)

@@ -76,7 +76,7 @@ def test_adding_on_disk_is_adding_in_memory(rerank, tmp_path):
     search.add(X[30:45]).remove([7, 31]).add(X[45:])
     assert len(opened) == len(search) == 58
     assert_same_answers(SearchFolder.open(tmp_path / "folder").load(), search, X[::7])
-    assert opened.names() == {i: f"word {i}" for i in range(45, 60)}
+    assert opened.load_named()[1] == {i: f"word {i}" for i in range(45, 60)}
 
 
 def test_an_addition_that_was_not_committed_does_not_count(tmp_path, monkeypatch):
@@ -90,13 +90,27 @@ def test_an_addition_that_was_not_committed_does_not_count(tmp_path, monkeypatch
             opened.add(["abcabcabca"] * 3, names=["a", "b", "c"])
     left = len(list((tmp_path / "folder" / "objects").iterdir()))
     opened = SearchFolder.open(tmp_path / "folder")
-    assert (len(opened), opened.names(), left) == (30, {}, 2)
+    assert (len(opened), opened.load_named()[1], left) == (30, {}, 2)
     assert_same_answers(opened.load(), search, X[:9])
     opened.remove([3])  # moves the number of the last commit on: what was left must not be taken for committed
     opened.add(X[30:32])
     search.remove([3]).add(X[30:32])
-    assert opened.names() == {}
+    assert opened.load_named()[1] == {}
     assert_same_answers(SearchFolder.open(tmp_path / "folder").load(), search, X[:9])
+
+
+def test_objects_that_do_not_fit_are_refused(tmp_path):
+    """A batch that cannot be laid beside the others would keep the folder from being loaded."""
+    nystroem = sm.Nystroem(WeisfeilerLehman(n_iter=1), n_components=4, random_state=0)
+    encoder = make_pipeline(nystroem, sm.SignRandomProjection(64, random_state=1))
+    path, labels = np.array([[0, 1, 1, 2], [1, 0, 2, 1]]), np.array([1, 2, 1])
+    labelled = [{"edge_index": path, "n_nodes": 3, "node_labels": np.roll(labels, i)} for i in range(8)]
+    sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=4).fit(labelled).save(tmp_path / "folder")
+    opened = SearchFolder.open(tmp_path / "folder")
+    with pytest.raises(ValueError, match="some batches have node_labels and others have none"):
+        opened.add([{"edge_index": path, "n_nodes": 3}])
+    opened.add(labelled[:2])
+    assert len(opened.load()) == 10
 
 
 def test_a_killed_create_is_gone_on_with(tmp_path, monkeypatch):

@@ -74,6 +74,53 @@ def test_a_file_is_added_once_unless_asked(files):
         commands.build_index(second, folder, **OPTIONS, **BUILD)
 
 
+def test_another_column_is_another_source(tmp_path):
+    data, folder, output = tmp_path / "two.csv", tmp_path / "index", tmp_path / "codes.npy"
+    data.write_text("a,b\n" + "".join(f"{x},{y}\n" for x, y in zip(WORDS[:40], WORDS[40:80], strict=True)))
+    invoke("index", "build", data, folder, "--text", "a", "--landmarks", 16)
+    invoke("index", "add", data, folder, "--text", "b")
+    assert SearchFolder.open(folder).load().objects_.tolist() == WORDS[:80]
+    same = tmp_path / "renamed.csv"
+    same.write_bytes(data.read_bytes())
+    assert "in the index already" in invoke("index", "add", same, folder, "--text", "a").output
+    invoke("encode", data, "-o", output, "--text", "a", "--model", folder)
+    first = np.load(output)
+    invoke("encode", data, "-o", output, "--text", "b", "--model", folder)
+    assert (first != np.load(output)).any()
+
+
+def test_encode_does_not_go_on_with_another_model(files, tmp_path, monkeypatch):
+    first, _, _ = files
+    model, output = tmp_path / "model.similia", tmp_path / "codes.npy"
+    encoders = [
+        commands.default_encoder(read_objects(first, text="text", label=None), "Spectrum(k=2)", None, 64, 16, seed)[1]
+        for seed in (0, 1)
+    ]
+    append, calls = commands.Store.append, []
+
+    def interrupted(*arguments, **more):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return append(*arguments, **more)
+
+    sm.save(encoders[0].fit(WORDS), model)
+    with monkeypatch.context() as patch:
+        patch.setattr(commands.Store, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            commands.encode(first, output, model=model, **OPTIONS, chunk=8)
+    sm.save(encoders[1].fit(WORDS), model)
+    commands.encode(first, output, model=model, **OPTIONS, chunk=8)
+    np.testing.assert_array_equal(np.load(output), encoders[1].transform(WORDS[:60]))
+
+
+def test_more_neighbours_than_candidates(files, tmp_path):
+    first, second, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 16, "--candidates", 5)
+    invoke("index", "search", folder, second, "-k", 20, "-o", tmp_path / "found.csv")
+    assert len(table(tmp_path / "found.csv")) == 1 + 30 * 20
+
+
 OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 16, "text": "text", "seed": 0}
 BUILD = {"rerank": "kernel", "kind": "exact", "candidates": 20}
 
@@ -117,9 +164,9 @@ def test_an_interrupted_run_is_gone_on_with(files, stop, monkeypatch, tmp_path):
 def test_encode_with_an_encoder_of_its_own_and_with_a_given_one(files, tmp_path):
     first, second, folder = files
     invoke("encode", first, "-o", tmp_path / "first.npy", "--bits", 64, "--landmarks", 16)
-    encoder = sm.load(tmp_path / "first.similia")
+    encoder = sm.load(tmp_path / "first.encoder.similia")
     np.testing.assert_array_equal(np.load(tmp_path / "first.npy"), encoder.transform(WORDS[:60]))
-    invoke("encode", second, "-o", tmp_path / "second.npy", "--model", tmp_path / "first.similia")
+    invoke("encode", second, "-o", tmp_path / "second.npy", "--model", tmp_path / "first.encoder.similia")
     np.testing.assert_array_equal(np.load(tmp_path / "second.npy"), encoder.transform(WORDS[60:]))
     invoke("index", "build", first, folder, "--landmarks", 16)
     invoke("encode", second, "-o", tmp_path / "third.npy", "--model", folder)
@@ -152,7 +199,7 @@ def test_encode_goes_on_where_it_was(files, tmp_path, monkeypatch):
     monkeypatch.setattr(commands.Store, "append", lambda *a, **b: (calls.append(1), store_append(*a, **b))[1])
     commands.encode(first, output, model=None, **OPTIONS, chunk=8)
     assert len(calls) == 5  # of 60 words, 24 were there
-    np.testing.assert_array_equal(np.load(output), sm.load(tmp_path / "codes.similia").transform(WORDS[:60]))
+    np.testing.assert_array_equal(np.load(output), sm.load(tmp_path / "codes.encoder.similia").transform(WORDS[:60]))
 
 
 def test_kills_at_random_moments_lose_and_double_nothing():

@@ -164,6 +164,23 @@ def test_add_and_remove_are_a_search_fitted_to_what_is_left():
     np.testing.assert_array_equal(search.ids_, ids)
 
 
+def test_ids_in_any_order():
+    X = words(40)
+    ids = np.random.default_rng(0).permutation(100)[:40]
+    search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=40).fit(X, ids=ids)
+    found, distances = search.search(X, k=3)
+    rows = np.argsort(ids)[np.searchsorted(np.sort(ids), found)]
+    np.testing.assert_array_equal(distances, np.take_along_axis(Levenshtein()(X, X), rows, axis=1))
+    np.testing.assert_array_equal(distances[:, 0], 0)
+
+
+def test_objects_that_do_not_fit_are_not_half_added():
+    search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=20).fit(words())
+    with pytest.raises(TypeError, match="some batches hold str and others bytes"):
+        search.add([word.encode() for word in words(5, seed=1)])
+    assert len(search) == len(search.index_) == len(search.objects_) == 120
+
+
 def test_projected_vectors_follow_adding_and_removing():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 6))

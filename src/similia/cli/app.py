@@ -181,7 +181,7 @@ def encode(
 
     [bold]similia encode reads.fasta -o reads.npy[/bold]
 
-    [bold]similia encode more.fasta -o more.npy --model reads.similia[/bold]
+    [bold]similia encode more.fasta -o more.npy --model reads.encoder.similia[/bold]
     """
     from similia.cli.search import encode as run
 

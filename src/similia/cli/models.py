@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,8 @@ from rich.table import Table
 import similia as sm
 from similia._threads import cpu_count
 from similia.cli.inputs import Objects, read_objects
+from similia.cli.outputs import write_csv
 from similia.cli.specs import parse_distance, parse_kernel
-from similia.persistence import write_atomically
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
 _DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
@@ -114,13 +112,9 @@ def predict_with_model(model_path: Path, data: str, output: Path | None, *, text
     labels = model.predict(data_read.objects).tolist()
     names = data_read.names or range(len(labels))
     rows = [["item", "label"], *zip(names, labels, strict=True)]
-    if output is None:
-        csv.writer(sys.stdout).writerows(rows)
-        return
-    lines = io.StringIO(newline="")
-    csv.writer(lines).writerows(rows)
-    write_atomically(output, lines.getvalue().encode())
-    Console().print(f"wrote {len(labels)} predictions to {output}")
+    write_csv(rows, output)
+    if output is not None:
+        Console().print(f"wrote {len(labels)} predictions to {output}")
 
 
 def _fitted(model: Any, X: Any, y: npt.NDArray) -> Any:

@@ -6,12 +6,12 @@ had not committed is done again by the next, and what it had is not.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 import similia as sm
 from similia._progress import track
 from similia.cli.inputs import Objects, read_objects
+from similia.cli.outputs import write_csv
 from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
 from similia.persistence import write_atomically
 from similia.search import HammingIndex, SimilaritySearch
@@ -94,7 +95,7 @@ def build_index(
     asked |= {"index": kind, "candidates": candidates}
     if is_search(folder):
         opened = SearchFolder.open(folder)
-        source = opened.store.progress.get(_fingerprint(data, found))
+        source = opened.store.progress.get(_fingerprint(found))
         if opened.store.meta != asked or (source is None and len(opened)):
             raise ValueError(f"{folder} is an index already; add to it with: similia index add {data} {folder}")
     else:
@@ -115,7 +116,7 @@ def add_to_index(data: str, folder: Path, *, text: str, again: bool, chunk: int 
 
 
 def _add(folder: SearchFolder, data: str, found: Objects, *, again: bool, chunk: int, console: Console) -> None:
-    n, print_of = len(found.objects), _fingerprint(data, found)
+    n, print_of = len(found.objects), _fingerprint(found)
     with folder.store.writing():
         sources = folder.store.progress
         source = sources.get(print_of, {"name": data, "n": n, "done": 0, "times": 1})
@@ -142,18 +143,18 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
     _check_kind(queries, opened)
     if len(opened) == 0:
         raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
-    search = opened.load(mmap=True)
-    if candidates is not None:
-        search.set_params(n_candidates=candidates)
+    search, names = opened.load_named(mmap=True)
+    k = min(k, len(search))
+    search.set_params(n_candidates=max(k, candidates or search.n_candidates))
     start = time.perf_counter()
-    ids, scores = search.search(queries.objects, k=min(k, len(search)))
+    ids, scores = search.search(queries.objects, k=k)
     seconds = time.perf_counter() - start
-    names, asked = opened.names(), queries.names or [str(i) for i in range(len(ids))]
+    asked = queries.names or [str(i) for i in range(len(ids))]
     rows: list[list[Any]] = [["query", "rank", "id", *(["name"] if names else []), "score"]]
     for query, found, values in zip(asked, ids.tolist(), scores.tolist(), strict=True):
         for rank, (i, value) in enumerate(zip(found, values, strict=True), start=1):
             rows.append([query, rank, i, *([names.get(i, "")] if names else []), f"{value:.6g}"])
-    _write_csv(rows, output)
+    write_csv(rows, output)
     shown = f"{1000 * seconds / len(ids):.2f} ms for each of {len(ids)} queries among {len(search)}"
     Console(stderr=True, soft_wrap=True).print(shown)
 
@@ -193,10 +194,10 @@ def encode(
         raise ValueError(f"the output must be a .npy file in a folder that exists, got {output}")
     found = read_objects(data, text=text, label=None)
     partial, console = output.with_name(output.name + _PARTIAL), Console(soft_wrap=True)
-    by = str(model) if model else f"{kernel} {distance} {bits} {landmarks} {seed}"
-    asked = {"data": _fingerprint(data, found), "encoder": by}
+    by = f"{kernel} {distance} {bits} {landmarks} {seed}" if model is None else _checksum(model)
+    asked = {"data": _fingerprint(found), "encoder": by}
     started = (partial / "index.json").exists() and Store.open(partial).meta == asked
-    encoder_path = output.with_suffix(".similia")
+    encoder_path = output.with_suffix(".encoder.similia")
     if model is not None:
         encoder = load_encoder(model)
     elif started:
@@ -231,6 +232,12 @@ def load_encoder(path: Path) -> Any:
     return model
 
 
+def _checksum(model: Path) -> str:
+    """Return what tells a model or index from another one in its place."""
+    path = model / "search.similia" if model.is_dir() else model
+    return hashlib.blake2b(path.read_bytes() if path.is_file() else b"", digest_size=16).hexdigest()
+
+
 def _sample(found: Objects, seed: int) -> Any:
     """Return the objects that an encoder is fitted to."""
     n = len(found.objects)
@@ -243,16 +250,16 @@ def _chunks(start: int, n: int, size: int) -> Iterator[slice]:
     return (slice(first, min(n, first + size)) for first in track(starts, "chunks", len(starts)))
 
 
-def _fingerprint(data: str, found: Objects) -> str:
-    """Return what tells files apart, whatever they are called."""
-    digest, path = hashlib.blake2b(f"{found.kind} {len(found.objects)} ".encode(), digest_size=16), Path(data)
-    if not path.exists():
-        digest.update(data.encode())
-    for file in sorted(path.rglob("*")) if path.is_dir() else [path] if path.exists() else []:
-        if file.is_file():
-            with file.open("rb") as stream:
-                while block := stream.read(2**20):
-                    digest.update(block)
+def _fingerprint(found: Objects) -> str:
+    """Return what tells collections apart, whatever file and column they are from."""
+    objects = found.objects
+    arrays = [objects] if isinstance(objects, np.ndarray) else [getattr(objects, f.name) for f in fields(objects)]
+    digest = hashlib.blake2b(f"{found.kind} {found.names}".encode(), digest_size=16)
+    for array in map(np.atleast_1d, arrays):  # flags and what is None as arrays of one
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        for start in range(0, len(array), CHUNK):
+            block = array[start : start + CHUNK]
+            digest.update(str(block).encode() if block.dtype == object else np.ascontiguousarray(block).tobytes())
     return digest.hexdigest()
 
 
@@ -268,12 +275,3 @@ def _discard(folder: Path) -> None:
         for path in sorted(folder.iterdir(), key=lambda path: path.name != "index.json"):
             path.unlink()
         folder.rmdir()
-
-
-def _write_csv(rows: list[list[Any]], output: Path | None) -> None:
-    if output is None:
-        csv.writer(sys.stdout).writerows(rows)
-        return
-    lines = io.StringIO(newline="")
-    csv.writer(lines).writerows(rows)
-    write_atomically(output, lines.getvalue().encode())

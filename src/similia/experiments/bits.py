@@ -18,11 +18,12 @@ from similia.embeddings import D2KE, GraphletSampling, Nystroem
 from similia.experiments._figures import panels
 from similia.experiments._graphlets import block_model, tuned_predictions
 from similia.experiments._report import Record, Table, distinct, summary
-from similia.experiments.hashing_objects import CODES, fitted_coder, measured, not_possible, rank_of, shares_found
+from similia.experiments.hashing_objects import CODES, fitted_coder, measured, not_possible, rank_of
 from similia.kernels import GappyKmers, WeisfeilerLehman
 from similia.learn import HDClassifier
 from similia.objects import as_strings, take
 from similia.search import HammingIndex
+from similia.search._metric import shares_found
 
 N_COMPONENTS, K, N_VOTES, TEST_SHARE = 512, 10, 5, 0.2
 BITS = (64, 256, 1024, 4096, 10_000)

@@ -24,7 +24,7 @@ from similia.experiments._report import Record, Table, distinct, summary, values
 from similia.kernels import Spectrum, WeisfeilerLehman
 from similia.objects import as_strings, n_objects, take
 from similia.search import HammingIndex
-from similia.search._metric import Metric, sorted_candidates
+from similia.search._metric import Metric, shares_found, sorted_candidates
 
 N_COMPONENTS, K, N_CANDIDATES = 512, 10, 100
 BITS = (64, 256, 1024)
@@ -204,13 +204,6 @@ def fitted_coder(code: str, n_bits: int, V: npt.NDArray, rank: int, seed: int, c
 def rank_of(V: npt.NDArray) -> int:
     """Return the number of directions that vectors have after their mean is subtracted."""
     return int(np.linalg.matrix_rank(V - V.mean(axis=0)))
-
-
-def shares_found(D: npt.NDArray, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return the share of each row of answers that are no farther than the k-th nearest; `D` are all distances."""
-    k = rows.shape[1]
-    farthest = np.partition(D, k - 1, axis=1)[:, k - 1 : k]
-    return np.mean(np.take_along_axis(D, rows, axis=1) <= farthest, axis=1)
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:

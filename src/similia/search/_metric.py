@@ -96,3 +96,13 @@ def sorted_candidates(values: Floats, ids: Index, descending: bool) -> Index:
     by_id = np.argsort(ids, axis=1, kind="stable")
     keys = np.take_along_axis(-values if descending else values, by_id, axis=1)
     return np.take_along_axis(by_id, np.argsort(keys, axis=1, kind="stable"), axis=1)
+
+
+def shares_found(values: Floats, rows: Index) -> npt.NDArray[np.float64]:
+    """Return the share of each row of answers that are no farther than the true k-th neighbour, shape (q,).
+
+    `values` are all distances (q, n), or similarities with their sign turned; `rows` (q, k) the answers.
+    """
+    k = rows.shape[1]
+    farthest = np.partition(values, k - 1, axis=1)[:, k - 1 : k]
+    return np.asarray(np.mean(np.take_along_axis(values, rows, axis=1) <= farthest, axis=1))

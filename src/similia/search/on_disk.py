@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.objects import concatenate, n_objects, take
 from similia.persistence import load, save
+from similia.search._disk import sync_folder
 from similia.search._manifest import MANIFEST
 from similia.search._store import Store
 from similia.search.hamming_index import HammingIndex
@@ -40,13 +41,16 @@ class SearchFolder:
     folder : path
     search : SimilaritySearch
         Fitted, without objects.
+    example : collection of one object, or None
+        What objects that are kept must fit together with.
     store : Store
         Of the codes.
     """
 
-    def __init__(self, folder: Path, search: SimilaritySearch, store: Store) -> None:
+    def __init__(self, folder: Path, search: SimilaritySearch, example: Any, store: Store) -> None:
         self.folder = folder
         self.search = search
+        self.example = example
         self.store = store
 
     @classmethod
@@ -75,10 +79,11 @@ class SearchFolder:
             raise ValueError(f"{folder} exists and is not an empty folder; name a new one, or open this search")
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
         empty = _without_objects(search)
-        save(empty, folder / _SEARCH)
+        example = None if search.objects_ is None else take(search.objects_, [0])
+        save({"search": empty, "example": example}, folder / _SEARCH)
         index = search.index_
         settings = {name: value for name, value in index.get_params().items() if name != "n_bits"}
-        return cls(folder, empty, Store.create(folder / _CODES, index.n_bits, settings, meta))
+        return cls(folder, empty, example, Store.create(folder / _CODES, index.n_bits, settings, meta))
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
@@ -92,7 +97,8 @@ class SearchFolder:
         folder = Path(folder)
         if not is_search(folder):
             raise FileNotFoundError(f"no search at {folder}; 'similia index build' or search.save(folder) makes one")
-        return cls(folder, load(folder / _SEARCH), Store.open(folder / _CODES))
+        made = load(folder / _SEARCH)
+        return cls(folder, made["search"], made["example"], Store.open(folder / _CODES))
 
     def __len__(self) -> int:
         return len(self.store)
@@ -120,6 +126,8 @@ class SearchFolder:
             raise ValueError(f"there are {len(names)} names for {n_objects(X)} objects, expected one for each")
         metric = self.search._metric()
         X = X if metric is None else metric.as_objects(X)
+        if metric is not None:
+            concatenate([self.example, take(X, [0])])  # raises if they do not fit together
         codes, vectors = self.search._encode(X)
         return self._append(codes, X if metric is not None else None, vectors, names, ids, progress)
 
@@ -130,6 +138,7 @@ class SearchFolder:
             if len(ids) and not (objects is None and vectors is None and names is None):
                 part = {"ids": ids, "objects": objects, "vectors": vectors, "names": names}
                 save(part, self.folder / _OBJECTS / f"{self.store.manifest['commit']:012d}.similia")
+                sync_folder(self.folder / _OBJECTS)
             return self.store.append(codes, ids, progress=progress)
 
     def remove(self, ids: Any) -> None:
@@ -140,25 +149,21 @@ class SearchFolder:
 
     def load(self, mmap: bool = False) -> SimilaritySearch:
         """Return the search with its objects in memory; codes stay on disk and are mapped if `mmap`."""
+        return self.load_named(mmap)[0]
+
+    def load_named(self, mmap: bool = False) -> tuple[SimilaritySearch, dict[int, str]]:
+        """Return the search as `load` does, and the name of each object that has one, by id."""
         search = _without_objects(self.search)
         search.index_ = HammingIndex.load(self.folder / _CODES, mmap=mmap)
         search.ids_ = np.array(search.index_.ids)
+        parts = [load(path) for path in self._files(committed=True)]
         for name in ("objects", "vectors"):
-            parts = [part for part in self._parts() if part[name] is not None]
-            if parts:
-                rows = _last_rows(np.concatenate([part["ids"] for part in parts]), search.ids_)
-                setattr(search, f"{name}_", take(concatenate([part[name] for part in parts]), rows))
-        return search
-
-    def names(self) -> dict[int, str]:
-        """Return the name of each object that has one, by id."""
-        return {
-            int(i): name for part in self._parts() for i, name in zip(part["ids"], part["names"] or (), strict=False)
-        }
-
-    def _parts(self) -> list[dict[str, Any]]:
-        """Return what each addition wrote."""
-        return [load(path) for path in self._files(committed=True)]
+            kept = [part for part in parts if part[name] is not None]
+            if kept:
+                rows = _last_rows(np.concatenate([part["ids"] for part in kept]), search.ids_)
+                setattr(search, f"{name}_", take(concatenate([part[name] for part in kept]), rows))
+        names = {int(i): name for part in parts for i, name in zip(part["ids"], part["names"] or (), strict=False)}
+        return search, names
 
     def _files(self, committed: bool) -> list[Path]:
         """Return the files of additions that were committed, or of those that a killed process left."""

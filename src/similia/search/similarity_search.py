@@ -24,7 +24,7 @@ from similia._progress import track
 from similia._validation import check_codes, check_positive_int
 from similia.objects import concatenate, n_objects, take
 from similia.objects._sequences import at_least_one
-from similia.search._metric import Index, Metric, as_metric, sorted_candidates
+from similia.search._metric import Index, Metric, as_metric, shares_found, sorted_candidates
 from similia.search.hamming_index import HammingIndex
 
 _QUERIES = 512  # answered together
@@ -231,7 +231,7 @@ class SimilaritySearch(BaseEstimator):
         start = time.perf_counter()
         rows = self._rows(self.search(X, k)[0])
         between = time.perf_counter()
-        shares = _shares_found(true, X, kept, rows)
+        shares = _measured_shares(true, X, kept, rows)
         end = time.perf_counter()
         q = len(rows)
         error = float(shares.std(ddof=1) / np.sqrt(q)) if q > 1 else float("nan")
@@ -291,12 +291,14 @@ class SimilaritySearch(BaseEstimator):
         metric = self._metric()
         X = X if metric is None else metric.as_objects(X)
         codes, vectors = self._encode(X)
+        objects = None if metric is None else X
+        if objects is not None and self.objects_ is not None:
+            objects = concatenate([self.objects_, objects])  # before codes are added: it raises if they do not fit
+        if vectors is not None and self.vectors_ is not None:
+            vectors = np.concatenate([self.vectors_, vectors])
         self.index_.add(codes, ids)
         self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
-        if metric is not None:
-            self.objects_ = X if self.objects_ is None else concatenate([self.objects_, X])
-        if vectors is not None:
-            self.vectors_ = vectors if self.vectors_ is None else np.concatenate([self.vectors_, vectors])
+        self.objects_, self.vectors_ = objects, vectors
         return self
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
@@ -337,6 +339,8 @@ class SimilaritySearch(BaseEstimator):
 
     def _rows(self, ids: Index) -> Index:
         """Return the positions of ids among the objects."""
+        if (self.ids_[1:] > self.ids_[:-1]).all():  # unless ids were given in another order
+            return np.searchsorted(self.ids_, ids)
         order = np.argsort(self.ids_, kind="stable")
         return order[np.searchsorted(self.ids_, ids.ravel(), sorter=order)].reshape(ids.shape)
 
@@ -359,14 +363,12 @@ def _cosines(queries: Any, vectors: Any, rows: Index) -> npt.NDArray[np.float32]
     return values
 
 
-def _shares_found(metric: Metric, X: Any, objects: Any, rows: Index) -> npt.NDArray[np.float64]:
-    """Return the share of each row of objects that are no farther from a query than its true k-th neighbour."""
+def _measured_shares(metric: Metric, X: Any, objects: Any, rows: Index) -> npt.NDArray[np.float64]:
+    """Return `shares_found` of answers, all distances being computed in blocks of queries."""
     queries, objects = metric.as_objects(X), metric.as_objects(objects)
-    shares, k, sign = np.empty(len(rows)), rows.shape[1], -1.0 if metric.is_kernel else 1.0
+    shares, sign = np.empty(len(rows)), -1.0 if metric.is_kernel else 1.0
     step = rows_per_block(16 * n_objects(objects), at_most=64)
     for start in range(0, len(rows), step):
-        found = rows[start : start + step]
-        values = sign * metric.between(take(queries, np.arange(start, start + len(found))), objects)
-        farthest = np.partition(values, k - 1, axis=1)[:, k - 1 : k]
-        shares[start : start + step] = np.mean(np.take_along_axis(values, found, axis=1) <= farthest, axis=1)
+        block = np.arange(start, min(len(rows), start + step))
+        shares[block] = shares_found(sign * metric.between(take(queries, block), objects), rows[block])
     return shares
