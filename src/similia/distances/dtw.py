@@ -12,15 +12,17 @@ Section 4.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.distances import _dtw as loops
-from similia.distances._groups import fill_pairs
+from similia.distances._groups import fill_chosen, fill_pairs
 from similia.distances.base import Distance, Facts
 from similia.objects import SeriesBatch, as_series
+from similia.objects._sequences import as_second, named
 from similia.objects._series_pairs import as_series_pair, window_band
 
 Floats = npt.NDArray[np.floating]
@@ -94,17 +96,42 @@ class DTW(Distance):
         ndarray, shape (n, m)
             Of float32 if all series are, otherwise of float64.
         """
-        window, rooted = window_band(self.window), self._rooted()
         X, Y = as_series_pair(X, Y)
+        return self._checked(fill_pairs(X, Y, self._loop(X.n_dims)))
+
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
+        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+
+        Parameters
+        ----------
+        X, Y : sequences of series
+        rows, columns : array-like of int, shape (n_pairs,)
+            Positions in `X` and `Y`.
+
+        Returns
+        -------
+        ndarray, shape (n_pairs,)
+            Of float32 if all series are, otherwise of float64.
+        """
+        (X, rows), (Y, columns) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
+        X, Y = as_series_pair(X, Y)
+        return self._checked(fill_chosen(X, Y, rows, columns, self._loop(X.n_dims)), "pair {}")
+
+    def _loop(self, n_dims: int) -> Callable[..., None]:
+        """Return the loop over tasks, or raise for parameters out of range."""
+        window, rooted = window_band(self.window), self._rooted()
 
         def warp(x: Any, y: Any, *where: Any) -> None:
-            loops.fill(x, y, X.n_dims, rooted, window, *where)
+            loops.fill(x, y, n_dims, rooted, window, *where)
 
-        distances = fill_pairs(X, Y, warp)
+        return warp
+
+    def _checked(self, distances: Floats, pair: str = "X[{}] and Y[{}]") -> Floats:
+        """Return final distances of what the loop found, or raise if one is not finite."""
         if np.isinf(distances.max(initial=0.0)):
-            i, j = np.argwhere(np.isinf(distances))[0]
             raise ValueError(
-                f"the distance of X[{i}] and Y[{j}] exceeds the largest {distances.dtype}; "
+                f"the distance of {pair.format(*np.argwhere(np.isinf(distances))[0])} exceeds the largest "
+                f"{distances.dtype}; "
                 f"scale the series{' or give them as float64' if distances.dtype == np.float32 else ''}"
             )
         return np.sqrt(distances, out=distances) if self.root else distances

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from similia._config import rows_per_block
 from similia.distances.base import Distance, Facts
 from similia.objects import StringBatch, as_strings
-from similia.objects._sequences import as_second
+from similia.objects._sequences import as_second, named
 
 _WORTH_THREADS = 2**24  # pairs of letters below which starting threads does not pay
 _LANE = 64  # letters up to which rapidfuzz handles several queries in one register
@@ -77,11 +77,11 @@ class _EditDistance(Distance):
 
         scorer, options = self._scorer()
         parts, pairs = [], []
-        for read, side in ((self.as_objects(X), rows), (as_second(self.as_objects, Y), columns)):
-            met, where = np.unique(side, return_inverse=True)
-            parts.append(read.take(met))
-            strings = parts[-1].tolist()
-            pairs.append([strings[i] for i in where.tolist()])
+        for read, numbers in ((self.as_objects(X), rows), (as_second(self.as_objects, Y), columns)):
+            part, places = named(read, numbers)
+            strings = part.tolist()
+            parts.append(part)
+            pairs.append([strings[i] for i in places.tolist()])
         how = {"scorer": scorer, "scorer_kwargs": options, "dtype": self._dtype(*parts), "workers": _workers(*parts)}
         values: npt.NDArray = cpdist(*pairs, **how)
         return values

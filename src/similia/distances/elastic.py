@@ -19,6 +19,7 @@ Computed in float64 whatever the series are in. Exchanging x and y changes no bi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -27,13 +28,15 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.distances import _elastic as loops
-from similia.distances._groups import fill_pairs
+from similia.distances._groups import Indices, fill_chosen, fill_pairs
 from similia.distances.base import Distance, Facts
 from similia.kernels._series import log_sums
 from similia.objects import SeriesBatch, as_series
+from similia.objects._sequences import as_second, named
 from similia.objects._series_pairs import as_series_pair, window_band
 
 Array = npt.NDArray[np.float64]
+Pairs = tuple[Indices, Indices]
 
 
 class _FactsByParameters:
@@ -59,9 +62,52 @@ class _Elastic(Distance):
         """Return the facts that these parameters change. Steps of w and w make 2 w: no triangle inequality."""
         return {} if self.window is None else {"metric": False}
 
-    def _edit(self, X: Any, Y: Any, kind: int, parameter: float, costs: Any = None) -> Array:
-        """Return distances by one of the loops; ``costs(batch)`` is what it costs to delete each time point."""
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """Return the distances of `X` to `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n series
+        Y : sequence of m series, optional
+            `X` itself if not given; half of the pairs are then computed.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+        """
         A, B = as_series_pair(X, Y)
+        return self._distances(A, None if Y is None else B)
+
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
+        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+
+        Parameters
+        ----------
+        X, Y : sequences of series
+        rows, columns : array-like of int, shape (n_pairs,)
+            Positions in `X` and `Y`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_pairs,)
+        """
+        (X, rows), (Y, columns) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
+        return self._distances(*as_series_pair(X, Y), (rows, columns))
+
+    def _distances(self, A: SeriesBatch, B: SeriesBatch | None, pairs: Pairs | None = None) -> Array:
+        """Return the distances of `A` to `B` (`A` itself if None), or of pairs named by two arrays of positions."""
+        raise NotImplementedError
+
+
+class _Edited(_Elastic):
+    """Base of the distances that add costs of single steps."""
+
+    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        """Return kind and parameter of the loop and, if it has them, the costs of deleting each time point."""
+        raise NotImplementedError
+
+    def _distances(self, A: SeriesBatch, B: SeriesBatch | None, pairs: Pairs | None = None) -> Array:
+        kind, parameter, costs = self._how()
         p, window = A.n_dims, window_band(self.window)
 
         def prepared(side: SeriesBatch) -> SeriesBatch:
@@ -72,10 +118,11 @@ class _Elastic(Distance):
             loops.fill(kind, parameter, p, window, *where)
 
         A = prepared(A)
-        return fill_pairs(A, A if Y is None else prepared(B), fill)
+        B = A if B is None else prepared(B)
+        return fill_pairs(A, B, fill) if pairs is None else fill_chosen(A, B, *pairs, fill)
 
 
-class ERP(_Elastic):
+class ERP(_Edited):
     r"""Edit distance with real penalty: match time points, or delete them at their distance from a fixed gap value.
 
     .. math:: D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\|,\; D(i-1, j) + \|x_i - g\|,\; D(i, j-1) + \|y_j - g\|\}
@@ -123,12 +170,12 @@ class ERP(_Elastic):
         self.gap = gap
         self.window = window
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
         gap = _check_number(self.gap, "gap", above=-np.inf)
-        return self._edit(X, Y, loops.ERP, 0.0, lambda side: np.linalg.norm(side.values - gap, axis=1))
+        return loops.ERP, 0.0, lambda side: np.linalg.norm(side.values - gap, axis=1)
 
 
-class MSM(_Elastic):
+class MSM(_Edited):
     r"""Move, split, merge: series are edited by moving values, doubling them and merging equal neighbours.
 
     .. math::
@@ -178,11 +225,11 @@ class MSM(_Elastic):
         self.c = c
         self.window = window
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
-        return self._edit(X, Y, loops.MSM, _check_number(self.c, "c", above=0.0))
+    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        return loops.MSM, _check_number(self.c, "c", above=0.0), None
 
 
-class TWE(_Elastic):
+class TWE(_Edited):
     r"""Time warp edit distance: matches pay for the distance in time, deletions for the step they undo.
 
     .. math::
@@ -230,13 +277,13 @@ class TWE(_Elastic):
         self.lmbda = lmbda
         self.window = window
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
         nu = _check_number(self.nu, "nu", above=0.0)
         lmbda = _check_number(self.lmbda, "lmbda", least=0.0)
-        return self._edit(X, Y, loops.TWE, nu, lambda side: _steps(side) + nu + lmbda)
+        return loops.TWE, nu, lambda side: _steps(side) + nu + lmbda
 
 
-class LCSS(_Elastic):
+class LCSS(_Edited):
     r"""One minus the share of the shorter series that is matched in order: 1 - lcss(x, y) / min(m, n), in [0, 1].
 
     lcss is the largest number of pairs (i, j), both rising, with \|x_i - y_j\| <= epsilon.
@@ -276,8 +323,8 @@ class LCSS(_Elastic):
         self.epsilon = epsilon
         self.window = window
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
-        return self._edit(X, Y, loops.LCSS, _check_number(self.epsilon, "epsilon", least=0.0))
+    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        return loops.LCSS, _check_number(self.epsilon, "epsilon", least=0.0), None
 
 
 class SoftDTW(_Elastic):
@@ -335,11 +382,11 @@ class SoftDTW(_Elastic):
     def _untrue(self) -> dict[str, Any]:
         return {} if self.divergence else {"identity": False}
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def _distances(self, A: SeriesBatch, B: SeriesBatch | None, pairs: Pairs | None = None) -> Array:
         gamma = _check_number(self.gamma, "gamma", above=0.0)
-        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
+        X, Y = A.astype(np.float64), (A if B is None else B).astype(np.float64)
         how = (1.0 / gamma, False, 0, *window_band(self.window))
-        out = log_sums(A, B, how, same=Y is None, centre=self.divergence)
+        out = log_sums(X, Y, how, same=B is None, centre=self.divergence, pairs=pairs)
         out *= -gamma
         return np.maximum(out, 0.0, out=out) if self.divergence else out
 

@@ -21,12 +21,14 @@ import scipy.sparse as sp
 
 from similia._config import rows_per_block
 from similia._jit import njit
+from similia._threads import run_in_ranges
 
 # One scattered multiply-add of the sparse product costs about this many dense ones in BLAS.
 _SPARSE_TO_DENSE_COST = 100
 # Rows of a block: few, so that its float32 product is written out as float64 from the cache; but not so few
 # that threads of BLAS wait for each other at each block.
 _ROWS_PER_BLOCK = 1024
+_PAIRS_OF_A_THREAD = 512
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -125,6 +127,25 @@ def inner_products(A: Counts, B: Counts) -> npt.NDArray[np.float64]:
         _scatter_dense(A.offsets, columns_a, values_a, dense, start, a_dense)
         product = a_dense @ b_dense.T
         _add_sparse_product(A.offsets, columns_a, values_a, dense, start, *postings, product, block)
+    return out
+
+
+def paired_products(
+    A: Counts, B: Counts, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return the inner products of the pairs of objects ``A[rows[k]], B[columns[k]]``, shape (n_pairs,).
+
+    Cost: the ids of the second object of each pair are looked up among those of the first.
+    """
+    values, out = A.weighted_values(), np.empty(len(rows))
+    order = np.argsort(rows, kind="stable")
+    longest = int(np.diff(A.offsets).max(initial=0))
+
+    def fill(start: int, stop: int) -> None:
+        pairs = order[start:stop]
+        _paired(A.offsets, A.ids, values, B.offsets, B.ids, B.values, rows, columns, pairs, _table(longest), out)
+
+    run_in_ranges(fill, len(order), grain=_PAIRS_OF_A_THREAD)
     return out
 
 
@@ -245,6 +266,34 @@ def _look_up(ids, distinct, table, numbers):  # type: ignore[no-untyped-def]
         while table[slot] >= 0 and distinct[table[slot]] != ids[k]:
             slot = (slot + 1) & (len(table) - 1)
         numbers[k] = table[slot]
+
+
+@njit()
+def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, columns, pairs, table, out):  # type: ignore[no-untyped-def]
+    """Write the inner products of `pairs`, those with one row behind each other; `table` holds the ids of a row."""
+    filled, n_slots, shift = -1, 2, np.uint64(63)
+    for pair in pairs:
+        i, j = rows[pair], columns[pair]
+        start, n = a_offsets[i], a_offsets[i + 1] - a_offsets[i]
+        if i != filled:
+            n_slots = 2
+            while n_slots < 2 * n:
+                n_slots *= 2
+            table[:n_slots] = -1
+            shift, filled = _shift_for(n_slots), i
+            for k in range(start, start + n):
+                slot = _slot(a_ids[k], shift)
+                while table[slot] >= 0:
+                    slot = (slot + 1) & (n_slots - 1)
+                table[slot] = k
+        total = 0.0
+        for k in range(b_offsets[j], b_offsets[j + 1] if n else b_offsets[j]):
+            slot = _slot(b_ids[k], shift)
+            while table[slot] >= 0 and a_ids[table[slot]] != b_ids[k]:
+                slot = (slot + 1) & (n_slots - 1)
+            if table[slot] >= 0:
+                total += a_values[table[slot]] * b_values[k]
+        out[pair] = total
 
 
 @njit()

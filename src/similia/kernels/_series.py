@@ -25,7 +25,7 @@ from similia import _lanes as lane
 from similia._jit import njit
 from similia._lanes import LANES
 from similia._threads import run_in_ranges
-from similia.distances._groups import fill_pairs, grouped, put, task_of
+from similia.distances._groups import Indices, fill_chosen, fill_pairs, grouped, put, task_of
 from similia.objects import SeriesBatch
 
 _ZERO = -1e300  # exponent of what stands for 0
@@ -38,23 +38,27 @@ _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12 = (_LOG_2**k / fac
 How = tuple[float, bool, int, int, float]
 
 
-def log_sums(X: SeriesBatch, Y: SeriesBatch, how: How, *, same: bool, centre: bool) -> npt.NDArray[np.float64]:
+def log_sums(
+    X: SeriesBatch, Y: SeriesBatch, how: How, *, same: bool, centre: bool, pairs: tuple[Indices, Indices] | None = None
+) -> npt.NDArray[np.float64]:
     """Return log_sum(x, y) of all pairs, less the mean of log_sum(x, x) and log_sum(y, y) if `centre`.
 
     With e = exp(-rate ||x_i - y_j||^2), the local similarity is e (soft-DTW), or w e / (2 - w e) if `divisible`, with
     w = 1 - |i - j| / triangular where that is not 0. `how` is (rate, divisible, triangular, steps, share), the last two
     those of `half_width`, which is the band of soft-DTW, and of both self terms of a pair; if `divisible`, the band
-    is `steps`, which may exclude all paths. `same` says that Y is X. Exchanging x and y changes no bit.
+    is `steps`, which may exclude all paths. `same` says that Y is X; `pairs` names the positions in X and Y of those
+    pairs that are wanted, not all. Exchanging x and y changes no bit.
     """
     own_band = centre and not how[1] and (how[3] < max(X.lengths.max(), Y.lengths.max()) or how[4] > 0)
 
     def fill(*where):  # type: ignore[no-untyped-def]
         _fill(X.n_dims, how, own_band, *where)
 
-    out = fill_pairs(X, X if same else Y, fill)
+    out = fill_pairs(X, X if same else Y, fill) if pairs is None else fill_chosen(X, Y, *pairs, fill)
     if centre and not own_band:
         own = self_log_sums(X, how)
-        out -= (own[:, None] + (own if same else self_log_sums(Y, how))) / 2
+        others = own if same else self_log_sums(Y, how)
+        out -= (own[:, None] + others if pairs is None else own[pairs[0]] + others[pairs[1]]) / 2
     return out
 
 

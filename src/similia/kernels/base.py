@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 
 from similia._config import rows_per_block
 from similia._validation import check_positive_int
-from similia.kernels._counts import Counts, inner_products
-from similia.objects._sequences import as_second
+from similia.kernels._counts import Counts, inner_products, paired_products
+from similia.objects._sequences import as_second, named
 
 
 class Kernel(BaseEstimator):
@@ -58,9 +58,17 @@ class FeatureKernel(Kernel):
         """Return the feature counts of objects that have been through `as_objects`."""
         raise NotImplementedError
 
+    def _check_alike(self, X: Any, Y: Any) -> None:
+        """Raise if objects of the two collections cannot be compared."""
+
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        A = self._counts(self.as_objects(X))
-        B = A if Y is None else self._counts(as_second(self.as_objects, Y))
+        """Return the Gram block of the objects `X` against `Y` (`X` if not given), shape (n, m)."""
+        X = self.as_objects(X)
+        A = B = self._counts(X)
+        if Y is not None:
+            Y = as_second(self.as_objects, Y)
+            self._check_alike(X, Y)
+            B = self._counts(Y)
         K = inner_products(A, B)
         if self.normalize:
             scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=Y is None)
@@ -69,6 +77,41 @@ class FeatureKernel(Kernel):
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         counts = self._counts(self.as_objects(X))
         return np.ones(len(counts)) if self.normalize else counts.squared_norms()
+
+    def paired(
+        self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return the kernel of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+
+        Parameters
+        ----------
+        X, Y : sequences of objects
+        rows, columns : array-like of int, shape (n_pairs,)
+            Positions in `X` and `Y`.
+        counts : Counts, optional
+            What `counted` returned for `Y`; saves counting it once more.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_pairs,)
+        """
+        (X, left), Y = named(self.as_objects(X), rows), as_second(self.as_objects, Y)
+        self._check_alike(X, Y)
+        if counts is None:
+            Y, right = named(Y, columns)
+            counts = self._counts(Y)
+        else:
+            right = np.asarray(columns, np.int64)
+        A, B = self._counts(X), counts
+        values = paired_products(A, B, left, right)
+        if self.normalize:
+            norms = np.sqrt(A.squared_norms()[left] * B.squared_norms()[right])
+            values /= np.where(norms > 0, norms, 1.0)
+        return values
+
+    def counted(self, Y: Any) -> Counts:
+        """Return the feature counts of `Y`, for those who keep them for many calls of `paired`."""
+        return self._counts(self.as_objects(Y))
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return explicit features whose inner products are the kernel.

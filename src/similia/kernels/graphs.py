@@ -20,7 +20,6 @@ from similia.kernels import _graphs
 from similia.kernels._counts import Counts, count
 from similia.kernels.base import FeatureKernel
 from similia.objects import GraphBatch, as_graphs
-from similia.objects._sequences import as_second
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
 
@@ -36,25 +35,13 @@ class GraphKernel(FeatureKernel):
         """Return in words what of these graphs is compared."""
         return "degrees, in place of node labels" if graphs.node_labels is None else "node labels"
 
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the Gram block of the graphs `X` against `Y` (`X` if not given), shape (n, m).
-
-        Raises
-        ------
-        ValueError
-            If one of the two would be compared by labels and the other, having none, by degrees
-            (or by attributes of another number).
-        """
-        X = self.as_objects(X)
-        if Y is None:
-            return super().__call__(X)
-        Y = as_second(self.as_objects, Y)
+    def _check_alike(self, X: GraphBatch, Y: GraphBatch) -> None:
+        """Raise if one side would be compared by labels and the other, having none, by degrees."""
         if X.n_nodes and Y.n_nodes and self._compared(X) != self._compared(Y):
             raise ValueError(
                 f"{type(self).__name__} would compare {self._compared(X)} of X with {self._compared(Y)} of Y; "
                 f"give both the same kind of labels or attributes"
             )
-        return super().__call__(X, Y)
 
 
 def node_labels_of(graphs: GraphBatch) -> npt.NDArray[np.uint64]:

@@ -22,6 +22,7 @@ from similia._validation import RandomState, check_positive, check_positive_int,
 from similia.kernels._series import log_sums, self_log_sums
 from similia.kernels.base import Kernel
 from similia.objects import SeriesBatch, as_series
+from similia.objects._sequences import as_second, named
 from similia.objects._series_pairs import UNLIMITED, as_series_pair
 
 Array = npt.NDArray[np.float64]
@@ -99,7 +100,7 @@ class GlobalAlignment(Kernel):
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         logs = self.log_values(X, Y)
-        _check_exponents(logs)
+        _check_exponents(logs, "k(X[{}], Y[{}])")
         return np.exp(logs, out=logs)
 
     def log_values(self, X: Any, Y: Any = None) -> Array:
@@ -120,13 +121,22 @@ class GlobalAlignment(Kernel):
         logs = log_sums(A, B, self._how(), same=Y is None, centre=self.normalize)
         return np.minimum(logs, 0.0, out=logs) if self.normalize else logs  # above 0 is rounding
 
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
+        """Return the kernel of some pairs: ``self(X, Y)[rows, columns]`` without the others, shape (n_pairs,)."""
+        (X, rows), (Y, columns) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
+        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
+        logs = log_sums(A, B, self._how(), same=False, centre=self.normalize, pairs=(rows, columns))
+        np.minimum(logs, 0.0 if self.normalize else np.inf, out=logs)
+        _check_exponents(logs, "k of pair {}")
+        return np.exp(logs, out=logs)
+
     def diag(self, X: Any) -> Array:
         """Return k(x, x) for each series, shape (n,)."""
         A = as_series_pair(X, None)[0].astype(np.float64)
         if self.normalize:
             return np.ones(len(A))
         logs = self_log_sums(A, self._how())
-        _check_exponents(logs)
+        _check_exponents(logs, "k(X[{0}], X[{0}])")
         return np.exp(logs)
 
     def _how(self) -> tuple[float, bool, int, int, float]:
@@ -182,12 +192,11 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
     return median * float(np.sqrt(np.median(series.lengths)))
 
 
-def _check_exponents(logs: Array) -> None:
+def _check_exponents(logs: Array, which: str) -> None:
     """Raise, naming the first value, if exp(logs) is no float64."""
     if len(logs) and logs.max() > _LARGEST_LOG:
         where = np.unravel_index(int(np.argmax(logs)), logs.shape)
-        pair = f"k(X[{where[0]}], Y[{where[1]}])" if logs.ndim == 2 else f"k(X[{where[0]}], X[{where[0]}])"
         raise ValueError(
-            f"{pair} = exp({logs[where]:.6g}) exceeds the largest float64; take normalize=True, or the "
+            f"{which.format(*where)} = exp({logs[where]:.6g}) exceeds the largest float64; take normalize=True, or the "
             "logarithms by log_values(X, Y)"
         )

@@ -91,6 +91,12 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     return [X[i] for i in positions.tolist()]
 
 
+def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Return the objects that are named by their positions, each once, and the place of each number among them."""
+    met, places = np.unique(np.asarray(numbers), return_inverse=True)
+    return take(X, met), places.astype(np.int64, copy=False)
+
+
 def concatenate(collections: Sequence[Any]) -> Any:
     """Return the objects of one or more collections, one collection after another.
 

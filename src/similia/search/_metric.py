@@ -16,8 +16,6 @@ from similia.kernels.base import Kernel
 from similia.kernels.combine import Pairwise
 from similia.objects import take
 
-_TOGETHER = 32  # queries whose candidates a kernel meets in one call, features of a candidate being made once
-
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
@@ -37,27 +35,24 @@ class Metric:
         """Return the values of all pairs, shape (n, m), checked."""
         return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
 
-    def of_candidates(self, X: Any, Y: Any, candidates: Index) -> Floats:
+    def of_candidates(self, X: Any, Y: Any, candidates: Index, kept: dict[str, Any] | None = None) -> Floats:
         """Return the values of each object of `X` and those of `Y` at its row of `candidates`, shape (n, c)."""
-        if hasattr(self.function, "paired"):
-            return self._paired(X, Y, candidates)
         values = np.empty(candidates.shape)
-        step = _TOGETHER if self.is_kernel else 1
-        for start in range(0, len(candidates), step):
-            block = candidates[start : start + step]
-            met, where = np.unique(block, return_inverse=True)
-            found = self.between(take(X, np.arange(start, start + len(block))), take(Y, met))
-            values[start : start + step] = np.take_along_axis(found, where.reshape(block.shape), axis=1)
-        return values
-
-    def _paired(self, X: Any, Y: Any, candidates: Index) -> Floats:
-        values = np.empty(candidates.shape)
+        if not hasattr(self.function, "paired"):
+            for i, row in enumerate(candidates):
+                values[i] = self.between(take(X, [i]), take(Y, row))[0]
+            return values
         step = rows_per_block(512 * candidates.shape[1])
         for start in range(0, len(candidates), step):
             block = candidates[start : start + step]
             rows = np.repeat(np.arange(start, start + len(block)), block.shape[1])
-            values[start : start + step] = self.function.paired(X, Y, rows, block.ravel()).reshape(block.shape)
+            found = self.function.paired(X, Y, rows, block.ravel(), **(kept or {}))
+            values[start : start + step] = found.reshape(block.shape)
         return values
+
+    def kept(self, Y: Any) -> dict[str, Any]:
+        """Return what `of_candidates` may be given to look at `Y` only once: the counts, of a kernel that counts."""
+        return {"counts": self.function.counted(Y)} if hasattr(self.function, "counted") else {}
 
 
 def metric_of(encoder: Any) -> Metric:

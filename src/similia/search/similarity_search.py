@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
@@ -174,6 +175,7 @@ class SimilaritySearch(BaseEstimator):
         self.ids_ = self.ids_[kept]
         self.objects_ = None if self.objects_ is None else take(self.objects_, kept)
         self.vectors_ = None if self.vectors_ is None else self.vectors_[kept]
+        self._forget()
         return self
 
     def search(self, X: Any, k: int = 10) -> tuple[Index, npt.NDArray[np.float64]]:
@@ -299,7 +301,13 @@ class SimilaritySearch(BaseEstimator):
         self.index_.add(codes, ids)
         self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
         self.objects_, self.vectors_ = objects, vectors
+        self._forget()
         return self
+
+    def _forget(self) -> None:
+        """Start anew to count candidates: the objects are others."""
+        self._asked, self._kept_by = 0, ""
+        self._kept: dict[str, Any] | None = None
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
         """Return packed codes and, if these are sorted by, the vectors they are made of, scaled to length 1."""
@@ -331,11 +339,21 @@ class SimilaritySearch(BaseEstimator):
         _, ids = self.index_.kneighbors(codes, min(self.n_candidates, len(self.ids_)))
         rows = self._rows(ids)
         if metric is not None:
-            values = metric.of_candidates(X, self.objects_, rows)
+            values = metric.of_candidates(X, self.objects_, rows, self._kept_of_objects(metric, rows.size))
         else:
             values = _cosines(vectors, self.vectors_, rows)
         order = sorted_candidates(values, ids, self.higher_is_better)[:, :k]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(values, order, axis=1)
+
+    def _kept_of_objects(self, metric: Metric, n_asked: int) -> dict[str, Any] | None:
+        """Return what is kept of the objects, once as many candidates were asked for as there are objects."""
+        function = joblib.hash(metric.function)  # set_params may name another one at any time
+        if function != self._kept_by:
+            self._asked, self._kept, self._kept_by = 0, None, function
+        self._asked += n_asked
+        if self._kept is None and self._asked >= len(self.ids_):
+            self._kept = metric.kept(self.objects_)
+        return self._kept
 
     def _rows(self, ids: Index) -> Index:
         """Return the positions of ids among the objects."""
