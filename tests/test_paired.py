@@ -7,7 +7,19 @@ from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
-from similia.distances import DTW, ERP, LCSS, MSM, TWE, Levenshtein, SoftDTW, _groups
+from similia.distances import (
+    DTW,
+    ERP,
+    LCSS,
+    MSM,
+    TWE,
+    Chamfer,
+    Hausdorff,
+    Levenshtein,
+    ModifiedHausdorff,
+    SoftDTW,
+    _groups,
+)
 from similia.kernels import (
     GappyKmers,
     GlobalAlignment,
@@ -103,6 +115,21 @@ def test_of_graphs(function):
     counts = function.counted(Y)
     expected = function(X, Y)[rows, columns]
     np.testing.assert_array_equal(function.paired(X, Y, rows, columns, counts=counts), expected)
+
+
+@pytest.mark.parametrize("distance", [ModifiedHausdorff, Hausdorff, Chamfer])
+@pytest.mark.parametrize(
+    ("n_dims", "ground"), [(2, "euclidean"), (9, "euclidean"), (9, "sqeuclidean"), (9, "manhattan")]
+)
+def test_of_sets(distance, n_dims, ground):
+    rng = np.random.default_rng(0)
+    X, Y = ([rng.standard_normal((rng.integers(0, 12), n_dims)) for _ in range(n)] for n in (12, 9))
+    Y[3] = X[2]
+    function = distance(ground=ground) if ground in distance._grounds else distance()
+    rows, columns = rng.integers(0, 12, 200), rng.integers(0, 9, 200)
+    found = function.paired(X, Y, rows, columns)
+    np.testing.assert_allclose(found, function(X, Y)[rows, columns], rtol=1e-12)
+    assert (found[(rows == 2) & (columns == 3)] == 0).all()
 
 
 def test_products_of_pairs_do_not_depend_on_threads(monkeypatch):

@@ -13,7 +13,7 @@ from scipy.stats import wasserstein_distance
 
 import naive
 import similia as sm
-from similia.distances import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein
+from similia.distances import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, _nearest_points
 from similia.distances import sets as module
 from similia.objects import SetBatch
 
@@ -139,8 +139,9 @@ def test_blocks_and_threads_change_nothing(distance, dtype, monkeypatch):
     Y = SetBatch.from_arrays([rng.standard_normal((size, 6)).astype(dtype) for size in rng.integers(1, 15, 50)])
     expected, own = distance(X, Y), distance(X)
     for lanes, rows, largest in ((1, 1, 2**22), (64, 32, 2**22), (300, 2000, 2**22), (1024, 512, 0)):
-        monkeypatch.setattr(module, "_LANES", lanes)
-        monkeypatch.setattr(module, "_ROWS", rows)
+        for place in (module, _nearest_points):
+            monkeypatch.setattr(place, "LANES", lanes)
+            monkeypatch.setattr(place, "ROWS", rows)
         monkeypatch.setattr(module, "_LARGEST_TILE", largest)
         monkeypatch.setattr(module, "_WORK_OF_A_THREAD", lanes)
         np.testing.assert_allclose(distance(X, Y), expected, rtol=TOLERANCE[dtype])

@@ -405,7 +405,8 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     ) -> None:
         B = found.components
         signs = np.sign(B[np.arange(len(B)), np.abs(B).argmax(axis=1)])
-        self.components_ = np.ascontiguousarray(B * signs[:, None], dtype=dtype)
+        # Column by column, as products with sparse rows read it: they copied it each time.
+        self.components_ = np.asfortranarray(B * signs[:, None], dtype=dtype)
         self.mean_ = np.zeros(B.shape[1]) if mean is None else mean
         self.singular_values_ = found.singular_values
         self.sample_indices_, self.feature_indices_ = rows, columns

@@ -22,6 +22,8 @@ Peyré & Pfister, "Sliced and Radon Wasserstein barycenters of measures", 2015.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -31,14 +33,14 @@ import numpy.typing as npt
 from similia._threads import run_blas_tasks, run_in_ranges
 from similia._validation import check_positive_int, generator
 from similia.distances import _sets as loops
+from similia.distances._nearest_points import LANES, ROWS, fill_by_products, integer_of, join_by_product, sides_of
 from similia.distances.base import Distance, Facts
 from similia.objects import SetBatch, as_sets
 from similia.objects._base import runs
-from similia.objects._sequences import as_second
+from similia.objects._sequences import as_second, named
 from similia.objects._series_forms import check_finite
 
 _GROUNDS = ("euclidean", "sqeuclidean", "manhattan")
-_LANES, _ROWS = 1024, 512  # points of a tile: two megabytes of float32
 _LARGEST_TILE = 2**22  # squared distances; larger pairs of sets are computed without a tile
 _FEW_DIMENSIONS = 4  # up to which differences are faster than products
 _LARGEST_SINGLE = 1e15  # float32 numbers above it have squares that overflow
@@ -76,8 +78,7 @@ class _NearestPoints(Distance):
         ndarray of float32 or float64, shape (n, m)
             float32 if both are float32.
         """
-        if self.ground not in self._grounds:
-            raise ValueError(f"ground must be one of {', '.join(map(repr, self._grounds))}, got {self.ground!r}")
+        self._check()
         A = self.as_objects(X)
         A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
         out = np.empty((len(A), len(B)), A.values.dtype)
@@ -88,20 +89,75 @@ class _NearestPoints(Distance):
             self._fill(A, B, out, same=Y is None)
         return out
 
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
+        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+
+        Parameters
+        ----------
+        X, Y : sequences of point sets
+        rows, columns : array-like of int, shape (n_pairs,)
+            Positions in `X` and `Y`.
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n_pairs,)
+            Up to rounding those of all pairs.
+        """
+        self._check()
+        (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
+        A, B = _comparable(A, B)
+        out = np.empty(len(left), A.values.dtype)
+        order = np.argsort(left, kind="stable")
+        ends = np.searchsorted(left[order], np.arange(len(A) + 1))
+        if self._directly(A, B, int(A.lengths.max()), int(B.lengths.max())):
+            pair_of = partial(self._join_directly, A, B)
+        else:
+            pair_of = partial(join_by_product, *sides_of(A, B), self._kind, self.ground == "euclidean")
+
+        def fill(a: int) -> None:
+            join = pair_of(a)
+            for pair in order[ends[a] : ends[a + 1]]:
+                join(right[pair], out[pair : pair + 1, None])
+
+        mean_points = len(A.values) / len(A) * len(B.values) / len(B)
+        run_blas_tasks(fill, range(len(A)), int(len(left) * mean_points * A.n_dims))
+        return out
+
+    def _check(self) -> None:
+        if self.ground not in self._grounds:
+            raise ValueError(f"ground must be one of {', '.join(map(repr, self._grounds))}, got {self.ground!r}")
+
+    def _directly(self, A: SetBatch, B: SetBatch, a_points: int, b_points: int) -> bool:
+        """Return whether distances of so many points are found without a tile of products."""
+        return self.ground == "manhattan" or A.n_dims <= _FEW_DIMENSIONS or a_points * b_points > _LARGEST_TILE
+
     def _fill(self, A: SetBatch, B: SetBatch, out: Array, *, same: bool) -> None:
-        tile = max(_LANES, int(A.lengths.max())) * max(_ROWS, int(B.lengths.max()))
-        root = self.ground == "euclidean"
-        if self.ground == "manhattan" or A.n_dims <= _FEW_DIMENSIONS or tile > _LARGEST_TILE:
-            bits, manhattan = np.empty(0, _integer(A.values)), self.ground == "manhattan"
+        if self._directly(A, B, max(LANES, int(A.lengths.max())), max(ROWS, int(B.lengths.max()))):
 
             def rows(start: int, stop: int) -> None:
-                loops.join_directly(
-                    A.values, bits, A.offsets, B.values, B.offsets, start, stop, self._kind, manhattan, root, same, out
-                )
+                self._loop(A, B, A.offsets, B.offsets, (start, stop), same, out)
 
             run_in_ranges(rows, len(A), _grain(A, len(B.values) * A.n_dims))
         else:
-            _fill_by_products(A, B, self._kind, root, same, out)
+            fill_by_products(A, B, self._kind, self.ground == "euclidean", same, out)
+
+    def _join_directly(self, A: SetBatch, B: SetBatch, a: int) -> Callable[[int, Array], None]:
+        def join(b: int, out: Array) -> None:
+            self._loop(A, B, A.offsets[a : a + 2], B.offsets[b : b + 2], (0, 1), False, out)
+
+        return join
+
+    def _loop(
+        self, A: SetBatch, B: SetBatch, a_offsets: Any, b_offsets: Any, rows: Any, same: bool, out: Array
+    ) -> None:
+        bits, manhattan, root = (
+            np.empty(0, integer_of(A.values)),
+            self.ground == "manhattan",
+            self.ground == "euclidean",
+        )
+        loops.join_directly(
+            A.values, bits, a_offsets, B.values, b_offsets, *rows, self._kind, manhattan, root, same, out
+        )
 
 
 class ModifiedHausdorff(_NearestPoints):
@@ -325,51 +381,6 @@ class SlicedWasserstein(Distance):
             )
         directions = generator(int(seed)).standard_normal((n_projections, n_dims))
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
-
-
-def _fill_by_products(A: SetBatch, B: SetBatch, kind: int, root: bool, same: bool, out: Array) -> None:
-    """Write the distances of the sets `A` to the sets `B`; squared distances of points are tiles of a product."""
-    dtype = A.values.dtype
-    centre = B.values.mean(axis=0, dtype=np.float64).astype(dtype)
-    right, b_squares = _factors(B.values, centre, left=False)
-    tiles = list(runs(A.offsets, _LANES))
-
-    def fill(tile: int) -> None:
-        a_sets = tiles[tile]
-        first, last = A.offsets[a_sets.start], A.offsets[a_sets.stop]
-        left, a_squares = _factors(A.values[first:last], centre, left=True)
-        room = np.empty((max(_ROWS, int(B.lengths.max())), last - first), dtype)
-        b_first = a_sets.start if same else 0
-        for run in runs(B.offsets[b_first:], _ROWS):
-            b_sets = slice(run.start + b_first, run.stop + b_first)
-            points = slice(B.offsets[b_sets.start], B.offsets[b_sets.stop])
-            products = np.matmul(right[points], left.T, out=room[: points.stop - points.start])
-            loops.join_tile(
-                products, products.view(_integer(products)), A.values, A.offsets, a_squares, B.values, B.offsets,
-                b_squares, (a_sets.start, a_sets.stop), (b_sets.start, b_sets.stop), kind, root, same, out,
-            )  # fmt: skip
-
-    run_blas_tasks(fill, range(len(tiles)), len(A.values) * len(B.values) * A.n_dims // (2 if same else 1))
-
-
-def _integer(values: Array) -> npt.DTypeLike:
-    """Return the integer type of the width of the values."""
-    return np.int32 if values.itemsize == 4 else np.int64
-
-
-def _factors(values: Array, centre: Array, *, left: bool) -> tuple[Array, Array]:
-    """Return rows whose products left.right are squared distances, and the squared norms of the centred points.
-
-    left = (u, |u|^2, 1), right = (-2 v, 1, |v|^2).
-    """
-    n, p = values.shape
-    factors = np.empty((n, p + 2), values.dtype)
-    points = np.subtract(values, centre, out=factors[:, :p])
-    squares = np.einsum("ij,ij->i", points, points)
-    factors[:, p], factors[:, p + 1] = (squares, 1) if left else (1, squares)
-    if not left:
-        points *= -2
-    return factors, squares
 
 
 def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> Array:

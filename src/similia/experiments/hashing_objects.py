@@ -94,8 +94,9 @@ compared with the query by the true measure. Nothing is tuned.
 
 Recall is percent, mean ± standard deviation over seeds, which draw queries and encoders. In brackets: how many times
 faster a query is than comparing it with all objects, everything from the object on counted (median over seeds; all
-queries together on both sides). A WL kernel is a product of sparse counts, so quick that there is little to save: to
-compare candidates is to count their subtrees anew. GraphletSampling sees structure only, the kernel of *NCI1* labels
+queries together on both sides; features that a kernel counts are counted beforehand for the searched objects, as
+`SimilaritySearch` does once). A WL kernel is a product of sparse counts, so quick that there is little to save.
+GraphletSampling sees structure only, the kernel of *NCI1* labels
 too. The picture shows the first embedding of each set.
 """
 
@@ -156,7 +157,8 @@ def search(embedding: Any, objects: Any, queries: Any, metric: Metric, seed: int
     `SimilaritySearch` gives the same answers; here objects are embedded once for all codes.
     """
     V = embedding.fit_transform(objects)
-    rank = rank_of(V)
+    rank, kept = rank_of(V), metric.kept(objects)
+    metric.of_candidates(take(queries, [0]), objects, np.zeros((1, 1), np.int64), kept)  # what is compiled at first use
     embedding.transform(take(queries, [0, 1]))
     to_vectors, W = timed(lambda: embedding.transform(queries))
     for code, n_bits in product(CODES, BITS):
@@ -171,7 +173,8 @@ def search(embedding: Any, objects: Any, queries: Any, metric: Metric, seed: int
 
         def best(nearest: Callable[[int], Any] = nearest) -> npt.NDArray[np.int64]:
             rows = nearest(N_CANDIDATES)
-            order = sorted_candidates(metric.of_candidates(queries, objects, rows), rows, metric.is_kernel)[:, :K]
+            values = metric.of_candidates(queries, objects, rows, kept)
+            order = sorted_candidates(values, rows, metric.is_kernel)[:, :K]
             return np.take_along_axis(rows, order, axis=1)
 
         nearest(K)

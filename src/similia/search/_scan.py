@@ -26,7 +26,7 @@ from similia.codes._popcount import as_words
 from similia.search._ids import Ids
 from similia.search._rows import Codes, Part
 
-_GRAIN = 2**14  # rows worth a thread
+_GRAIN, _WORDS_OF_A_THREAD = 2**14, 2**19  # rows worth a thread, and words compared (half a millisecond)
 _PADDED = 2**12  # rows made into words at a time, where their length is no multiple of 8 bytes
 _HITS = 2**16  # rows in the radius handed back at a time
 _FEW = 2  # queries below which turning a tile costs more than it saves
@@ -60,7 +60,7 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
             _scan_nearest(words, part.ids, part.dead, queries, bounds, distances, ids, _tile_rows(words))
         found[start] = distances, ids
 
-    run_in_ranges(scan, n_rows, _GRAIN)
+    run_in_ranges(scan, n_rows, _grain(queries))
     distances = np.concatenate([pair[0] for pair in found.values()], axis=1)
     ids = np.concatenate([pair[1] for pair in found.values()], axis=1)
     order = np.lexsort((ids, distances))[:, :k]
@@ -81,11 +81,16 @@ def within(parts: Sequence[Part], queries: Codes, radius: int) -> tuple[npt.NDAr
         for words, part in _pieces(parts, start, stop):
             found[start] += _hits(words, part, words_of_queries, radius)
 
-    run_in_ranges(scan, n_rows, _GRAIN)
+    run_in_ranges(scan, n_rows, _grain(words_of_queries))
     hits = np.concatenate([np.empty((3, 0), np.int64), *(block for blocks in found.values() for block in blocks)], 1)
     query, distance, ids = hits[:, np.lexsort((hits[2], hits[1], hits[0]))]
     limits = np.searchsorted(query, np.arange(len(queries) + 1))
     return limits, distance.astype(np.int32), ids
+
+
+def _grain(queries: npt.NDArray[np.uint64]) -> int:
+    """Return how many rows are worth a thread."""
+    return max(_GRAIN, _WORDS_OF_A_THREAD // max(1, queries.size))
 
 
 def _hits(
