@@ -21,6 +21,7 @@ MODULES = (
     *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "hypervectors"),
     *("dtw", "set_distances", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
+    *("heat", "heat_features"),
 )
 
 _HEAD = """# Benchmarks

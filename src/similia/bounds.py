@@ -5,9 +5,9 @@ independent numbers in [0, 1] with expectation k(x, y). What the paper proves of
 here with the constants that its proofs give when they are done with care.
 
 For embeddings of graphs by sampled graphlets there are Theorems 4 and 5 of the other paper, with the features they
-hold for.
+hold for. For support-vector machines, the effective sample size by margin and radius is in `_vc_bound`.
 
-Cost: `effective_dimension` n^2 distances, the others none.
+Cost: `effective_dimension` n^2 distances, `vc_effective_sample_size` fits of libsvm, the others none.
 Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 4 and Appendix A;
 Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Theorems 4 and 5.
 """
@@ -22,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._validation import RandomState, check_positive, check_positive_int, generator
+from similia._vc_bound import VCBound as VCBound
+from similia._vc_bound import vc_effective_sample_size as vc_effective_sample_size
 
 # Graphs on k nodes up to isomorphism, k = 2, 3, ..., 11 (OEIS A000088).
 _N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)

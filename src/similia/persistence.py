@@ -20,6 +20,7 @@ _HEADER = "similia-model"
 # Literal names, never a prefix: a trusted prefix would load anything that a module re-exports.
 _TRUSTED = (
     "scipy.sparse._csr.csr_matrix",  # arrays, read without pickle; what an SVC on sparse features keeps
+    "scipy.sparse._csr.csr_array",
     "similia.objects.scaling.AttributeScaler",
     "similia.objects._strings.StringBatch",
     "similia.objects._graphs.GraphBatch",
@@ -66,6 +67,11 @@ _TRUSTED = (
     "similia.embeddings.pseudo_euclidean.PseudoEuclidean",
     "similia.kernels.graphlet.Graphlet",
     "similia.kernels.vectors.Optical",
+    "similia.kernels.hypersphere.Cosine",
+    "similia.kernels.parametrix.Parametrix",
+    "similia.kernels.heat.HypersphericalHeat",
+    "similia.embeddings.heat_features.HeatRandomFeatures",
+    "similia.learn.heat_svc.HeatSVC",
     "similia.distances.mmd.MMD",
     "similia.embeddings.random_features.OpticalRandomFeatures",
     "similia.embeddings.graphlets.GraphletSampling",

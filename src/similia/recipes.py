@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from similia.embeddings import D2KE, GraphletSampling, Nystroem
 from similia.embeddings.d2ke_search import D2KESearch
 from similia.embeddings.graphlets import FeatureScaler
 from similia.embeddings.random_objects import Representatives
-from similia.learn import HDClassifier
+from similia.learn import HDClassifier, HeatSVC
 
 _GAMMAS = ("0.25*median", "median", "4*median", "16*median")
 _CS = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -315,3 +315,53 @@ def pca_itq(
         n_bits, sample_fraction=sample_fraction, feature_fraction=feature_fraction, random_state=seeds[0]
     )
     return Pipeline([("pca", pca), ("itq", ITQ(n_bits, random_state=seeds[1]))])
+
+
+def heat_svm(
+    contrast: float | Sequence[float] | Literal["tune", "suggest"] = "tune",
+    C: float | Sequence[float] | Literal["tune"] = "tune",
+    random_state: RandomState = None,
+    *,
+    mapping: Literal["auto", "sqrt", "projection"] | None = "auto",
+    zero_rows: Literal["raise", "uniform"] = "raise",
+    cv: Any = 5,
+) -> HeatSVC:
+    """Return a support-vector machine with the exact heat kernel of a hypersphere.
+
+    Vectors (counts, proportions, TF-IDF rows, embeddings, log-returns) are mapped to the unit sphere and compared by
+    how much heat reaches one from the other. Contrast and C are chosen on one Gram matrix of cosines.
+
+    Parameters
+    ----------
+    contrast, C : "tune", float or sequence of float, default="tune"
+        What is tried; see `HeatSVC`.
+    random_state : int, numpy Generator or RandomState, optional
+        Shuffles rows into folds.
+    mapping : {"auto", "sqrt", "projection"} or None, default="auto"
+        Square root of proportions (non-negative data), division by the length (signed data), or none.
+    zero_rows : {"raise", "uniform"}, default="raise"
+        What to do with a row of zeros.
+    cv : int or splitter, default=5
+        Folds.
+
+    Returns
+    -------
+    HeatSVC
+        A classifier of vectors, dense or sparse. For more rows than its Gram matrix has room for,
+        ``make_pipeline(HeatRandomFeatures(2048), LinearSVC())`` or ``Nystroem(HypersphericalHeat())`` is linear in n.
+
+    References
+    ----------
+    .. [1] Zhao, Song: Exact heat kernel on a hypersphere and its applications in kernel SVM. Frontiers in Applied
+       Mathematics and Statistics, 2018.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> counts = sm.kernels.Spectrum(k=3).features(X, 64)
+    >>> model = sm.recipes.heat_svm(random_state=0).fit(counts[::2], y[::2])
+    >>> model.score(counts[1::2], y[1::2]) > 0.7
+    True
+    """
+    return HeatSVC(contrast, C, mapping=mapping, zero_rows=zero_rows, cv=cv, random_state=random_state)

@@ -8,6 +8,7 @@ _NAMES = {
     "RandomStrings": "random_objects", "RandomSeries": "random_objects", "RandomSets": "random_objects",
     "Representatives": "random_objects", "Mosaics": "random_objects", "Mixture": "random_objects",
     "GraphletSampling": "graphlets", "OpticalRandomFeatures": "random_features",
+    "HeatRandomFeatures": "heat_features",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

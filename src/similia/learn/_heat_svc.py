@@ -1,0 +1,320 @@
+"""Support-vector machines on sub-blocks of one Gram matrix: cross-validation, nested too, of a kernel parameter and C.
+
+For one outer fold i, the score that chooses is the mean over j != i of the accuracy on fold j of the machine trained
+without folds i and j. That machine serves outer fold j too, so that k folds take k (k - 1) / 2 fits per parameter and
+C on (k - 2) / k of the rows, and k final fits: half as many as a search within a search, and each Gram matrix is
+evaluated once.
+
+Cost: one Gram matrix per parameter; libsvm on its blocks, O(rows^2) and more each, in threads (libsvm releases the
+GIL). A machine none of whose coefficients is at its bound C is the machine of all larger C as well, and is not fitted
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from joblib import cpu_count
+from sklearn.svm import SVC
+
+from similia._config import settings
+from similia._threads import one_blas_thread
+from similia._validation import check_labels, check_positive
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+GramOf = Callable[[Any], Floats]
+
+
+class NestedScores(NamedTuple):
+    """What nested cross-validation found; see `nested_scores`.
+
+    Attributes
+    ----------
+    accuracies : ndarray of float64, shape (k,)
+        Share of right labels in each outer fold.
+    parameters : list of k parameters
+        What was chosen without each outer fold.
+    Cs : ndarray of float64, shape (k,)
+        The C chosen with it.
+    predictions : ndarray, shape (n,)
+        The label of each row, by the machine trained without its fold.
+    """
+
+    accuracies: Floats
+    parameters: list[Any]
+    Cs: Floats
+    predictions: npt.NDArray
+
+
+class Machine(NamedTuple):
+    """One-vs-one support-vector machines as arrays: row p of `weights` and `intercepts` is the p-th pair of classes.
+
+    Pairs are in the order (0, 1), (0, 2), ..., (1, 2), ...; above 0 the first class of a pair wins.
+    """
+
+    support: Rows  # rows of the block it was fitted on
+    weights: Floats  # (n_pairs, n_support)
+    intercepts: Floats
+    classes: Rows  # labels of the classes there were, which may be fewer than in all of y
+    unbounded: bool
+
+    def over(self, n: int) -> Machine:
+        """Return the same with weights of all n rows it was fitted on."""
+        weights = np.zeros((len(self.weights), n))
+        weights[:, self.support] = self.weights
+        return self._replace(support=np.arange(n), weights=weights)
+
+
+def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> Machine:
+    """Return the machine of libsvm on a Gram matrix."""
+    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight).fit(K, labels)
+    first = np.concatenate([[0], np.cumsum(svc.n_support_)])
+    bounds = np.repeat(C * svc.class_weight_, svc.n_support_)
+    if len(svc.classes_) == 2:  # where scikit-learn's sign is that of the second class
+        weights, intercepts = -svc.dual_coef_, -svc.intercept_
+    else:
+        intercepts = svc.intercept_
+        weights = np.zeros((len(intercepts), len(svc.support_)))
+        for p, (i, j) in enumerate(combinations(range(len(svc.classes_)), 2)):
+            of_i, of_j = slice(first[i], first[i + 1]), slice(first[j], first[j + 1])
+            weights[p, of_i], weights[p, of_j] = svc.dual_coef_[j - 1, of_i], svc.dual_coef_[i, of_j]
+    unbounded = bool((np.abs(svc.dual_coef_) < bounds).all())
+    return Machine(svc.support_.astype(np.int64), weights, intercepts, svc.classes_, unbounded)
+
+
+def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
+    """Return the confidence in each class, shape (m, n_classes), from kernel values with the support vectors.
+
+    The number of pairs that a class wins, plus a share below 1/3 that grows with the sum of its margins.
+    """
+    margins = K @ weights.T + intercepts
+    votes, sums = np.zeros((len(K), n_classes)), np.zeros((len(K), n_classes))
+    for p, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        won = margins[:, p] >= 0
+        votes[:, i] += won
+        votes[:, j] += ~won
+        sums[:, i] += margins[:, p]
+        sums[:, j] -= margins[:, p]
+    return votes + sums / (3 * (np.abs(sums) + 1))
+
+
+def _predict(K: Floats, machine: Machine) -> Rows:
+    scores = decisions(K, machine.weights, machine.intercepts, len(machine.classes))
+    return machine.classes[scores.argmax(axis=1)]
+
+
+def fold_numbers(splits: Any, n: int) -> Rows:
+    """Return the number of the fold that holds each row out, or raise if some row is held out twice or never."""
+    folds = np.full(n, -1)
+    for number, (_, held_out) in enumerate(splits):
+        if (folds[held_out] >= 0).any():
+            raise ValueError(f"cv holds row {held_out[folds[held_out] >= 0][0]} out twice, expected once for all rows")
+        folds[held_out] = number
+    if (folds < 0).any():
+        raise ValueError(f"cv never holds row {np.argmax(folds < 0)} out, expected once for all rows")
+    return folds
+
+
+def precomputed_scores(
+    gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
+) -> Floats:
+    """Return the accuracies of support-vector machines in cross-validation, for each kernel parameter and C.
+
+    Parameters
+    ----------
+    gram_of : callable
+        ``gram_of(parameter)`` returns the Gram matrix, float64 of shape (n, n). It is called once for each parameter,
+        in order, and what it returned before is not used again: it may write into one array each time.
+    parameters : sequence of any objects
+    Cs : sequence of float
+        Above 0.
+    y : array-like of n labels
+    folds : array-like of int, shape (n,), or list of (training rows, validation rows)
+        For each row the number of the fold, from 0, that holds it out; or any splits.
+    class_weight : dict of label to float, or "balanced", optional
+        As in scikit-learn's SVC.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_parameters, n_Cs, n_folds)
+
+    Raises
+    ------
+    ValueError
+        If a C is not above 0, or training rows of a fold are of one class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.learn.heat_svc import precomputed_scores
+    >>> x, y = np.array([0.0, 2.0, 0.1, 2.1]), ["a", "b", "a", "b"]
+    >>> precomputed_scores(lambda gamma: np.exp(-gamma * (x[:, None] - x) ** 2), [0.1, 1.0], [1.0], y, [0, 0, 1, 1])
+    array([[[1., 1.]],
+    <BLANKLINE>
+           [[1., 1.]]])
+    """
+    codes, _, class_weight = coded(y, class_weight)
+    splits = _splits(folds, len(codes))
+    Cs = _checked(Cs)
+    tasks = [(np.asarray(train), [np.asarray(held_out)]) for train, held_out in splits]
+    return _scores(gram_of, parameters, Cs, codes, tasks, class_weight)[..., 0]
+
+
+def nested_scores(
+    gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
+) -> NestedScores:
+    """Return the accuracies of support-vector machines whose kernel parameter and C were chosen without the outer fold.
+
+    Parameters
+    ----------
+    gram_of, parameters, Cs, y, class_weight
+        As in `precomputed_scores`; `gram_of` is called once more for each parameter that is chosen.
+    folds : array-like of int, shape (n,)
+        For each row the number of the fold, from 0, that holds it out; at least 3 folds.
+
+    Returns
+    -------
+    NestedScores
+        ``(accuracies, parameters, Cs, predictions)``.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 3 folds, a C is not above 0, or training rows are of one class.
+
+    Notes
+    -----
+    For the outer fold i, (parameter, C) has the highest mean over j != i of the accuracy on fold j of the machine
+    trained without i and j; of equal ones the C that comes first, then the parameter that does. That is a grid search
+    whose inner folds are the other outer folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.learn.heat_svc import nested_scores
+    >>> x, y = np.array([0.0, 2.0, 0.1, 2.1, 0.2, 2.2]), ["a", "b", "a", "b", "a", "b"]
+    >>> def rbf(gamma):
+    ...     return np.exp(-gamma * (x[:, None] - x) ** 2)
+    >>> nested_scores(rbf, [0.1, 1.0], [1.0, 10.0], y, [0, 0, 1, 1, 2, 2]).accuracies
+    array([1., 1., 1.])
+    """
+    codes, classes, class_weight = coded(y, class_weight)
+    folds = _fold_array(folds, len(codes))
+    n_folds = int(folds.max()) + 1
+    if n_folds < 3:
+        raise ValueError(f"nested cross-validation needs at least 3 folds, got {n_folds}; give cv=3 or more")
+    Cs = _checked(Cs)
+    rows = [np.flatnonzero(folds == i) for i in range(n_folds)]
+    pairs = list(combinations(range(n_folds), 2))
+    tasks = [(np.flatnonzero((folds != i) & (folds != j)), [rows[i], rows[j]]) for i, j in pairs]
+    scores = _scores(gram_of, parameters, Cs, codes, tasks, class_weight)
+    inner = np.zeros((n_folds, len(parameters), len(Cs)))
+    for p, (i, j) in enumerate(pairs):
+        inner[j] += scores[:, :, p, 0]
+        inner[i] += scores[:, :, p, 1]
+    chosen = [best_of(mean / (n_folds - 1)) for mean in inner]
+    predictions = np.empty(len(codes), dtype=np.int64)
+    for a in sorted({a for a, _ in chosen}):
+        K = gram_of(parameters[a])
+        for i in (i for i in range(n_folds) if chosen[i][0] == a):
+            train = np.flatnonzero(folds != i)
+            machine = fit_machine(K[np.ix_(train, train)], codes[train], Cs[chosen[i][1]], class_weight)
+            predictions[rows[i]] = _predict(K[np.ix_(rows[i], train[machine.support])], machine)
+        del K  # before the next one is made
+    return NestedScores(
+        np.array([np.mean(predictions[held_out] == codes[held_out]) for held_out in rows]),
+        [parameters[a] for a, _ in chosen],
+        np.array([Cs[c] for _, c in chosen]),
+        classes[predictions],
+    )
+
+
+def best_of(means: Floats) -> tuple[int, int]:
+    """Return where means (n_parameters, n_Cs) are highest: of equal ones the first C, then the first parameter."""
+    best = means >= means.max() - 1e-12  # sums of the same numbers in another order
+    c = int(best.any(axis=0).argmax())
+    return int(best[:, c].argmax()), c
+
+
+def _scores(
+    gram_of: GramOf,
+    parameters: Sequence[Any],
+    Cs: list[float],
+    codes: Rows,
+    tasks: list[tuple[Rows, list[Rows]]],
+    class_weight: Any,
+) -> Floats:
+    """Return accuracies, shape (n_parameters, n_Cs, n_tasks, validation parts of a task)."""
+    for train, _ in tasks:
+        if len(train) == 0 or (codes[train] == codes[train[0]]).all():
+            raise ValueError(
+                "the training rows of a fold are all of one class; take fewer folds, stratified ones, or more objects"
+            )
+    scores = np.empty((len(parameters), len(Cs), len(tasks), len(tasks[0][1])))
+    order = np.argsort(Cs, kind="stable")
+
+    def run(a: int, t: int, K: Floats) -> None:
+        train, held_out = tasks[t]
+        block = K[np.ix_(train, train)]
+        rests = [K[np.ix_(part, train)] for part in held_out]
+        machine = None
+        for c in order:
+            if machine is None or not machine.unbounded:
+                machine = fit_machine(block, codes[train], Cs[c], class_weight)
+                machine = machine.over(len(train))  # a product with zeros is sooner done than a slice
+                right = [np.mean(_predict(K, machine) == codes[part]) for K, part in zip(rests, held_out, strict=True)]
+            scores[a, c, t] = right
+
+    n_bytes = 8 * max(len(train) for train, _ in tasks) ** 2
+    n_threads = max(1, min(cpu_count(), len(tasks), settings().max_memory // n_bytes - 2))
+    with ThreadPoolExecutor(n_threads) as pool:
+        for a, parameter in enumerate(parameters):
+            K = gram_of(parameter)
+            with one_blas_thread():
+                for done in [pool.submit(run, a, t, K) for t in range(len(tasks))]:
+                    done.result()
+            del K  # before the next one is made
+    return scores
+
+
+def coded(y: Any, class_weight: Any) -> tuple[Rows, npt.NDArray, Any]:
+    """Return labels as 0, 1, ..., the classes in order, and the weights by these numbers."""
+    classes, codes = np.unique(check_labels(y, len(y)), return_inverse=True)
+    if not isinstance(class_weight, dict):
+        return codes, classes, class_weight
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    unknown = [label for label in class_weight if label not in numbers]
+    if unknown:
+        raise ValueError(f"class_weight holds {unknown[0]!r}, expected labels of y, such as {classes.tolist()[0]!r}")
+    return codes, classes, {numbers[label]: weight for label, weight in class_weight.items()}
+
+
+def _checked(Cs: Sequence[float]) -> list[float]:
+    if len(Cs) == 0:
+        raise ValueError("there is no C to try; give at least one, above 0")
+    return [check_positive(C, "C") for C in Cs]
+
+
+def _fold_array(folds: Any, n: int) -> Rows:
+    folds = np.asarray(folds)
+    if folds.shape != (n,) or folds.dtype.kind not in "iu":
+        raise ValueError(
+            f"folds must be {n} integers, one for each label, got shape {folds.shape} of dtype {folds.dtype}"
+        )
+    missing = np.setdiff1d(np.arange(max(int(folds.max()), 1) + 1), folds)
+    if folds.min() < 0 or len(missing):
+        raise ValueError(f"folds must be numbered 0, 1, ... without a gap, got {np.unique(folds).tolist()}")
+    return folds.astype(np.int64)
+
+
+def _splits(folds: Any, n: int) -> list[tuple[Rows, Rows]]:
+    if isinstance(folds, list) and folds and isinstance(folds[0], tuple):
+        return folds
+    folds = _fold_array(folds, n)
+    return [(np.flatnonzero(folds != i), np.flatnonzero(folds == i)) for i in range(int(folds.max()) + 1)]

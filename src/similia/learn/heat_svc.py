@@ -1,0 +1,360 @@
+r"""A support-vector machine with the exact heat kernel of a hypersphere, tuned on one Gram matrix of cosines.
+
+For all contrasts a the kernel is a function of the angle only, so that the n x n versines 1 - cos are computed once;
+each a is one evaluation per entry, and each fold and C works on a sub-block of that.
+
+Cost: one product of the rows with themselves, then (contrasts) n^2 evaluations and (contrasts x C x folds) fits of
+libsvm in threads. Memory: two n x n float64 arrays and the blocks of folds.
+
+Source: Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018, Section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from similia._config import rows_per_block, settings
+from similia._validation import RandomState, check_labels, check_positive, generator
+from similia.kernels.heat import HypersphericalHeat, suggest_contrast
+from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
+from similia.learn._heat_svc import (
+    GramOf,
+    NestedScores,
+    best_of,
+    coded,
+    decisions,
+    fit_machine,
+    fold_numbers,
+    nested_scores,
+    precomputed_scores,
+)
+
+__all__ = ["HeatSVC", "NestedScores", "best_of", "nested_scores", "precomputed_scores"]
+
+_CONTRASTS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+_CS = (0.1, 1.0, 10.0, 100.0)
+
+
+class _Candidate(NamedTuple):
+    contrast: float
+    t: float
+
+
+class _Problem(NamedTuple):
+    rows: Any  # unit rows
+    labels: npt.NDArray
+    mapping: Mapping
+    candidates: list[_Candidate]  # by contrast, ascending
+    Cs: list[float]  # ascending
+
+
+class HeatSVC(ClassifierMixin, BaseEstimator):
+    r"""Support-vector classifier of vectors, with the heat kernel on the hypersphere and its contrast chosen from data.
+
+    Parameters
+    ----------
+    contrast : "tune", "suggest", float or sequence of float, default="tune"
+        :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`. "tune" chooses among 1/4, 1/2, 1, ..., 64, a sequence
+        among its values, by cross-validation; "suggest" is `similia.kernels.suggest_contrast` of the training rows.
+    C : "tune", float or sequence of float, default="tune"
+        Inverse regularisation; "tune" chooses among 0.1, 1, 10 and 100.
+    mapping : {"auto", "sqrt", "projection"} or None, default="auto"
+        How rows become unit vectors; see `HypersphericalHeat`. "auto" is decided by the training rows.
+    zero_rows : {"raise", "uniform"}, default="raise"
+        What to do with a row of zeros; see `HypersphericalHeat`.
+    cv : int or splitter, default=5
+        Folds of cross-validation; a number makes stratified ones.
+    class_weight : dict of label to float, or "balanced", optional
+        As in scikit-learn's SVC.
+    random_state : int, numpy Generator or RandomState, optional
+        Shuffles rows into folds where `cv` is a number. None takes them in their order.
+
+    Attributes
+    ----------
+    contrast_, t_, C_ : float
+        What was chosen: of equal means over folds the smaller C, then the smaller contrast.
+    cv_results_ : dict of ndarray
+        ``contrast``, ``t``, ``C``, ``mean_test_score`` and ``std_test_score`` (accuracy, over folds) of all that was
+        tried; empty if nothing was tuned.
+    kernel_ : HypersphericalHeat
+        The kernel, with the chosen contrast.
+    classes_ : ndarray, shape (n_classes,)
+    n_features_in_ : int
+        n, of which the kernel depends: rows of another width are refused.
+    support_ : ndarray of int, shape (n_support,)
+        Training rows that the classifier keeps.
+    support_vectors_ : ndarray or csr_array, shape (n_support, n_features_in_)
+        These rows as unit vectors.
+    pair_coef_, pair_intercept_ : ndarray, shapes (n_pairs, n_support) and (n_pairs,)
+        One-vs-one machines, for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...: positive for the first class.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if the Gram matrices do not fit into ``similia.config(max_memory=...)``, if `y` has one class or
+        holds fractions, or a parameter or a row is not what it must be.
+
+    Notes
+    -----
+    Where a value s of "tune" is above n / 4, the time t = 1 / (2 s) is tried in its place: contrasts end at n, and near
+    it small changes of a are large ones of t. The kernel's slope at equal rows is about s either way.
+
+    Predictions follow `decision_function`, as those of ``SVC(break_ties=True)`` do.
+
+    References
+    ----------
+    Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018, Section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.learn.heat_svc import HeatSVC
+    >>> counts = np.array([[4, 1, 0], [9, 2, 1], [1, 5, 0], [0, 7, 1], [6, 0, 1], [1, 4, 2]])
+    >>> model = HeatSVC(cv=3).fit(counts, ["a", "a", "b", "b", "a", "b"])
+    >>> model.predict([[40, 3, 1], [1, 20, 0]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        contrast: float | Sequence[float] | Literal["tune", "suggest"] = "tune",
+        C: float | Sequence[float] | Literal["tune"] = "tune",
+        mapping: Mapping = "auto",
+        zero_rows: ZeroRows = "raise",
+        cv: Any = 5,
+        class_weight: Any = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.contrast = contrast
+        self.C = C
+        self.mapping = mapping
+        self.zero_rows = zero_rows
+        self.cv = cv
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose contrast and C where they are to be tuned, and fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of n_rows labels
+
+        Returns
+        -------
+        HeatSVC
+            The fitted estimator itself.
+        """
+        problem = self._problem(X, y)
+        codes, self.classes_, class_weight = coded(problem.labels, self.class_weight)
+        V = versines(problem.rows)
+        n = problem.rows.shape[1]
+        chosen, C = problem.candidates[0], problem.Cs[0]
+        self.cv_results_: dict[str, npt.NDArray] = {}
+        if len(problem.candidates) * len(problem.Cs) > 1:
+            splits = self._splits(problem.labels)
+            scores = precomputed_scores(
+                _grams(V, n), problem.candidates, problem.Cs, problem.labels, splits, self.class_weight
+            )
+            self.cv_results_ = _results(problem, scores)
+            best = best_of(scores.mean(axis=2))
+            chosen, C = problem.candidates[best[0]], problem.Cs[best[1]]
+        self.kernel_ = HypersphericalHeat(chosen.contrast, chosen.t, problem.mapping, self.zero_rows)
+        self.contrast_, self.t_, self.C_ = chosen.contrast, chosen.t, C
+        self.n_features_in_ = n
+        machine = fit_machine(self.kernel_._of_versines(V, n), codes, C, class_weight)
+        self.support_ = machine.support
+        self.support_vectors_ = problem.rows[machine.support]
+        self.pair_coef_, self.pair_intercept_ = machine.weights, machine.intercepts
+        return self
+
+    def nested_scores(self, X: Any, y: Any) -> NestedScores:
+        """Return the accuracy of the whole procedure, tuning included, on folds that tuning did not see.
+
+        In one to two times the time of a `fit` that tunes; the classifier itself stays as it is.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of n_rows labels
+
+        Returns
+        -------
+        NestedScores
+            ``(accuracies, parameters, Cs, predictions)``; the parameters are contrasts.
+
+        Notes
+        -----
+        See `similia.learn.heat_svc.nested_scores`. ``contrast="suggest"`` looks at all rows, though not at labels.
+        """
+        problem = self._problem(X, y)
+        folds = fold_numbers(self._splits(problem.labels), len(problem.labels))
+        V = versines(problem.rows)
+        of = nested_scores(
+            _grams(V, problem.rows.shape[1]), problem.candidates, problem.Cs, problem.labels, folds, self.class_weight
+        )
+        return of._replace(parameters=[candidate.contrast for candidate in of.parameters])
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return confidences, shape (m,) for two classes (above 0: the second one), else (m, n_classes).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+        """
+        check_is_fitted(self)
+        rows = as_rows(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {rows.shape[1]} features, expected {self.n_features_in_} as in fit")
+        rows = to_hypersphere(rows, self.kernel_.mapping, zero_rows=self.kernel_.zero_rows)
+        n_classes = len(self.classes_)
+        parts = []
+        step = rows_per_block(24 * len(self.support_))
+        for start in range(0, rows.shape[0], step):
+            V = versines(rows[start : start + step], self.support_vectors_)
+            K = self.kernel_._of_versines(V, self.n_features_in_)
+            if n_classes == 2:
+                parts.append(-(K @ self.pair_coef_[0] + self.pair_intercept_[0]))
+            else:
+                parts.append(decisions(K, self.pair_coef_, self.pair_intercept_, n_classes))
+        return np.concatenate(parts)
+
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return the label predicted for each row, shape (m,).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+        """
+        confidence = self.decision_function(X)
+        second = confidence > 0 if confidence.ndim == 1 else confidence.argmax(axis=1)
+        return self.classes_[np.asarray(second, dtype=np.int64)]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _problem(self, X: Any, y: Any) -> _Problem:
+        """Return checked unit rows, labels and what is to be tried."""
+        rows = as_rows(X)
+        labels = _checked_labels(y, rows.shape[0])
+        mapping = resolve_mapping(rows, self.mapping)
+        rows = to_hypersphere(rows, mapping, zero_rows=self.zero_rows)
+        candidates = self._candidates(rows)
+        Cs = sorted(_CS if _is(self.C, "tune") else _numbers(self.C, "C", '"tune"'))
+        tuned = len(candidates) * len(Cs) > 1
+        needed = 8 * rows.shape[0] ** 2 * (3 if tuned else 1)  # versines, the kernel, and a block of it
+        if needed > settings().max_memory:
+            raise ValueError(
+                f"the Gram matrices of {rows.shape[0]} rows take {needed / 2**20:.0f} MiB, and max_memory is "
+                f"{settings().max_memory / 2**20:.0f} MiB; take HeatRandomFeatures or Nystroem(HypersphericalHeat()) "
+                "with a linear model, or allow more with similia.config(max_memory=...)"
+            )
+        return _Problem(rows, labels, mapping, candidates, Cs)
+
+    def _candidates(self, rows: Any) -> list[_Candidate]:
+        from similia.kernels import _heat
+
+        n = rows.shape[1]
+        if _is(self.contrast, "tune"):
+            return _grid(n)
+        if _is(self.contrast, "suggest"):
+            contrasts = [suggest_contrast(rows, mapping=None)]
+        else:
+            contrasts = sorted(_numbers(self.contrast, "contrast", '"tune", "suggest"'))
+        if contrasts[-1] >= n:
+            raise ValueError(f"contrast must be below the number of features, {n}, got {contrasts[-1]:g}")
+        return [_Candidate(a, _heat.time_of(a, n)) for a in contrasts]
+
+    def _splits(self, labels: npt.NDArray) -> list[tuple[npt.NDArray, npt.NDArray]]:
+        """Return the training and validation rows of all folds."""
+        cv = check_cv(self.cv, labels, classifier=True)
+        if isinstance(cv, StratifiedKFold):
+            _check_folds(cv.n_splits, labels)
+            if isinstance(self.cv, Integral) and self.random_state is not None:
+                seed = int(generator(self.random_state).integers(2**32))
+                cv = StratifiedKFold(cv.n_splits, shuffle=True, random_state=seed)
+        return list(cv.split(np.zeros((len(labels), 1)), labels))
+
+
+def _grid(n: int) -> list[_Candidate]:
+    """Return what is tried, contrasts ascending; where these would come near n, by times of the same slope."""
+    from similia.kernels import _heat
+
+    contrasts = [_Candidate(a, _heat.time_of(a, n)) for a in _CONTRASTS if a <= n / 4]
+    times = [1 / (2 * slope) for slope in _CONTRASTS if slope > n / 4]
+    return contrasts + [_Candidate(_heat.contrast_of(t, n), t) for t in times]
+
+
+def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
+    """Return the kernel of a candidate over versines V, always in one array; steep ones are tried without a warning."""
+    from similia.kernels import _heat
+
+    K = np.empty_like(V)
+
+    def gram(candidate: _Candidate) -> npt.NDArray[np.float64]:
+        np.copyto(K, V)
+        return _heat.evaluate(_heat.table(n, candidate.t), K)
+
+    return gram
+
+
+def _results(problem: _Problem, scores: npt.NDArray[np.float64]) -> dict[str, npt.NDArray]:
+    candidates, Cs = problem.candidates, problem.Cs
+    return {
+        "contrast": np.repeat([candidate.contrast for candidate in candidates], len(Cs)),
+        "t": np.repeat([candidate.t for candidate in candidates], len(Cs)),
+        "C": np.tile(Cs, len(candidates)),
+        "mean_test_score": scores.mean(axis=2).ravel(),
+        "std_test_score": scores.std(axis=2).ravel(),
+    }
+
+
+def _is(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
+
+
+def _numbers(value: Any, name: str, words: str) -> list[float]:
+    """Return a positive number, or a sequence of them, as a list, or raise."""
+    expected = f"; {name} is {words}, a number or a sequence of numbers"
+    if isinstance(value, str) or not np.iterable(value):
+        return [check_positive(value, name, hint=expected)]
+    values = [check_positive(number, f"{name}[{i}]") for i, number in enumerate(value)]
+    if not values:
+        raise ValueError(f"{name} is an empty sequence{expected}")
+    return values
+
+
+def _checked_labels(y: Any, n: int) -> npt.NDArray:
+    """Return labels of at least two classes, or raise."""
+    labels = check_labels(y, n)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        i = int(np.argmin(np.isfinite(labels)))
+        raise ValueError(f"y[{i}] is {labels[i]}, expected a label; drop that row")
+    if type_of_target(labels) == "continuous":
+        raise ValueError("y holds fractions, which a classifier takes for no labels; round or bin them into classes")
+    if (labels == labels[0]).all():
+        raise ValueError(f"y holds one class, {labels[:1].tolist()[0]!r}, expected at least two classes to tell apart")
+    return labels
+
+
+def _check_folds(n_folds: int, labels: npt.NDArray) -> None:
+    """Raise if the folds cannot be stratified, which scikit-learn otherwise says in several sentences."""
+    counts = np.unique(labels, return_counts=True)[1]
+    if n_folds > counts.max():
+        raise ValueError(
+            f"cv={n_folds} folds are more than the {counts.max()} rows of the largest class; "
+            f"take cv={max(2, counts.min())}, more rows, or values in place of 'tune'"
+        )
