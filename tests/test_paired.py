@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
+import naive
 import similia as sm
 from similia.distances import (
     DTW,
@@ -104,6 +105,24 @@ def test_of_strings(function):
     rng = np.random.default_rng(0)
     X, Y = (["".join(rng.choice(list("abc"), rng.integers(3, 15))) for _ in range(n)] for n in (12, 9))
     assert_paired(function, X, Y, rng, 70)
+
+
+@laws
+@given(st.integers(0, 10**6), st.sampled_from([3, 62, 64, 66, 130, 300]), st.sampled_from(["ab", "abcdefgh", "aé😀"]))
+def test_of_strings_of_any_length(seed, length, letters):
+    """Around the 64 letters of a word, empty ones, and other alphabets than ASCII."""
+    rng = np.random.default_rng(seed)
+    X, Y = (["".join(rng.choice(list(letters), rng.integers(0, length + 3))) for _ in range(7)] for _ in range(2))
+    X[0], Y[0] = "", ""
+    X[1] = Y[1][: len(Y[1]) // 2] + "a" + Y[1][len(Y[1]) // 2 :]
+    rows, columns = np.arange(49) // 7, np.arange(49) % 7
+    found = Levenshtein().paired(X, Y, rows, columns)
+    np.testing.assert_array_equal(found.reshape(7, 7), Levenshtein()(X, Y))
+    if length < 10:
+        expected = [naive.edit_distance(X[i], Y[j]) for i, j in zip(rows, columns, strict=True)]
+        np.testing.assert_array_equal(found, expected)
+    shuffled = rng.permutation(49)
+    np.testing.assert_array_equal(Levenshtein().paired(X, Y, rows[shuffled], columns[shuffled]), found[shuffled])
 
 
 @pytest.mark.parametrize("function", OF_GRAPHS, ids=repr)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from similia._config import rows_per_block
 from similia.distances.base import Distance, Facts
 from similia.objects import StringBatch, as_strings
+from similia.objects._base import resolve_indices
 from similia.objects._sequences import as_second, named
 
 _WORTH_THREADS = 2**24  # pairs of letters below which starting threads does not pay
@@ -127,6 +128,17 @@ class Levenshtein(_EditDistance):
         from rapidfuzz.distance import Levenshtein as rapidfuzz
 
         return rapidfuzz.distance, {}
+
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray[np.floating]:
+        A, B = self.as_objects(X), as_second(self.as_objects, Y)
+        if A.values.dtype != np.uint8 or B.values.dtype != np.uint8:
+            return super().paired(A, B, rows, columns)
+        from similia.distances._edit import paired_distances
+
+        left, right = (resolve_indices(numbers, len(batch)) for batch, numbers in ((A, rows), (B, columns)))
+        out = np.empty(len(left), self._dtype(A, B))
+        paired_distances(A, B, left, right, out)
+        return out
 
 
 class Hamming(_EditDistance):

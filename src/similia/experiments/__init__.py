@@ -37,6 +37,11 @@ EXPERIMENTS = {
     "hashing-ratio": "generalised Nyström hashing, Figure 2: mAP and time against shares; Theorem 2",
     "hashing-scale": "generalised Nyström hashing: 1,000,000 x 12,800, made in chunks, in one process of 2 GiB",
     "hashing-objects": "recall and speed of retrieval in Hamming space: strings, graphs, series, point sets",
+    "heat-webkb": "heat kernel on the sphere, Tables 1 and 2: web pages by six kernels, control and nested choice",
+    "heat-sp500": "heat kernel on the sphere, Table 4: sectors of stocks from their daily returns",
+    "heat-tcga": "heat kernel on the sphere, Table 3: mutations of genes, where a MAF file is supplied",
+    "heat-curves": "heat kernel on the sphere, Figure 1: exact, parametrix and its orders; diffusion on S^2",
+    "heat-vc": "heat kernel on the sphere, Figures 2 and 3: accuracy against the effective sample size",
     "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",
 }
 _PARTS = {f"d2ke-{kind}": ("d2ke", kind) for kind in ("series", "strings", "sets")}  # one table in three commands

@@ -39,7 +39,8 @@ typical objects are at most 64 long. (Mosaics of 2, of 4 and windows were first 
 cross-validation could not tell them apart, and their mixture was better on Libras than the one it chose.) GDK_LED
 is given twice: as a map that is learnt on the training part, and as in the paper, where the test part takes part in
 the decomposition (*transductive*). The representatives of RSM are kept out of its training part. Mean ± standard
-deviation over seeds where a method draws at random. JapaneseVowels, Libras, BasicMotions, GunPoint and
+deviation over seeds where a method draws at random (ten; three on PenDigits, one on MNIST; five splits where a set is
+split anew). JapaneseVowels, Libras, BasicMotions, GunPoint and
 ItalyPowerDemand, which the paper does not have, are too small for one split to tell methods apart: theirs is over
 splits, the first the one that comes with the data, the others stratified samples of its sizes (all is tuned anew on
 each, for all methods). Above 5000 training objects the methods that need a matrix of all pairs get a sample of

@@ -1,0 +1,115 @@
+"""Levenshtein distances of pairs of strings of bytes, where one string meets many others: a search's candidates.
+
+Myers' bit-parallel recurrence: a column of the table of distances is two words of differences, +1 and -1, for 64
+letters of the first string, and each letter of the other one moves it on by some fifteen operations. Up to 64 letters,
+`LANES` other strings are moved on at once, which share each instruction; longer ones go a word after the other.
+
+Designs compared, 60 letters, one first string to 100 others: one by one 1, four lanes 1, eight 0.35, sixteen 0.1,
+decoded strings given to rapidfuzz 2.5.
+
+Papers: Myers, "A fast bit-vector algorithm for approximate string matching", JACM 46, 1999; Hyyrö, "A bit-vector
+algorithm for computing Levenshtein and Damerau edit distances", Nordic Journal of Computing 10, 2003.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._jit import njit
+from similia._threads import run_in_ranges
+from similia.objects import StringBatch
+
+LANES = 16
+_ONE, _ALL = np.uint64(1), np.uint64(2**64 - 1)
+_WORD = 64
+_PAIRS_OF_A_THREAD = 2048
+
+
+def paired_distances(
+    A: StringBatch, B: StringBatch, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], out: npt.NDArray
+) -> None:
+    """Write the distances of the pairs ``A[rows[k]], B[columns[k]]`` to `out`; letters are uint8."""
+    order = np.argsort(rows, kind="stable")
+
+    def fill(start: int, stop: int) -> None:
+        _fill(A.values, A.offsets, B.values, B.offsets, rows, columns, order[start:stop], out)
+
+    run_in_ranges(fill, len(order), _PAIRS_OF_A_THREAD)
+
+
+@njit()
+def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignore[no-untyped-def]
+    """Write the distances of `pairs`, those with one row behind each other."""
+    at, n = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    begin = 0
+    while begin < len(pairs):
+        row = rows[pairs[begin]]
+        first = a[a_offsets[row] : a_offsets[row + 1]]
+        n_words = max(1, (len(first) + _WORD - 1) // _WORD)
+        places = np.zeros((n_words, 256), np.uint64)  # bit k of word w: letter 64 w + k is this one
+        for k in range(len(first)):
+            places[k // _WORD, first[k]] |= _ONE << np.uint64(k % _WORD)
+        while begin < len(pairs) and rows[pairs[begin]] == row:
+            used = 0
+            while used < LANES and begin + used < len(pairs) and rows[pairs[begin + used]] == row:
+                column = columns[pairs[begin + used]]
+                at[used], n[used] = b_offsets[column], b_offsets[column + 1] - b_offsets[column]
+                used += 1
+            group = pairs[begin : begin + used]
+            if n_words == 1:
+                _together(places[0], len(first), b, at, n, group, out)
+            else:
+                for k in range(used):
+                    out[group[k]] = _alone(places, len(first), b[at[k] : at[k] + n[k]])
+            begin += used
+
+
+@njit()
+def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
+    """Write the distances of a string of m <= 64 letters to those of n letters that begin in `b` at `at`."""
+    plus, minus, same = np.empty(LANES, np.uint64), np.zeros(LANES, np.uint64), np.empty(LANES, np.uint64)
+    found, last = np.full(LANES, m), np.uint64(max(m - 1, 0))
+    plus[:] = _ALL
+    longest = 0
+    for k in range(LANES):
+        if k >= len(pairs):  # idle lanes repeat the first
+            at[k], n[k] = at[0], n[0]
+        longest = max(longest, n[k])
+    for step in range(longest):
+        for k in range(LANES):
+            same[k] = places[b[at[k] + min(step, n[k] - 1)]] if n[k] > 0 else np.uint64(0)
+        for k in range(LANES):
+            equal, p, q = same[k], plus[k], minus[k]
+            vertical = equal | q
+            horizontal = (((equal & p) + p) ^ p) | equal
+            up, down = q | ~(horizontal | p), p & horizontal
+            change = np.int64((up >> last) & _ONE) - np.int64((down >> last) & _ONE)
+            found[k] += change if step < n[k] else 0
+            up, down = (up << _ONE) | _ONE, down << _ONE
+            plus[k], minus[k] = down | ~(vertical | up), up & vertical
+    for k in range(len(pairs)):
+        out[pairs[k]] = found[k] if m else n[k]
+
+
+@njit()
+def _alone(places, m, other):  # type: ignore[no-untyped-def]
+    """Return the distance of a string of m letters to `other`, word after word of each column."""
+    n_words, last = len(places), np.uint64((m - 1) % _WORD)
+    plus, minus = np.full(n_words, _ALL), np.zeros(n_words, np.uint64)
+    found = m
+    for letter in other:
+        up_in, down_in = _ONE, np.uint64(0)
+        for w in range(n_words):
+            equal, p, q = places[w, letter], plus[w], minus[w]
+            vertical = equal | q
+            equal |= down_in
+            horizontal = (((equal & p) + p) ^ p) | equal
+            up, down = q | ~(horizontal | p), p & horizontal
+            if w == n_words - 1:
+                found += np.int64((up >> last) & _ONE) - np.int64((down >> last) & _ONE)
+            up_out, down_out = up >> np.uint64(_WORD - 1), down >> np.uint64(_WORD - 1)
+            up, down = (up << _ONE) | up_in, (down << _ONE) | down_in
+            plus[w], minus[w] = down | ~(vertical | up), up & vertical
+            up_in, down_in = up_out, down_out
+    return found
