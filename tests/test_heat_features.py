@@ -266,3 +266,15 @@ def test_refuses_bad_rows():
         HeatRandomFeatures(8, mapping=None).fit(X).transform(X)
     uniform = HeatRandomFeatures(8, zero_rows="uniform", random_state=0).fit(X)
     np.testing.assert_allclose(uniform.transform(zero), uniform.transform(X), atol=1e-14)
+
+
+def test_orthogonal_where_it_pays():
+    X = np.eye(2, 64)
+    for m, orthogonal in ((8, True), (6, False)):
+        found, expected = (
+            HeatRandomFeatures(m, 1.0, mapping="projection", orthogonal=choice, random_state=0).fit(X).directions_
+            for choice in ("auto", orthogonal)
+        )
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="orthogonal must be True, False or \"auto\", got 'yes'"):
+        HeatRandomFeatures(orthogonal="yes").fit(X)

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import naive_heat_svc
 import similia as sm
+from similia.embeddings import HeatRandomFeatures
 from similia.kernels.heat import HypersphericalHeat, heat_profile, suggest_contrast
 from similia.learn.heat_svc import HeatSVC, best_of, nested_scores, precomputed_scores
 
@@ -385,3 +387,25 @@ BAD = [
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_columns_in_another_order_are_refused():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((30, 4)), columns=[*"abcd"])
+    y = np.arange(30) % 2
+    model = HeatSVC(1.0, 1.0).fit(frame, y)
+    features = HeatRandomFeatures(16, 1.0, random_state=0).fit(frame)
+    for estimator, call in ((model, model.predict), (features, features.transform)):
+        assert estimator.feature_names_in_.tolist() == [*"abcd"]
+        assert len(call(frame)) == 30
+        with pytest.raises(ValueError, match="feature names should match"):
+            call(frame[[*"dcba"]])
+
+
+def test_the_kernel_of_a_fitted_classifier_can_be_searched_further():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, 100)), np.arange(40) % 2
+    model = HeatSVC(contrast=[1.0, 4.0], C=1.0).fit(X, y)
+    assert model.kernel_.t is None
+    assert model.kernel_.contrast == model.contrast_
+    np.testing.assert_allclose(model.kernel_(X), HypersphericalHeat(t=model.t_)(X), rtol=1e-12)

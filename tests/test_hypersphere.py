@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import naive_sphere
 import similia as sm
-from similia.kernels import _versines
+from similia.kernels import Normalized, Product, Sum, _versines
 from similia.kernels.hypersphere import Cosine, map_pair, resolve_mapping, to_hypersphere, versines
 
 laws = settings(max_examples=30, deadline=None)
@@ -326,3 +326,51 @@ def test_as_an_estimator():
     assert SVC(kernel=kernel, C=100).fit(X, y).score(X, y) > 0.9
     Z = sm.Nystroem(kernel, n_components=30, random_state=0).fit_transform(X)
     np.testing.assert_allclose(Z @ Z.T, kernel(X), atol=1e-6)
+
+
+def test_whoever_learns_decides_the_map_once():
+    """One negative row among many: landmarks, batches and folds that lack it must not be mapped otherwise."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2.0, (60, 8)).astype(float) + 0.1
+    X[7, 3] = -1.0
+    projected = Cosine("projection")
+    assert Cosine().decided(X).mapping == "projection"
+    assert Cosine().decided(X[10:]).mapping == "sqrt"
+    assert projected.decided(X) is projected
+    for kernel, twin in (
+        (Cosine(), projected),
+        (Sum([Cosine(), Cosine()], [1, 2]), Sum([projected, projected], [1, 2])),
+        (Product([projected, Cosine()]), Product([projected, projected])),
+        (Normalized(Cosine()), Normalized(projected)),
+    ):
+        nystroem = sm.Nystroem(kernel, landmarks=[20, 30, 40, 50]).fit(X)
+        expected = sm.Nystroem(twin, landmarks=[20, 30, 40, 50]).fit(X)
+        np.testing.assert_array_equal(nystroem.transform(X[10:20]), expected.transform(X[10:20]))
+        np.testing.assert_array_equal(nystroem.transform(X), expected.transform(X))
+        assert nystroem.kernel is kernel
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "found"),
+    [
+        ([["a", "b"], ["c", "d"]], ValueError, "X cannot be read as a table of numbers .*; drop or encode"),
+        (np.array([["1", "2"]]), ValueError, "X cannot be read as a table of numbers .found <U1."),
+        ([[1.0, 2.0], [3.0]], ValueError, "X cannot be read as a table of numbers"),
+        (np.array([[1, {}]], dtype=object), TypeError, "X cannot be read as a table of numbers"),
+        (
+            np.ma.array([[1.0, 5.0]], mask=[[0, 1]]),
+            ValueError,
+            "X is a masked array, whose mask would be lost; fill or",
+        ),
+    ],
+)
+def test_what_is_no_table_of_numbers(X, error, found):
+    with pytest.raises(error, match=found):
+        Cosine()(X)
+
+
+def test_numbers_in_object_arrays_and_of_other_types():
+    X = np.array([[1, 2], [3, 5]])
+    for same in (X.astype(object), X.astype(np.int8), X.tolist(), X.astype(np.float64)):
+        np.testing.assert_array_equal(Cosine()(same), Cosine()(X))
+    np.testing.assert_array_equal(Cosine()(X > 1), Cosine()((X > 1).astype(int)))

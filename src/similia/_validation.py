@@ -109,3 +109,11 @@ def check_labels(y: Any, n: int) -> npt.NDArray:
     if len(y) != n:
         raise ValueError(f"y has {len(y)} labels for {n} objects; give one label per object")
     return y
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Remember the names of the columns of a data frame in `fit` (`reset`), or raise if later ones are others."""
+    from sklearn.utils.validation import validate_data
+
+    if reset or hasattr(X, "columns"):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -17,7 +17,7 @@ Paper: Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel met
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._threads import run_blas_tasks
-from similia._validation import RandomState, check_positive_int, generator
+from similia._validation import RandomState, check_columns, check_positive_int, generator
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere
 
@@ -52,8 +52,9 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. "auto" is decided in `fit`.
     zero_rows : {"raise", "uniform"}, default="raise"
         What becomes of rows of zeros.
-    orthogonal : bool, default=True
-        Draw directions orthogonal to each other, n at a time, in place of independent ones; see Notes.
+    orthogonal : bool or "auto", default="auto"
+        Draw directions orthogonal to each other, n at a time, in place of independent ones; see Notes. "auto" does so
+        unless there are 16 times as many columns in X as directions, where it gains next to nothing and costs memory.
     random_state : int, numpy Generator or None, default=None
         Draws the directions, in `fit`.
 
@@ -135,7 +136,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         t: float | None = None,
         mapping: Mapping = "auto",
         zero_rows: ZeroRows = "raise",
-        orthogonal: bool = True,
+        orthogonal: bool | Literal["auto"] = "auto",
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -171,8 +172,13 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.t_ = HypersphericalHeat(self.contrast, self.t)._time(n)
         self.mapping_ = resolve_mapping(rows, self.mapping)
         table(n, self.t_)  # a t that is too small fails here
-        self.directions_ = _directions(n, m // 2, self.orthogonal, generator(self.random_state), rows.dtype)
-        self.n_features_in_, self._n_features_out = n, m
+        if self.orthogonal not in (True, False, "auto"):
+            raise ValueError(f'orthogonal must be True, False or "auto", got {self.orthogonal!r}')
+        orthogonal = n <= 8 * m if self.orthogonal == "auto" else bool(self.orthogonal)
+        self.directions_ = _directions(n, m // 2, orthogonal, generator(self.random_state), rows.dtype)
+        self._n_features_out = m
+        self.n_features_in_ = n
+        check_columns(self, X, reset=True)
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -187,6 +193,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ndarray of float32 or float64, shape (n_rows, m)
         """
         check_is_fitted(self, "directions_")
+        check_columns(self, X, reset=False)
         X = as_rows(X)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {X.shape[1]} features, expected {self.n_features_in_} as in fit")

@@ -28,7 +28,7 @@ from similia.embeddings._ensemble import block_diagonal, mixture_weights
 from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
 from similia.embeddings._ordered_product import ordered_product
 from similia.embeddings.landmarks import STRATEGIES
-from similia.kernels._evaluate import as_floats, as_objects, check_kernel, evaluate
+from similia.kernels._evaluate import as_floats, as_objects, check_kernel, decided, evaluate
 from similia.objects import n_objects, take
 from similia.objects._sequences import at_least_one
 
@@ -70,6 +70,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     Attributes
     ----------
+    kernel_ : kernel
+        `kernel`, with what it leaves to the data (``mapping="auto"`` of vectors) decided by the training objects.
     landmarks_ : collection of objects, length n_landmarks
         The landmarks, in the layout the kernel works on; their indices where it is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
@@ -165,6 +167,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         rng = generator(self.random_state)
         # One BLAS thread: a sum that differs in its last bit can choose another landmark or turn an eigenvector.
         with one_blas_thread():
+            self.kernel_ = self.kernel if self._precomputed else decided(self.kernel, X)
             gram = self._gram(X)
             if y is not None and n_objects(y) != gram.n:
                 raise ValueError(f"y has {n_objects(y)} labels for {gram.n} objects; give one label per object")
@@ -291,7 +294,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _gram(self, X: Any) -> Gram:
         if not self._precomputed:
-            return Gram(self.kernel, X)  # type: ignore[arg-type]
+            return Gram(self.kernel_, X)  # type: ignore[arg-type]
         K = _as_matrix(X)
         if K.shape[0] == K.shape[1]:
             return PrecomputedGram(K)
@@ -320,7 +323,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
         if isinstance(self.landmarks, str):
             return _as_experts(STRATEGIES[self.landmarks](gram, s, rng), gram.n)
-        return _as_experts(self.landmarks(gram.X, self.kernel, s, rng), gram.n)  # type: ignore[operator]
+        return _as_experts(self.landmarks(gram.X, self.kernel_, s, rng), gram.n)  # type: ignore[operator]
 
     def _decompose(self, gram: Gram, indices: Index) -> tuple[Floats, Floats]:
         H = gram.block(indices, indices)
@@ -342,7 +345,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 )
             columns = self.landmark_indices_ if X.shape[1] == self._n_train else np.arange(s)
         else:
-            X = as_objects(self.kernel, X)
+            X = as_objects(self.kernel_, X)
         n = at_least_one(X)
 
         def blocks() -> Iterator[tuple[Index, npt.NDArray]]:
@@ -351,7 +354,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                     C = X[np.ix_(rows, columns)]
                 else:
                     part = X if len(rows) == n else take(X, rows)
-                    C = evaluate(self.kernel, part, self.landmarks_)
+                    C = evaluate(self.kernel_, part, self.landmarks_)
                 yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
 
         return n, blocks()

@@ -25,6 +25,11 @@ def as_objects(kernel: Any, X: Any) -> Any:
     return kernel.as_objects(X) if hasattr(kernel, "as_objects") else X
 
 
+def decided(kernel: Any, X: Any) -> Any:
+    """Return `kernel` with what it leaves to the data decided by `X`: its ``decided`` hook, or `kernel` itself."""
+    return kernel.decided(X) if hasattr(kernel, "decided") else kernel
+
+
 def refuse_class(function: Any, what: str) -> None:
     """Raise for a class where an object of it is wanted."""
     if isinstance(function, type):

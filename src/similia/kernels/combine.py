@@ -18,11 +18,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from similia._config import settings
 from similia._progress import track
 from similia._validation import check_positive_int
-from similia.kernels._evaluate import as_objects, check_kernel, diagonal, evaluate, name_of
+from similia.kernels._evaluate import as_objects, check_kernel, decided, diagonal, evaluate, name_of
 from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects._base import Batch
@@ -72,6 +73,13 @@ class _Composite(Kernel):
         for i, kernel in enumerate(self.kernels):
             check_kernel(kernel, f"kernels[{i}]")
         return list(self.kernels)
+
+    def decided(self, X: Any) -> Any:
+        """Return the combination of the parts as `X` decides them."""
+        X, parts = self.as_objects(X), self._parts()
+        found = [decided(kernel, X) for kernel in parts]
+        unchanged = all(new is old for new, old in zip(found, parts, strict=True))
+        return self if unchanged else clone(self).set_params(kernels=found)
 
     def _grams(self, X: Any, Y: Any) -> Iterator[npt.NDArray[np.float64]]:
         X = self.as_objects(X)
@@ -234,6 +242,11 @@ class Normalized(Kernel):
         """Return `X` in the layout the kernel works on."""
         check_kernel(self.kernel)
         return as_objects(self.kernel, X)
+
+    def decided(self, X: Any) -> Any:
+        """Return the normalised kernel as `X` decides it."""
+        found = decided(self.kernel, X)
+        return self if found is self.kernel else Normalized(found)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)

@@ -112,9 +112,10 @@ class HypersphericalHeat(SphereKernel):
     ----------
     contrast : float, default=4.0
         :math:`a = n e^{-(n - 1) t}`, of n features, below n. Near 0 all vectors are alike; at large a only equal ones
-        are. Worth a search: 1/4, 1/2, 1, ..., 64, or what `suggest_contrast` returns.
+        are. Worth a search: 1/4, 1/2, 1, ..., 64 as far as they are below n, or what `suggest_contrast` returns.
     t : float, optional
-        Time of diffusion; sets the kernel in place of `contrast`.
+        Time of diffusion; sets the kernel in place of `contrast`, which is not looked at then. For few features, up to
+        a dozen, it is the parameter to search: 0.01 to 1.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
         How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`.
     zero_rows : {"raise", "uniform"}, default="raise"
@@ -131,6 +132,9 @@ class HypersphericalHeat(SphereKernel):
     n is the number of columns of `X`, used or not. Values are within 2e-13 of the kernel of the computed 1 - cos, also
     of float32 rows, whose result is float64. The digits of 1 - cos themselves matter more: an error there is multiplied
     by the slope of the kernel at 0, about 1 / (2 t) for small t and a for large n.
+
+    In a call, "auto" is decided by `Y` (by `X` if there is none): one negative entry changes the map of all rows.
+    Estimators that hold the kernel (`Nystroem`, `SimilaritySearch`) decide it once, by all objects they are fitted to.
 
     References
     ----------
@@ -212,8 +216,8 @@ def _time_of_contrast(contrast: float, n: int) -> float:
     contrast = check_positive(contrast, "contrast")
     if contrast >= n:
         raise ValueError(
-            f"contrast must be below the number of features, {n}, got {contrast:g}, for which t = log(n / contrast) / "
-            "(n - 1) is not positive; pass a smaller contrast or t=..."
+            f"contrast must be below the number of features, {n}, got {contrast:g}; take a smaller one such as "
+            f"{n / 4:g}, what similia.kernels.suggest_contrast(X) returns, or a time such as t=0.1"
         )
     return _heat.time_of(contrast, n)
 

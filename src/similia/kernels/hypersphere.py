@@ -11,11 +11,12 @@ Paper: Zhao & Song, "Exact heat kernel on a hypersphere and its applications in 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from similia._config import rows_per_block, settings
 from similia.kernels.base import Kernel
@@ -82,7 +83,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
     """Return finite rows as a 2-D float32 or float64 array, or csr_array with sorted indices, or raise."""
     sparse = sp.issparse(X)
     if not sparse:
-        X = np.asarray(X)
+        X = _as_array(X, name)
     if np.issubdtype(X.dtype, np.complexfloating):
         raise ValueError(f"{name} holds complex numbers, expected real ones; make two columns of each")
     if X.ndim != 2:
@@ -102,6 +103,23 @@ def as_rows(X: Any, name: str = "X") -> Any:
         if not np.isfinite(_values(X[rows])).all():
             i, j, value = _first(X, lambda values: ~np.isfinite(values))
             raise ValueError(f"{name}[{i}, {j}] is {value}, expected finite numbers; drop or impute that row")
+    return X
+
+
+def _as_array(X: Any, name: str) -> npt.NDArray:
+    """Return numbers as an array, or raise for what is none, or hides some."""
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array, whose mask would be lost; fill or drop what is masked")
+    try:
+        X = np.asarray(X)
+        if X.dtype.kind not in "biufc":
+            if X.dtype.kind != "O" or any(isinstance(value, str | bytes) for value in X.ravel()):
+                raise ValueError(f"found {X.dtype}")
+            X = X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} cannot be read as a table of numbers ({error}); drop or encode what is no number"
+        ) from None
     return X
 
 
@@ -205,6 +223,11 @@ class SphereKernel(Kernel):
         """
         A, B = map_pair(X, Y, self.mapping, self.zero_rows)
         return self._of_versines(versines(A, B), A.shape[1])
+
+    def decided(self, X: Any) -> Self:
+        """Return this kernel with the map that "auto" is for the rows of `X`; estimators ask for it in `fit`."""
+        mapping = resolve_mapping(as_rows(X), self.mapping)
+        return self if mapping == self.mapping else clone(self).set_params(mapping=mapping)
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) = 1 for each row, shape (n_x,)."""

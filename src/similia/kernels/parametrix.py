@@ -28,7 +28,6 @@ from scipy.special import zeta
 from similia._config import rows_per_block
 from similia._threads import run_in_ranges
 from similia._validation import check_positive
-from similia.kernels.heat import _time_of_contrast
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows
 
 Floats = npt.NDArray[np.float64]
@@ -50,7 +49,8 @@ class Parametrix(SphereKernel):
     t : float, optional
         Time of diffusion; sets the kernel in place of `contrast`.
     contrast : float, default=4.0
-        :math:`a = n e^{-(n - 1) t}`, of n features, below n.
+        Slope of the kernel at equal vectors, per unit of 1 - cos: :math:`t = 1 / (2 a)`. A heat kernel of this contrast
+        has about the same slope if n is large, at another time: at equal times the two are different kernels.
     order : {"gaussian", 0, 1, 2}, default="gaussian"
         "gaussian": :math:`e^{-\theta^2 / 4t}`, the kernel of Lafferty and Lebanon. 0: times
         :math:`(\theta / \sin\theta)^{(n - 2) / 2}`. 1 and 2: times a polynomial of that degree in t.
@@ -118,7 +118,7 @@ class Parametrix(SphereKernel):
     def _of_versines(self, V: Floats, n: int) -> Floats:
         if isinstance(self.order, bool) or self.order not in _ORDERS:
             raise ValueError(f'order must be "gaussian", 0, 1 or 2, got {self.order!r}')
-        t = check_positive(self.t, "t") if self.t is not None else _time_of_contrast(self.contrast, n)
+        t = check_positive(self.t, "t") if self.t is not None else 0.5 / check_positive(self.contrast, "contrast")
         order = -1 if self.order == "gaussian" else int(self.order)
         if order >= 0 and (n - 2) * t >= 3:
             warnings.warn(

@@ -254,7 +254,8 @@ def _scores(
     for train, _ in tasks:
         if len(train) == 0 or (codes[train] == codes[train[0]]).all():
             raise ValueError(
-                "the training rows of a fold are all of one class; take fewer folds, stratified ones, or more objects"
+                "the training rows of a fold are all of one class; take fewer folds, stratified ones, more objects, or "
+                "numbers in place of 'tune'"
             )
     scores = np.empty((len(parameters), len(Cs), len(tasks), len(tasks[0][1])))
     order = np.argsort(Cs, kind="stable")
