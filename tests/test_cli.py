@@ -68,7 +68,7 @@ def test_labels_from_fasta_headers(tmp_path):
     fasta.write_text(">s1 label=up\nACGT\n>s2 label=down\nGG\n")
     read = read_objects(str(fasta), text="text", label="label")
     assert (list(read.objects), read.labels.tolist(), read.kind) == (["ACGT", "GG"], ["up", "down"], "strings")
-    assert read.names == ["s1 label=up", "s2 label=down"]
+    assert read.names == ["s1", "s2"]
     with pytest.raises(ValueError, match=r"record 0 of .* has no family=\.\.\."):
         read_objects(str(fasta), text="text", label="family")
 
@@ -111,7 +111,7 @@ def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
         (["fit", "promoters", "-o", "m", "--kernel", "Spectrum(q=3)"], "Spectrum takes k, normalize"),
         (["fit", "promoters", "-o", "m", "--distance", "Levenshtein(foo=1)"], "Levenshtein takes no parameters"),
         (["fit", "promoters", "-o", "m", "--bits", "1001"], "multiple of 8"),
-        (["fit", "promoters", "-o", "m", "--bits", "0"], "n_bits must be an integer >= 1, got 0"),
+        (["fit", "promoters", "-o", "m", "--bits", "0"], "--bits must be a multiple of 8 and at least 8, got 0"),
         (
             ["fit", "promoters", "-o", "m", "--distance", "Levenshtein", "--bits", "1000"],
             "--bits is for NysHD, and the distance Levenshtein makes D2KE; drop --bits, or give a --kernel",

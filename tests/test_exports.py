@@ -5,7 +5,10 @@ from __future__ import annotations
 import faiss
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
+from similia import Nystroem, SignRandomProjection, SimilaritySearch
+from similia.kernels import Spectrum
 from similia.search import HammingIndex, exports
 
 
@@ -68,6 +71,22 @@ def test_qdrant_floats_quantise_to_the_bits_and_their_product_tells_the_distance
 def test_what_is_no_code_is_refused_at_once(export):
     with pytest.raises(ValueError, match="codes must be packed bits"):
         export(np.ones((2, 8)))
+
+
+def test_a_search_is_given_for_its_codes(tmp_path):
+    X = ["".join(word) for word in np.random.default_rng(0).choice(list("abcd"), (30, 8))]
+    encoder = make_pipeline(Nystroem(Spectrum(k=2), 8, random_state=0), SignRandomProjection(64, random_state=0))
+    search = SimilaritySearch(encoder).fit(X, ids=np.arange(30)[::-1]).remove([4])
+    left = [word for i, word in zip(search.ids_, X[:25] + X[26:], strict=True) if i != 4]
+    codes = search.encoder_.transform(left)
+    for given in (search, search.index_):
+        assert list(exports.to_pgvector(given)) == list(exports.to_pgvector(codes))
+        np.testing.assert_array_equal(exports.to_usearch(given), codes)
+        np.testing.assert_array_equal(exports.to_qdrant(given), exports.to_qdrant(codes))
+        read = faiss.read_index_binary(str(exports.write_faiss(given, tmp_path / "codes.faiss")))
+        distances, ids = read.search(codes[:1], 29)
+        assert distances[0, 0] == 0
+        assert sorted(ids[0].tolist()) == sorted(search.ids_.tolist())
 
 
 def test_an_empty_index_has_no_faiss_file(tmp_path):

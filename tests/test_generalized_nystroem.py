@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
@@ -128,8 +129,8 @@ def test_laws(k, n, d, seed):
     assert pca.projection_error(X) < 1e-6  # exact at rank k: few rows and features span everything
     assert (B[np.arange(k), np.abs(B).argmax(axis=1)] > 0).all()
     assert (np.diff(pca.singular_values_) <= 0).all()
-    assert len(pca.sample_indices_) == min(n, max(k + 1, int(np.ceil(round(0.3 * n, 9)))))
-    assert len(pca.feature_indices_) == max(k, int(np.ceil(round(0.3 * d, 9))))
+    assert len(pca.sample_indices_) == min(n, max(4 * k, int(np.ceil(round(0.3 * n, 9)))))
+    assert len(pca.feature_indices_) == min(d, max(int(np.ceil(1.5 * k)), int(np.ceil(round(0.3 * d, 9)))))
     order = np.random.default_rng(seed).permutation(n)
     np.testing.assert_array_equal(pca.transform(X[order]), pca.transform(X)[order])
 
@@ -188,14 +189,13 @@ def test_what_would_fit_is_named():
     X = decaying(3000, 60)
     with (
         sm.config(max_memory=12_000),
-        pytest.raises(ValueError, match=r"feature_fraction=0\.2 or sample_fraction=") as e,
+        pytest.raises(ValueError, match="feature_fraction=12 or sample_fraction=12 or"),
     ):
         GeneralizedNystroemPCA(4, 0.2, 0.5).fit(X)
-    share = float(str(e.value).split("sample_fraction=")[1].split()[0])
     with sm.config(max_memory=12_000):
-        GeneralizedNystroemPCA(4, share, 0.5).fit(X)
-        GeneralizedNystroemPCA(4, 0.2, 0.2).fit(X)
-        with pytest.raises(ValueError, match=r"half of max_memory; use feature_fraction=0\.2 or"):
+        GeneralizedNystroemPCA(4, 12, 0.5).fit(X)
+        GeneralizedNystroemPCA(4, 0.2, 12).fit(X)
+        with pytest.raises(ValueError, match="half of max_memory; use feature_fraction=12 or"):
             GeneralizedNystroemPCA(4, 0.2, 0.5).fit(chunks(X, 100))
         with pytest.raises(ValueError, match="sampling='norm' keeps them all"):
             GeneralizedNystroemPCA(4, 0.2, 0.2, sampling="norm").fit(X)
@@ -268,6 +268,12 @@ def test_fit_does_not_depend_on_threads():
 # ---- bad input
 
 
+def partly(model, X):
+    for chunk in chunks(X, 50):
+        model.partial_fit(chunk, refit=False)
+    return model.partial_fit(X[:0])
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("form", [np.asarray, lambda X: chunks(X, 30), sp.csr_array])
 def test_bad_rows_are_named(bad, form):
@@ -308,6 +314,45 @@ def test_too_few_directions(rank, dtype, orthonormalize):
     if rank:
         Xc = X - X.mean(axis=0)
         np.testing.assert_allclose(Xc @ projector(model.set_params(n_components=rank).fit(X)), Xc, atol=1e-4)
+
+
+@pytest.mark.parametrize("feed", [lambda m, X: m.fit(X), lambda m, X: m.fit(chunks(X, 50)), partly])
+def test_a_fraction_of_few_rows_and_features_is_enough_of_them(feed):
+    """5 % of 200 rows and 30 % of 40 features would be 10 and 12: no 8 directions of either are near those of all."""
+    X = decaying(200, 40)
+    pca = feed(GeneralizedNystroemPCA(8, random_state=0), X)
+    assert (len(pca.sample_indices_), len(pca.feature_indices_)) == (32, 12)
+    pca = feed(GeneralizedNystroemPCA(16, random_state=0), X)
+    assert (len(pca.sample_indices_), len(pca.feature_indices_)) == (64, 24)
+    pca = feed(GeneralizedNystroemPCA(32, random_state=0), X)
+    assert (len(pca.sample_indices_), len(pca.feature_indices_)) == (128, 40)
+    pca = feed(GeneralizedNystroemPCA(8, 9, 8, random_state=0), X)
+    assert (len(pca.sample_indices_), len(pca.feature_indices_)) == (9, 8)
+
+
+def test_a_fraction_of_many_rows_is_that_fraction():
+    X = np.broadcast_to(np.float32(0), (60_000, 1584))
+    model = GeneralizedNystroemPCA(256)
+    assert (model._count_rows(len(X)), model._count_columns(X.shape[1])) == (3000, 476)
+
+
+def test_what_to_raise_is_named():
+    X = low_rank(200, 30, 5)
+    for shares, cure in [
+        ((0.5, 0.5), "sample_fraction or feature_fraction"),
+        ((1.0, 20), "feature_fraction"),
+        ((9, 1.0), "sample_fraction"),
+    ]:
+        with pytest.raises(ValueError, match=f"use n_components=5, or raise {cure}$"):
+            GeneralizedNystroemPCA(8, *shares, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"use n_components=5$"):
+        GeneralizedNystroemPCA(8, 1.0, 1.0).fit(X)
+
+
+def test_32_bits_of_digits():
+    X = load_digits().data[:1600]
+    codes = sm.recipes.pca_itq(32, random_state=0).fit_transform(X)
+    assert len(np.unique(codes, axis=0)) > 1200
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """A search in a folder: the same answers as in memory, and nothing half-added whatever happens."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
@@ -133,8 +135,13 @@ def test_other_folders_are_refused(tmp_path):
     with pytest.raises(ValueError, match="exists and is not an empty folder"):
         search.save(tmp_path)
     search.save(tmp_path / "folder")
-    with pytest.raises(ValueError, match="exists and is not an empty folder"):
-        search.save(tmp_path / "folder")
+    loaded = sm.SimilaritySearch.load(tmp_path / "folder").add(["abcd"])
+    where = r"in place with similia\.search\.on_disk\.SearchFolder\.open\('(.*)'\)\.add\(X\), or with: similia index"
+    with pytest.raises(ValueError, match=where) as error:
+        loaded.save(tmp_path / "folder")
+    assert len(SearchFolder.open(re.search(where, str(error.value))[1]).add(["abcd"])) == 1
+    with pytest.raises(ValueError, match=r"the folder of a search; similia\.SimilaritySearch\.load\('.*'\) reads it"):
+        sm.load(tmp_path / "folder")
     with pytest.raises(FileNotFoundError, match="no search at"):
         sm.SimilaritySearch.load(tmp_path)
 

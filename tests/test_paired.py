@@ -208,3 +208,22 @@ def test_kept_counts_follow_the_objects_and_the_kernel():
     search.set_params(rerank=GappyKmers(k=2, gaps=1))
     assert_scores(GappyKmers(k=2, gaps=1), X)
     assert search.remove([0, 1])._kept is None
+
+
+@pytest.mark.parametrize("kernel", [sm.kernels.Cosine(), sm.kernels.HypersphericalHeat(2.0)], ids=repr)
+def test_the_map_of_vectors_is_decided_by_all_objects(kernel):
+    """Whichever candidates a query has: few of these rows have a negative entry."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2.0, (200, 12)) + 0.1
+    X[::40, 5] = -1.0
+    encoder = make_pipeline(sm.Nystroem(kernel, n_components=12, random_state=0), sm.SignRandomProjection(64))
+    search = sm.SimilaritySearch(encoder, rerank=kernel, n_candidates=4).fit(X)
+    projected = kernel.decided(X)
+    assert projected.mapping == "projection"
+    ids, scores = search.search(X, k=4)
+    np.testing.assert_allclose(scores, np.take_along_axis(projected(X, X), ids, axis=1), atol=1e-12)
+    rest = search.remove(np.arange(0, 200, 40)).objects_
+    ids, scores = search.search(X[1:9], k=4)
+    rows = np.searchsorted(search.ids_, ids)
+    np.testing.assert_allclose(scores, np.take_along_axis(kernel(X[1:9], rest), rows, axis=1), atol=1e-12)
+    assert kernel.decided(rest).mapping == "sqrt"

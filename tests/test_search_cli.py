@@ -1,12 +1,15 @@
 """``similia encode`` and ``similia index`` on files; killed, they go on where they were."""
 
 import csv
+import gzip
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import similia as sm
@@ -51,7 +54,7 @@ def test_build_add_search_info(files, tmp_path):
     assert rows[1::2] == [[f"second{i}", "1", str(60 + i), f"second{i}", "0"] for i in range(30)]
     assert all(float(row[4]) > 0 and row[1] == "2" for row in rows[2::2])
     shown = invoke("index", "info", folder).output
-    for words in ("90 strings", "Spectrum(k=4)", "Levenshtein()", "60 of 60", "30 of 30"):
+    for words in ("90 strings", "Spectrum(k=5, normalize=True)", "Levenshtein()", "60 of 60", "30 of 30"):
         assert words in shown
     distances = sm.distances.Levenshtein()(WORDS[60:], WORDS)
     again = invoke("index", "search", folder, second, "-k", 2, "--candidates", 90, "-o", tmp_path / "all.csv")
@@ -114,11 +117,189 @@ def test_encode_does_not_go_on_with_another_model(files, tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.load(output), encoders[1].transform(WORDS[:60]))
 
 
-def test_more_neighbours_than_candidates(files, tmp_path):
+def test_more_neighbours_than_candidates_or_objects(files, tmp_path):
     first, second, folder = files
     invoke("index", "build", first, folder, "--landmarks", 16, "--candidates", 5)
-    invoke("index", "search", folder, second, "-k", 20, "-o", tmp_path / "found.csv")
+    done = invoke("index", "search", folder, second, "-k", 20, "-o", tmp_path / "found.csv")
     assert len(table(tmp_path / "found.csv")) == 1 + 30 * 20
+    assert "note: -k 20 is more than the 5 candidates; 20 are sorted" in done.stderr
+    done = invoke("index", "search", folder, second, "-k", 200, "--candidates", 300, "-o", tmp_path / "found.csv")
+    assert len(table(tmp_path / "found.csv")) == 1 + 30 * 60
+    assert done.stderr.count("note:") == 1
+    assert "note: -k 200 is more than the 60 objects there are; all are given" in done.stderr
+    assert "note:" not in invoke("index", "search", folder, second, "-k", 5).output
+
+
+# ---- what is not overwritten, and where it goes
+def test_no_command_overwrites_what_it_reads(tmp_path, files):
+    data, given = tmp_path / "d.npy", tmp_path / "link.npy"
+    np.save(data, np.random.default_rng(0).standard_normal((40, 16)))
+    given.symlink_to(data)
+    before = data.read_bytes()
+    fasta_file = files[0]
+    model = tmp_path / "d.encoder.similia"
+    for arguments in (
+        ["encode", data, "-o", data],
+        ["encode", data, "-o", given],
+        ["encode", tmp_path / ".." / tmp_path.name / "d.npy", "-o", data],
+    ):
+        result = runner.invoke(app, [str(a) for a in arguments])
+        assert "is what this command reads and would be overwritten" in str(result.exception)
+        assert data.read_bytes() == before
+        assert not model.exists()
+    invoke("index", "build", data, tmp_path / "index", "--bits", 8)
+    for arguments in (["index", "search", tmp_path / "index", data, "-o", data], ["fit", fasta_file, "-o", fasta_file]):
+        result = runner.invoke(app, [str(a) for a in arguments])
+        assert "would be overwritten" in str(result.exception)
+    sm.save(sm.SignRandomProjection(8, random_state=0).fit(np.load(data)), tmp_path / "model.npy")
+    with pytest.raises(ValueError, match="would be overwritten"):
+        commands.encode(str(data), tmp_path / "model.npy", model=tmp_path / "model.npy", **OPTIONS)
+    assert data.read_bytes() == before
+
+
+def test_the_encoder_beside_the_codes_is_no_input(tmp_path):
+    data = tmp_path / "d.encoder.similia"
+    data.write_text("data of another program")
+    with pytest.raises(ValueError, match=r"d\.encoder\.similia is what this command reads"):
+        commands.encode(str(data), tmp_path / "d.npy", model=None, **OPTIONS)
+
+
+@pytest.mark.parametrize("command", [["index", "search", "INDEX", "FILE", "-o"], ["encode", "FILE", "-o"]])
+def test_a_folder_that_is_not_there_is_named_at_once(command, tmp_path):
+    output = tmp_path / "nodir" / ("f.npy" if command[0] == "encode" else "f.csv")
+    result = runner.invoke(app, [*command, str(output)])  # neither INDEX nor FILE exists
+    assert str(result.exception) == f"the folder {tmp_path / 'nodir'} does not exist; make it first"
+
+
+# ---- names, removal, tables of numbers
+def test_names_are_first_words_where_distinct(tmp_path):
+    path = tmp_path / "x.fasta"
+    path.write_text(">P1 tumour protein\nACGT\n>P2 other protein\nACGA\n")
+    assert read_objects(str(path), text="text", label=None).names == ["P1", "P2"]
+    path.write_text(">read 1\nACGT\n>read 2\nACGA\n>\nAC\n")
+    assert read_objects(str(path), text="text", label=None).names == ["read 1", "read 2", ""]
+
+
+def test_remove_by_id_and_name(files):
+    first, _, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 16)
+    shown = invoke("index", "remove", folder, 3, "first7", 3, "first59").output
+    assert "removed 3" in shown
+    assert "57 objects" in shown
+    assert sorted(set(range(60)) - set(SearchFolder.open(folder).load().ids_.tolist())) == [3, 7, 59]
+    for wanted in ("first7", "7", "nobody", "-3", "1.5"):
+        with pytest.raises(ValueError, match=f"holds no object with the id or name {wanted}; nothing was removed"):
+            commands.remove_from_index(folder, ["5", wanted])
+    assert len(SearchFolder.open(folder)) == 57
+
+
+def test_a_name_that_is_another_objects_id_is_not_removed(tmp_path):
+    path = tmp_path / "x.fasta"
+    path.write_text("".join(f">{9 - i}\n{word}\n" for i, word in enumerate(WORDS[:10])))
+    invoke("index", "build", path, tmp_path / "index")
+    with pytest.raises(ValueError, match="3 is the id of one object and the name of another, whose id is 6"):
+        commands.remove_from_index(tmp_path / "index", ["3"])
+    assert len(SearchFolder.open(tmp_path / "index")) == 10
+
+
+def test_a_table_of_numbers_is_told_from_one_without_the_column(tmp_path):
+    for name, text in {"a.csv": "x,y\n1,2.5\n-3e4,4\n", "b.csv": "1,2\n3,4\n", "c.tsv": "x\ty\n1\t2\n"}.items():
+        (tmp_path / name).write_text(text)
+        for command in (
+            ["encode", tmp_path / name, "-o", "x.npy"],
+            ["index", "build", tmp_path / name, tmp_path / "index"],
+        ):
+            result = runner.invoke(app, [*map(str, command)])
+            assert str(result.exception).endswith("holds numbers only; give vectors as .npy, which numpy.save writes")
+    with gzip.open(tmp_path / "d.csv.gz", "wt") as file:
+        file.write("x,y\n1,2\n")
+    with pytest.raises(ValueError, match="give vectors as"):
+        read_objects(str(tmp_path / "d.csv.gz"), text="text", label=None)
+    (tmp_path / "e.csv").write_text("x,y\n1,ACGT\n2,AC\n")
+    with pytest.raises(ValueError, match="has no column 'text'; it has 'x', 'y'"):
+        read_objects(str(tmp_path / "e.csv"), text="text", label=None)
+
+
+# ---- unfinished indexes
+def interrupted_build(files, monkeypatch):
+    first, _, folder = files
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchFolder, "add", stopping_at(2))
+        with pytest.raises(KeyboardInterrupt):
+            commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=13)
+
+
+def test_an_interrupted_build_says_how_far_it_is_and_how_to_go_on(files, monkeypatch, capsys, tmp_path):
+    first, second, folder = files
+    interrupted_build(files, monkeypatch)
+    assert capsys.readouterr().err == "similia: stopped after 13 of 60; run the same command again to go on\n"
+    with pytest.raises(ValueError, match=r"index is not finished \(it holds 13 of 60 from .*first\.fasta\)") as error:
+        commands.build_index(first, folder, **{**OPTIONS, "bits": 128}, **BUILD)
+    for words in (
+        "kernel Spectrum(k=2)",
+        "--bits 64",
+        "--landmarks 16",
+        "--rerank kernel",
+        "--kind exact",
+        "--candidates 20",
+    ):
+        assert words in str(error.value)
+    for command in (["search", folder, second, "-o", tmp_path / "found.csv"], ["add", second, folder]):
+        done = invoke("index", *command)
+        assert "is not finished: it holds 13 of 60 from" in " ".join(done.stderr.split())
+    assert "note:" not in invoke("index", "add", first, folder).stderr  # which goes on
+    assert "note:" not in invoke("index", "search", folder, second, "-o", tmp_path / "found.csv").stderr
+    assert len(SearchFolder.open(folder)) == 90
+
+
+def test_a_build_that_is_stopped_while_it_learns(files, monkeypatch, capsys):
+    first, _, folder = files
+    with monkeypatch.context() as patch:
+        patch.setattr(sm.SimilaritySearch, "fit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            commands.build_index(first, folder, **OPTIONS, **BUILD)
+    assert "stopped after 0 of 60" in capsys.readouterr().err
+    commands.build_index(first, folder, **OPTIONS, **BUILD)
+    capsys.readouterr()
+    commands.build_index(first, folder, **OPTIONS, **BUILD)
+    shown = capsys.readouterr().out
+    assert f"already; to add its objects once more: similia index add --again {first} {folder}" in shown
+
+
+def test_ctrl_c_ends_with_one_line_and_130(files, tmp_path):
+    first, _, _ = files
+    script = tmp_path / "stopped.py"
+    script.write_text(
+        "import sys\n"
+        "from similia.cli import main, search\n"
+        "append, calls = search.Store.append, []\n"
+        "def stopping(*a, **b):\n"
+        "    calls.append(1)\n"
+        "    if len(calls) == 3:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return append(*a, **b)\n"
+        "search.Store.append = stopping\n"
+        f"sys.argv = ['similia', 'encode', {first!r}, '-o', {str(tmp_path / 'codes.npy')!r}, '--chunk', '8']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == "similia: stopped after 16 of 60; run the same command again to go on\n"
+    assert "going on after 16 of 60" in invoke("encode", first, "-o", tmp_path / "codes.npy").output
+
+
+def test_info_of_a_folder_that_python_saved(tmp_path):
+    encoder = make_pipeline(sm.Nystroem(sm.kernels.Spectrum(k=2), 8, random_state=0), sm.SignRandomProjection(64))
+    index = sm.HammingIndex(64, kind="ivf")
+    search = sm.SimilaritySearch(encoder, rerank=sm.distances.Levenshtein(), n_candidates=7, index=index).fit(WORDS)
+    search.save(tmp_path / "saved")
+    shown = invoke("index", "info", tmp_path / "saved").output
+    for words in ("90 strings", "Spectrum(k=2)", "SignRandomProjection", "Levenshtein()", "7", "ivf"):
+        assert words in shown
+    sm.SimilaritySearch(encoder).fit(WORDS).save(tmp_path / "bits")
+    shown = invoke("index", "info", tmp_path / "bits").output
+    assert re.search(r"objects +│ 90 +│", shown)
+    assert re.search(r"rerank +│ none +│", shown)
 
 
 OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 16, "text": "text", "seed": 0}
@@ -251,7 +432,7 @@ def test_clear_sentences(files, tmp_path):
     commands.build_index(first, folder, **OPTIONS, **BUILD)
     with pytest.raises(ValueError, match=r"holds vectors, and .* is an index of strings"):
         commands.add_to_index(str(tmp_path / "v.npy"), folder, text="text", again=False)
-    with pytest.raises(ValueError, match=r"must be a \.npy file in a folder that exists"):
+    with pytest.raises(ValueError, match=r"must be a \.npy file, got"):
         commands.encode(first, tmp_path / "codes.csv", model=None, **OPTIONS)
     np.save(tmp_path / "cube.npy", np.zeros((3, 2, 2)))
     with pytest.raises(ValueError, match=r"expected numbers of shape \(n, n_features\)"):

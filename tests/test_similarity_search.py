@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -12,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 import naive
 import similia as sm
 from similia.distances import DTW, FromFunction, Levenshtein
-from similia.kernels import Spectrum, WeisfeilerLehman
+from similia.kernels import Cosine, Spectrum, WeisfeilerLehman
 from similia.objects import as_graphs, as_series, as_strings
 from similia.search._metric import Metric, as_metric, metric_of, sorted_candidates
 
@@ -205,6 +206,55 @@ def test_many_queries_are_answered_in_parts(monkeypatch):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("ids", [None, np.random.default_rng(0).permutation(200)[:100]])
+def test_objects_by_their_ids(ids):
+    X = words(100)
+    search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=40).fit(X, ids=ids)
+    true = dict(zip(search.ids_.tolist(), X, strict=True))
+    gone = search.ids_[[0, 7]].tolist()
+    search.remove(gone)
+    found, distances = search.search(X[50:55], k=3)
+    for query, row, values in zip(X[50:55], found, distances, strict=True):
+        assert search.objects(row).tolist() == [true[i] for i in row.tolist()]
+        np.testing.assert_array_equal(Levenshtein()([query], search.objects(row))[0], values)
+    twice = found[0, [1, 1, 0]].tolist()
+    assert search.objects(twice).tolist() == [true[i] for i in twice]
+    assert len(search.objects([])) == 0
+    with pytest.raises(ValueError, match=f"there is no object with the id {gone[1]}$"):
+        search.objects([twice[0], gone[1], gone[0]])
+    with pytest.raises(ValueError, match=r"1-D array of integers, got dtype int64 and shape \(5, 3\)"):
+        search.objects(found)
+    with pytest.raises(ValueError, match="objects were not kept, since rerank=None needs none"):
+        sm.SimilaritySearch(string_encoder()).fit(X).objects([0])
+
+
+def test_another_rerank_after_fit():
+    X = words(60)
+    search = sm.SimilaritySearch(string_encoder(), n_candidates=60).fit(X)
+    for rerank, missing in [(Levenshtein(), "objects"), ("kernel", "objects"), ("projected", "vectors")]:
+        search.set_params(rerank=rerank)
+        for call in (search.search, search.add, lambda X: search.recall(X, objects=words(60))):
+            with pytest.raises(ValueError, match=f"fit again, the {missing} that it compares were not kept"):
+                call(X[:2])
+    assert len(search) == 60
+    assert search.set_params(rerank=None).search(X[:3], k=1)[0].tolist() == [[0], [1], [2]]
+    search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=60).fit(X)
+    by_distance = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=60).fit(X)
+    search.set_params(rerank=Levenshtein())
+    np.testing.assert_array_equal(search.search(X[:9])[0], by_distance.search(X[:9])[0])
+    alone = sm.SimilaritySearch(FrozenEstimator(string_encoder().fit(X))).fit(X).set_params(rerank="projected")
+    with pytest.raises(ValueError, match="vectors before the last step of a pipeline"):
+        alone.search(X[:1])
+
+
+def test_the_index_has_the_length_of_the_codes():
+    index = sm.HammingIndex(64)
+    with pytest.raises(ValueError, match="index has n_bits=64, but the encoder makes codes of 256 bits"):
+        sm.SimilaritySearch(string_encoder(), index=index).fit(words(40))
+    search = sm.SimilaritySearch(string_encoder(64), index=index).fit(words(40))
+    assert search.index_ is not index
+
+
 # ---- recall
 def test_recall_is_that_of_brute_force():
     X, Q = words(), words(30, seed=4)
@@ -233,14 +283,44 @@ def test_recall_of_a_search_without_objects():
     assert 0 < by_kernel <= 1
 
 
+def test_recall_of_vectors_by_a_metric_that_the_sentence_names():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((80, 12))
+    search = sm.SimilaritySearch(make_pipeline(PCA(8), sm.SignRandomProjection(256, random_state=0))).fit(X)
+    with pytest.raises(ValueError, match=r"PCA has no kernel or distance .* of vectors metric=similia") as error:
+        search.recall(X[:20], k=5, objects=X)
+    assert "rerank" not in str(error.value)
+    assert "metric=similia.kernels.Cosine('projection')" in str(error.value)
+    assert "similia.distances.FromFunction(cdist, pairwise=True)" in str(error.value)
+    ids, _ = search.search(X[:20], k=5)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for metric, D in [
+        (Cosine("projection"), -unit[:20] @ unit.T),
+        (FromFunction(cdist, pairwise=True), cdist(X[:20], X)),
+    ]:
+        share = np.mean([np.isin(row, brute_order(values, range(80), 5)) for row, values in zip(ids, D, strict=True)])
+        report = search.recall(X[:20], k=5, objects=X, metric=metric)
+        assert isinstance(report, sm.search.Recall)
+        assert report.recall == pytest.approx(share)
+    with pytest.raises(ValueError, match="metric must be 'kernel', or a kernel or distance of similia, got 'cosine'"):
+        search.recall(X[:20], objects=X, metric="cosine")
+    strings = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein()).fit(words())
+    with pytest.raises(ValueError, match="metric must be 'kernel', or a kernel"):
+        strings.recall(words(3), metric="levenshtein")
+
+
 # ---- what is refused
 def test_what_does_not_fit():
     X = words()
     with pytest.raises(ValueError, match=r"similia\.distances\.FromFunction"):
         sm.SimilaritySearch(string_encoder(), rerank=sm.pairwise(lambda x, y: 0.0)).fit(X)
-    with pytest.raises(ValueError, match="rerank must be 'kernel', a kernel or a distance of similia, got 'hamming'"):
+    with pytest.raises(
+        ValueError, match="rerank must be None, 'projected', 'kernel', or a kernel or distance of similia"
+    ):
         sm.SimilaritySearch(string_encoder(), rerank="hamming").fit(X)
-    with pytest.raises(ValueError, match="first step SignRandomProjection has no kernel or distance"):
+    with pytest.raises(
+        ValueError, match=r"SignRandomProjection has no kernel .* rerank=similia.* or take rerank='proj"
+    ):
         sm.SimilaritySearch(sm.SignRandomProjection(64), rerank="kernel").fit(np.eye(3))
     with pytest.raises(ValueError, match="packed bits"):
         sm.SimilaritySearch(sm.Nystroem(Spectrum(k=2), 8, random_state=0)).fit(X)

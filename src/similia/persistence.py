@@ -207,6 +207,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     from skops.io.exceptions import UntrustedTypesFoundException
 
     path = Path(path)
+    if (path / "search.similia").is_file():
+        raise ValueError(f"{path} is the folder of a search; similia.SimilaritySearch.load({str(path)!r}) reads it")
     if not path.is_file():
         raise FileNotFoundError(f"no model at {path}; similia.save(model, path) writes one")
     _check_archive(path)

@@ -286,7 +286,8 @@ def pca_itq(
     n_bits : int
         Bits of a code, a multiple of 8; as many components.
     sample_fraction, feature_fraction : float, default=0.05 and 0.3
-        Shares of the training vectors and of their features that the components are learnt from.
+        Shares of the training vectors and of their features that the components are learnt from; of few vectors or
+        features more than that (see `GeneralizedNystroemPCA`).
     random_state : int, numpy Generator or RandomState, optional
         Seed of the samples and of the first rotation.
 
@@ -325,6 +326,7 @@ def heat_svm(
     mapping: Literal["auto", "sqrt", "projection"] | None = "auto",
     zero_rows: Literal["raise", "uniform"] = "raise",
     cv: Any = 5,
+    class_weight: Any = None,
 ) -> HeatSVC:
     """Return a support-vector machine with the exact heat kernel of a hypersphere.
 
@@ -343,6 +345,8 @@ def heat_svm(
         What to do with a row of zeros.
     cv : int or splitter, default=5
         Folds.
+    class_weight : dict of label to float, or "balanced", optional
+        As in scikit-learn's SVC.
 
     Returns
     -------
@@ -364,4 +368,4 @@ def heat_svm(
     >>> model.score(counts[1::2], y[1::2]) > 0.7
     True
     """
-    return HeatSVC(contrast, C, mapping=mapping, zero_rows=zero_rows, cv=cv, random_state=random_state)
+    return HeatSVC(contrast, C, mapping, zero_rows, cv, class_weight, random_state)

@@ -17,6 +17,6 @@ def main() -> None:
     except (ValueError, TypeError, OSError, ImportError) as error:
         print(f"similia: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("similia: interrupted; nothing was written", file=sys.stderr)
+    except KeyboardInterrupt:  # while a command was being imported
+        print("similia: stopped before anything was written", file=sys.stderr)
         raise SystemExit(130) from None

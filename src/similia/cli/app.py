@@ -29,7 +29,7 @@ _DATA_HELP = (
 
 
 _Bits = Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")]
-_Landmarks = Annotated[int, typer.Option(help="Landmarks of a kernel, or random objects of a distance.")]
+_Landmarks = Annotated[int, typer.Option(min=1, help="Landmarks of a kernel, or of a distance.")]
 _Text = Annotated[str, typer.Option(help="Column with the strings.")]
 _Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 _Chunk = Annotated[int, typer.Option(min=1, help="Objects encoded and committed together.")]
@@ -248,14 +248,32 @@ def index_build(
 def index_add(
     data: Annotated[str, typer.Argument(help=_DATA_HELP)],
     folder: _Folder,
-    again: Annotated[bool, typer.Option("--again", help="Add a file that is in the index already once more.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Add a file once more that was added already.")] = False,
     text: _Text = "text",
     chunk: _Chunk = 10_000,
 ) -> None:
-    """Add objects to an index, each once. Killed and run again, it goes on where it was."""
+    """Add objects to an index. Killed and run again, it goes on where it was.
+
+    A file is added once, whatever its name: what was added before is known by the content of the whole file, so that
+    a file with one object more is another one, all of whose objects are added.
+    """
     from similia.cli.search import add_to_index
 
     add_to_index(data, folder, text=text, again=again, chunk=chunk)
+
+
+@index.command("remove")
+def index_remove(
+    folder: _Folder,
+    ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names where they have some.")],
+) -> None:
+    """Remove objects from an index by their ids or names.
+
+    [bold]similia index remove proteins.index 17 P53_HUMAN[/bold]
+    """
+    from similia.cli.search import remove_from_index
+
+    remove_from_index(folder, ids)
 
 
 @index.command("search")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ class Objects:
     objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
     labels : ndarray, shape (n,), optional
     names : list of str, optional
-        Names of FASTA and FASTQ records.
+        Names of FASTA and FASTQ records: the first words of their headers, or where these are not distinct the headers.
     """
 
     source: str
@@ -92,11 +94,29 @@ def _named(name: str) -> Objects:
 def _table(path: Path, text: str, label: str | None) -> Objects:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
-    strings, *labels = sm.objects.read_columns(path, *([text] if label is None else [text, label]))
+    try:
+        strings, *labels = sm.objects.read_columns(path, *([text] if label is None else [text, label]))
+    except ValueError as error:
+        if label is None and "has no column" in str(error) and _holds_numbers(path):
+            raise ValueError(f"{path} holds numbers only; give vectors as .npy, which numpy.save writes") from None
+        raise
     for i, value in enumerate(labels[0] if labels else []):
         if value is None or value == "":
             raise ValueError(f"row {i} of {path} has no {label}; fill it in or leave the row out")
     return Objects(str(path), "strings", sm.objects.as_strings(strings), np.asarray(labels[0]) if labels else None)
+
+
+def _holds_numbers(path: Path) -> bool:
+    """Return whether the first rows of a text table, after one with names, are numbers."""
+    if ".parquet" in path.suffixes:
+        return False
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig") as file:
+        lines = [line.strip() for line in islice(file, 4)]
+    try:
+        return bool([float(cell) for line in (lines[1:] or lines) for cell in re.split("[,\t]", line)])
+    except ValueError:
+        return False
 
 
 def _vectors(path: Path) -> npt.NDArray:
@@ -114,8 +134,10 @@ def _vectors(path: Path) -> npt.NDArray:
 def _sequences(path: Path, label: str | None, fastq: bool) -> Objects:
     names, sequences, *_ = sm.objects.read_fastq(path) if fastq else sm.objects.read_fasta(path)
     strings = sm.objects.as_strings(sequences)
+    first = [name.split()[0] if name.split() else "" for name in names]
+    short = first if len(set(first)) == len(names) else names
     if label is None:
-        return Objects(str(path), "strings", strings, None, names)
+        return Objects(str(path), "strings", strings, None, short)
     labels = []
     for i, name in enumerate(names):
         found = re.search(rf"\b{re.escape(label)}=(\S+)", name)
@@ -125,4 +147,4 @@ def _sequences(path: Path, label: str | None, fastq: bool) -> Objects:
                 "write the label there, or use a table with a label column"
             )
         labels.append(found[1])
-    return Objects(str(path), "strings", strings, np.array(labels), names)
+    return Objects(str(path), "strings", strings, np.array(labels), short)

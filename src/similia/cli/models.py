@@ -14,7 +14,7 @@ from rich.table import Table
 import similia as sm
 from similia._threads import cpu_count
 from similia.cli.inputs import Objects, read_objects
-from similia.cli.outputs import write_csv
+from similia.cli.outputs import check_output, write_csv
 from similia.cli.specs import parse_distance, parse_kernel
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
@@ -46,7 +46,7 @@ def fit_model(
 
     from similia.distances import Distance
 
-    _check_folder(output)
+    check_output(output, data)
     if not 0 <= test_share < 1:
         raise ValueError(f"--test must be a share from 0 to below 1, got {test_share}")
     console = Console()
@@ -71,6 +71,8 @@ def fit_model(
         spec = f"kernel {kernel or _DEFAULT_KERNEL[data_read.kind]}"
         compared = parse_kernel(spec.removeprefix("kernel "))
         bits = 10_000 if n_bits is None else n_bits
+        if bits < 8 or bits % 8:
+            raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
         model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=bits, random_state=seed)
     _check_comparison(compared, data_read)
     classes, counts = np.unique(y, return_counts=True)
@@ -104,7 +106,7 @@ def fit_model(
 def predict_with_model(model_path: Path, data: str, output: Path | None, *, text: str) -> None:
     """Write the predicted label of each object of `data`, as CSV; FASTA records keep their names."""
     if output is not None:
-        _check_folder(output)
+        check_output(output, data, model_path)
     model = sm.load(model_path)
     data_read = read_objects(data, text=text, label=None)
     first = model[0]
@@ -123,11 +125,6 @@ def _fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
 
     with sm.config(progress=sys.stderr.isatty()), parallel_config("threading", n_jobs=cpu_count()):
         return model.fit(X, y)
-
-
-def _check_folder(output: Path) -> None:
-    if not output.parent.is_dir():
-        raise ValueError(f"the folder {output.parent} does not exist; make it first")
 
 
 def _check_comparison(compared: Any, data_read: Objects) -> None:

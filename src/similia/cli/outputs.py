@@ -1,15 +1,42 @@
-"""What the commands write for others to read."""
+"""What the commands write for others to read, and what they say beside it."""
 
 from __future__ import annotations
 
 import csv
 import io
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from similia.persistence import write_atomically
+
+
+def check_output(output: Path, *inputs: str | Path | None) -> None:
+    """Raise, before work is done, if the folder of `output` does not exist or `output` is one of the inputs."""
+    if not output.parent.is_dir():
+        raise ValueError(f"the folder {output.parent} does not exist; make it first")
+    for given in inputs:
+        if given is not None and output.exists() and Path(given).exists() and output.samefile(given):
+            raise ValueError(f"{output} is what this command reads and would be overwritten; name another output")
+
+
+@contextmanager
+def stoppable(done: Callable[[], int], n: int) -> Iterator[None]:
+    """Say how far a command came if Ctrl-C stops it (typer then ends it with exit code 130, without a word)."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"similia: stopped after {done()} of {n}; run the same command again to go on", file=sys.stderr)
+        raise
+
+
+def note(text: str) -> None:
+    """Print a line on stderr."""
+    Console(stderr=True, soft_wrap=True, highlight=False).print(text, markup=False)
 
 
 def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:

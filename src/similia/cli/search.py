@@ -10,6 +10,7 @@ import hashlib
 import io
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -22,53 +23,22 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia._progress import track
+from similia.cli.encoders import default_encoder, default_rerank, fit_sample
 from similia.cli.inputs import Objects, read_objects
-from similia.cli.outputs import write_csv
-from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
+from similia.cli.outputs import check_output, note, stoppable, write_csv
+from similia.cli.specs import parse_comparison
 from similia.persistence import write_atomically
 from similia.search import HammingIndex, SimilaritySearch
+from similia.search._metric import metric_of, shares_found
 from similia.search._store import Store
 from similia.search.on_disk import SearchFolder, is_search
 from similia.search.similarity_search import code_length
 
 CHUNK = 10_000  # objects committed together
-_FIT_ON = 20_000  # objects that an encoder is fitted to
-_SMALL_ALPHABET = 8  # letters up to which k-mers of 4 tell strings apart, above it those of 2
 _PARTIAL = ".partial"
-
-
-def default_encoder(
-    data: Objects, kernel: str | None, distance: str | None, bits: int, landmarks: int, seed: int
-) -> tuple[str, Any]:
-    """Return what makes bits of objects, and its description.
-
-    With a kernel, or of strings and graphs, a `Nystroem` embedding; with a distance, or of series and point sets,
-    `D2KE`; then signs of random projections. Vectors get `recipes.pca_itq`.
-    """
-    if kernel and distance:
-        raise ValueError("--kernel and --distance exclude each other: each describes how bits are made")
-    project = sm.SignRandomProjection(bits, random_state=seed)
-    if kernel is None and distance is None:
-        if data.kind == "vectors":
-            share = 1.0 if len(data.objects) < _FIT_ON else 0.3
-            return "PCA and ITQ", sm.recipes.pca_itq(bits, share, share, random_state=seed)
-        if data.kind == "strings":
-            kernel = f"Spectrum(k={4 if len(np.unique(data.objects.values)) <= _SMALL_ALPHABET else 2})"
-        elif data.kind == "graphs":
-            kernel = "WeisfeilerLehman(n_iter=3, normalize=True)"
-        else:
-            distance = "DTW()" if data.kind == "series" else "ModifiedHausdorff()"
-    if kernel:
-        count = min(landmarks, len(data.objects))
-        nystroem = sm.Nystroem(parse_kernel(kernel), n_components=count, random_state=seed)
-        return f"kernel {kernel}", Pipeline([("nystroem", nystroem), ("bits", project)])
-    embedding = sm.D2KE(parse_distance(str(distance)), n_components=landmarks, random_state=seed)
-    return f"distance {distance}", Pipeline([("d2ke", embedding), ("bits", project)])
-
-
-def default_rerank(data: Objects) -> str:
-    """Return how candidates are sorted if nothing is said."""
-    return {"strings": "Levenshtein()", "vectors": "projected"}.get(data.kind, "kernel")
+_ASKED, _NEIGHBOURS, _LITTLE = 100, 10, 0.8  # queries that recall is measured by, their neighbours, a recall to warn of
+_OPTIONS = "bits", "landmarks", "seed", "rerank", "index", "candidates"
+_KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
 
 
 def build_index(
@@ -90,21 +60,78 @@ def build_index(
     console = Console(soft_wrap=True)
     found = read_objects(data, text=text, label=None)
     spec, encoder = default_encoder(found, kernel, distance, bits, landmarks, seed)
-    sort = default_rerank(found) if rerank is None else rerank
+    sort = default_rerank(found, distance) if rerank is None else rerank
+    sort = distance if distance and sort == "kernel" else sort
     asked = {"kind": found.kind, "encoder": spec, "bits": bits, "landmarks": landmarks, "seed": seed, "rerank": sort}
     asked |= {"index": kind, "candidates": candidates}
     if is_search(folder):
         opened = SearchFolder.open(folder)
         source = opened.store.progress.get(_fingerprint(found))
         if opened.store.meta != asked or (source is None and len(opened)):
-            raise ValueError(f"{folder} is an index already; add to it with: similia index add {data} {folder}")
+            raise _not_the_same(opened, data)
     else:
         how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
         index = HammingIndex(bits, kind=kind, random_state=seed)
         search = SimilaritySearch(encoder, how, n_candidates=candidates, index=index)
         console.print(f"{len(found.objects)} {found.kind}; {bits} bits by {spec}, sorted by {sort}")
-        SearchFolder.create(folder, search.fit(_sample(found, seed)), asked)
-    _add(SearchFolder.open(folder), data, found, again=False, chunk=chunk, console=console)
+        with stoppable(lambda: 0, len(found.objects)):
+            sample = fit_sample(found, seed)
+            SearchFolder.create(folder, search.fit(sample), asked)
+            _show_recall(search, sample, sort, seed, console)
+    once_more = f"to add its objects once more: similia index add --again {data} {folder}"
+    _add(SearchFolder.open(folder), data, found, again=False, chunk=chunk, console=console, once_more=once_more)
+
+
+def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
+    """Return what is wrong with building an index from `data` where there is one."""
+    meta, holds = opened.store.meta, "; ".join(_unfinished(opened))
+    if meta and (holds or not len(opened)):
+        how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
+        return ValueError(
+            f"{opened.folder} is not finished (it holds {holds or 'nothing yet'}); it was built with bits by "
+            f"{meta.get('encoder')} and{how}: run that again to go on, or delete the folder to start anew"
+        )
+    return ValueError(f"{opened.folder} is an index already; add to it with: similia index add {data} {opened.folder}")
+
+
+def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
+    """Return how far each source was added that was not added whole; `but` is the fingerprint of one to leave out."""
+    sources = opened.store.progress.items()
+    return [f"{s['done']} of {s['n']} from {s['name']}" for key, s in sources if s["done"] < s["n"] and key != but]
+
+
+def _note_unfinished(opened: SearchFolder, but: str = "") -> None:
+    for state in _unfinished(opened, but):
+        note(f"note: {opened.folder} is not finished: it holds {state}; run the command that added them again")
+
+
+def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, console: Console) -> None:
+    """Print how many of the true neighbours of some objects are found among those an encoder was fitted to."""
+    n = len(search)
+    k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
+    if k < 1 or (sort == "none" and not _compares(search.encoder)):
+        return
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[:_ASKED])
+    queries = sm.objects.take(sample, rows)
+    if sort == "projected":
+        answers = search._rows(search.search(queries, k + 1)[0])
+        with_itself = float(np.mean(shares_found(-search.vectors_[rows] @ search.vectors_.T, answers)))
+    else:
+        with_itself = search.recall(queries, k + 1, objects=sample).recall
+    share = max(0.0, ((k + 1) * with_itself - 1) / k)  # that an object finds itself tells nothing
+    own = "what the encoder compares by"
+    by = {"projected": "the cosine of their vectors", "kernel": own, "none": own}.get(sort, sort)
+    console.print(f"recall {share:.2f}: of their {k} nearest by {by}, the share that {len(rows)} of {n} objects find")
+    if share < _LITTLE:
+        note(f"warning: a recall below {_LITTLE}; more --candidates or --bits find more")
+
+
+def _compares(encoder: Any) -> bool:
+    try:
+        metric_of(encoder)
+    except ValueError:
+        return False
+    return True
 
 
 def add_to_index(data: str, folder: Path, *, text: str, again: bool, chunk: int = CHUNK) -> None:
@@ -112,22 +139,49 @@ def add_to_index(data: str, folder: Path, *, text: str, again: bool, chunk: int 
     opened = SearchFolder.open(folder)
     found = read_objects(data, text=text, label=None)
     _check_kind(found, opened)
-    _add(opened, data, found, again=again, chunk=chunk, console=Console(soft_wrap=True))
+    _note_unfinished(opened, but=_fingerprint(found))
+    once_more = f"--again adds its {len(found.objects)} {found.kind} once more"
+    _add(opened, data, found, again=again, chunk=chunk, console=Console(soft_wrap=True), once_more=once_more)
 
 
-def _add(folder: SearchFolder, data: str, found: Objects, *, again: bool, chunk: int, console: Console) -> None:
+def remove_from_index(folder: Path, wanted: list[str]) -> None:
+    """Remove objects by id or name."""
+    opened = SearchFolder.open(folder)
+    search, names = opened.load_named(mmap=True)
+    there, named = set(search.ids_.tolist()), defaultdict[str, list[int]](list)
+    for i, name in names.items():
+        if i in there:
+            named[name].append(i)
+    ids: set[int] = set()
+    for text in wanted:
+        found = set(named.get(text, []))
+        own = {int(text)} & there if text.isdecimal() else set()
+        if not found | own:
+            raise ValueError(f"{folder} holds no object with the id or name {text}; nothing was removed")
+        if found and own - found:
+            raise ValueError(
+                f"{text} is the id of one object and the name of another, whose id is {min(found)}; nothing was removed"
+            )
+        ids |= found | own
+    opened.remove(np.array(sorted(ids)))
+    Console(soft_wrap=True).print(f"removed {len(ids)}; {folder}: {len(opened)} objects")
+
+
+def _add(
+    folder: SearchFolder, data: str, found: Objects, *, again: bool, chunk: int, console: Console, once_more: str
+) -> None:
     n, print_of = len(found.objects), _fingerprint(found)
     with folder.store.writing():
         sources = folder.store.progress
         source = sources.get(print_of, {"name": data, "n": n, "done": 0, "times": 1})
         if source["done"] == n and not again:
-            console.print(f"{data} is in the index already; --again adds its {n} {found.kind} once more")
+            console.print(f"{data} is in the index already; {once_more}")
             return
         if source["done"] == n:
             source = {**source, "done": 0, "times": source["times"] + 1}
         if source["done"]:
             console.print(f"going on after {source['done']} of {n}")
-        with sm.config(progress=sys.stderr.isatty()):
+        with stoppable(lambda: folder.store.progress.get(print_of, source)["done"], n), _progress():
             for rows in _chunks(source["done"], n, chunk):
                 names = found.names[rows] if found.names is not None else None
                 sources[print_of] = {**source, "done": rows.stop}
@@ -138,14 +192,22 @@ def _add(folder: SearchFolder, data: str, found: Objects, *, again: bool, chunk:
 
 def search_index(data: str, folder: Path, output: Path | None, *, k: int, candidates: int | None, text: str) -> None:
     """Write the nearest objects of each query as CSV: query, rank, id, name (where there are names), score."""
+    if output is not None:
+        check_output(output, data)
     opened = SearchFolder.open(folder)
     queries = read_objects(data, text=text, label=None)
     _check_kind(queries, opened)
     if len(opened) == 0:
         raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
+    _note_unfinished(opened)
     search, names = opened.load_named(mmap=True)
-    k = min(k, len(search))
-    search.set_params(n_candidates=max(k, candidates or search.n_candidates))
+    if k > len(search):
+        note(f"note: -k {k} is more than the {len(search)} objects there are; all are given")
+        k = len(search)
+    candidates = candidates or search.n_candidates
+    if k > candidates and search.rerank is not None:
+        note(f"note: -k {k} is more than the {candidates} candidates; {k} are sorted")
+    search.set_params(n_candidates=max(k, candidates))
     start = time.perf_counter()
     ids, scores = search.search(queries.objects, k=k)
     seconds = time.perf_counter() - start
@@ -156,7 +218,7 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
             rows.append([query, rank, i, *([names.get(i, "")] if names else []), f"{value:.6g}"])
     write_csv(rows, output)
     shown = f"{1000 * seconds / len(ids):.2f} ms for each of {len(ids)} queries among {len(search)}"
-    Console(stderr=True, soft_wrap=True).print(shown)
+    note(shown)
 
 
 def show_info(folder: Path) -> None:
@@ -165,7 +227,17 @@ def show_info(folder: Path) -> None:
     meta, store = opened.store.meta, opened.store
     table = Table(title=str(folder), title_justify="left", show_header=False)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    facts = {"objects": f"{len(opened)} {meta.get('kind', '')}".strip(), "bits": store.n_bits}
+    search = opened.search
+    encoder = search.encoder.steps if isinstance(search.encoder, Pipeline) else [("", search.encoder)]
+    saved = {  # of a folder that Python saved
+        "kind": _KINDS.get(type(opened.example).__name__, "objects"),
+        "encoder": " -> ".join(" ".join(repr(step).split()) for _, step in encoder),
+        "rerank": "none" if search.rerank is None else search.rerank,
+        "candidates": search.n_candidates,
+        "index": store.settings.get("kind", "exact"),
+    }
+    meta = saved | meta
+    facts = {"objects": f"{len(opened)} {meta['kind']}".removesuffix(" objects"), "bits": store.n_bits}
     facts |= {name: meta[name] for name in ("encoder", "rerank", "candidates", "index", "seed") if name in meta}
     for name, value in {**facts, "size on disk": f"{size / 1e6:.1f} MB"}.items():
         table.add_row(name, str(value))
@@ -190,34 +262,40 @@ def encode(
     chunk: int = CHUNK,
 ) -> None:
     """Write packed codes as .npy; without a model, fit an encoder and write it beside them."""
-    if output.suffix != ".npy" or not output.parent.is_dir():
-        raise ValueError(f"the output must be a .npy file in a folder that exists, got {output}")
+    if output.suffix != ".npy":
+        raise ValueError(f"the output must be a .npy file, got {output}")
+    encoder_path = output.with_suffix(".encoder.similia")
+    for path in [output] if model is not None else [output, encoder_path]:
+        check_output(path, data, model)
     found = read_objects(data, text=text, label=None)
+    n = len(found.objects)
     partial, console = output.with_name(output.name + _PARTIAL), Console(soft_wrap=True)
     by = f"{kernel} {distance} {bits} {landmarks} {seed}" if model is None else _checksum(model)
     asked = {"data": _fingerprint(found), "encoder": by}
     started = (partial / "index.json").exists() and Store.open(partial).meta == asked
-    encoder_path = output.with_suffix(".encoder.similia")
     if model is not None:
         encoder = load_encoder(model)
     elif started:
         encoder = sm.load(encoder_path)
     else:
         spec, encoder = default_encoder(found, kernel, distance, bits, landmarks, seed)
-        console.print(f"{len(found.objects)} {found.kind}; {bits} bits by {spec}")
-        sm.save(encoder.fit(_sample(found, seed)), encoder_path)
+        console.print(f"{n} {found.kind}; {bits} bits by {spec}")
+        with stoppable(lambda: 0, n):
+            sm.save(encoder.fit(fit_sample(found, seed)), encoder_path)
     if not started:
         _discard(partial)
         Store.create(partial, code_length(encoder, found.objects), meta=asked)
     store = Store.open(partial)
-    with store.writing(), sm.config(progress=sys.stderr.isatty()):
-        for rows in _chunks(len(store), len(found.objects), chunk):
+    if len(store):
+        console.print(f"going on after {len(store)} of {n}")
+    with store.writing(), stoppable(lambda: len(store), n), _progress():
+        for rows in _chunks(len(store), n, chunk):
             store.append(encoder.transform(sm.objects.take(found.objects, np.arange(rows.start, rows.stop))))
     codes = io.BytesIO()
     np.save(codes, np.concatenate([part for part, _ in store.arrays(mmap=True)]))
     write_atomically(output, codes.getvalue())
     _discard(partial)
-    console.print(f"wrote {len(found.objects)} codes of {store.n_bits} bits to {output}")
+    console.print(f"wrote {n} codes of {store.n_bits} bits to {output}")
     if model is None:
         console.print(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")
 
@@ -238,11 +316,8 @@ def _checksum(model: Path) -> str:
     return hashlib.blake2b(path.read_bytes() if path.is_file() else b"", digest_size=16).hexdigest()
 
 
-def _sample(found: Objects, seed: int) -> Any:
-    """Return the objects that an encoder is fitted to."""
-    n = len(found.objects)
-    rows = np.random.default_rng(seed).permutation(n)[:_FIT_ON] if n > _FIT_ON else np.arange(n)
-    return sm.objects.take(found.objects, np.sort(rows))
+def _progress() -> Any:
+    return sm.config(progress=sys.stderr.isatty())
 
 
 def _chunks(start: int, n: int, size: int) -> Iterator[slice]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,12 @@ import scipy.sparse as sp
 
 from similia._config import settings
 from similia._threads import one_blas_thread, run_in_ranges
-from similia.codes._row_sources import RowSource, check_rows, gather
+from similia.codes._row_sources import RowSource, ceil_share, check_rows, gather
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
+ROWS_FOR_EACH, FEATURES_FOR_EACH = 4, 1.5  # direction, at least: of digits a share of 5 % had 20 features for 32
 _TILE = 256  # rows or columns of one BLAS call; rows of a transform are padded to it
 _WINDOW = 1024  # rows of W in float64 at a time
 _WORTH_THREADS = 2**24  # multiplications
@@ -46,6 +48,22 @@ class TooFewDirections(Exception):
 
     def __init__(self, usable: int) -> None:
         self.usable = usable
+
+
+def too_few(model: Any, usable: int, c: int, r: int) -> ValueError:
+    """Return what to raise where c rows and r features, sampled as a `GeneralizedNystroemPCA` says, do not do."""
+    found = f"n_components={model.n_components}, but the {c} sampled rows have only {usable} usable directions in the"
+    if not usable:
+        return ValueError(f"{found} {r} sampled features; are all of them equal?")
+    shares = {"sample_fraction": model.sample_fraction, "feature_fraction": model.feature_fraction}
+    more = " or ".join(name for name, share in shares.items() if isinstance(share, Integral) or share < 1)
+    cure = f", or raise {more}" if more else ""
+    return ValueError(f"{found} {r} sampled features; use n_components={usable}{cure}")
+
+
+def least_sample(share: Any, for_each: float, k: int, least: int) -> int:
+    """Return how many rows or features are sampled at least: where `share` is a fraction, some for each direction."""
+    return least if isinstance(share, Integral) else max(least, ceil_share(for_each, k))
 
 
 class DenseSample:
@@ -358,14 +376,14 @@ class CrossProducts:
 
 
 def check_products_fit(source: RowSource, r: int, k: int, least_rows: int, streaming: bool) -> None:
-    """Raise naming the fractions that fit if P, with r columns, does not fit into half of max_memory."""
+    """Raise naming the numbers that fit if P, with r columns, does not fit into half of max_memory."""
     d, half = source.n_features, settings().max_memory // 2
     if 8 * d * r <= half:
         return
-    ways = [f"feature_fraction={half // (8 * d) / d:.3g}"] if half // (8 * d) >= k else []
+    ways = [f"feature_fraction={half // (8 * d)}"] if half // (8 * d) >= k else []
     rows = int(half // source.row_bytes)
     if not streaming and source.n_rows and rows >= least_rows:
-        ways.append(f"sample_fraction={rows / source.n_rows:.3g}")
+        ways.append(f"sample_fraction={rows}")
     raise ValueError(
         f"neither the sampled rows nor their products of {d} with {r} features fit into half of max_memory; "
         f"use {' or '.join([*ways, 'similia.config(max_memory=...)'])}"

@@ -40,10 +40,11 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     n_components : int
         Number of directions k.
     sample_fraction : float or int, default=0.05
-        Share of the rows that is read (rounded up), or their number if it is an int. At least `n_components` rows
-        are sampled, one more if they are centred.
+        Share of the rows that is read (rounded up; of few rows more, 4 `n_components` or all), or their number if
+        it is an int. At least `n_components` rows are sampled, one more if they are centred.
     feature_fraction : float or int, default=0.3
-        Share of the features whose products are taken (rounded up), or their number; at least `n_components`.
+        Share of the features whose products are taken (rounded up; of few features more, 1.5 `n_components` or all),
+        or their number if it is an int; at least `n_components`.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"``: rows and features without replacement; only the sampled rows are read. ``"norm"``:
         ConstantTimeSVD, the rival of the paper: with replacement and probabilities proportional to squared
@@ -156,7 +157,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         ValueError
             If the sample has fewer than `n_components` usable directions (the largest feasible number is named),
             a sampled row holds NaN or infinity (it is named), a parameter or the source is none of the above,
-            or neither the sample nor P fits into memory (the fraction that does is named).
+            or neither the sample nor P fits into memory (the number that does is named).
         ImportError
             If the file is Parquet and pyarrow is not installed.
         """
@@ -311,7 +312,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _fit_stream(self, source: RowSource, random: np.random.Generator) -> None:
         columns = self._draw_columns(source.n_features, random)
-        reservoir = Reservoir(random, self.sample_fraction, self._least_rows)
+        reservoir = Reservoir(random, self.sample_fraction, self._enough_rows)
         products, taken, limit = None, [], settings().max_memory // 2
         for chunk in source.blocks():
             reservoir.add(chunk)
@@ -345,7 +346,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError(
                 f"{c} sampled rows take more than half of max_memory and sampling='norm' keeps them all; sample fewer"
             )
-        r = sources.sample_size(self.feature_fraction, d, self.n_components, "feature_fraction", "features")
+        r = self._count_columns(d)
         drawn = core.norm_sample(source, n, c, r, self.center, random)
         floor = None if self.truncation is None else lambda energy: self.truncation * energy
         found = self._directions(drawn.sample, drawn.columns, drawn.offset, drawn.column_weights, floor)
@@ -376,7 +377,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         try:
             found, turned_by = products.directions(self.n_components, self.orthonormalize)
         except core.TooFewDirections as few:
-            raise self._too_few(few.usable, len(indices), len(columns)) from None
+            raise core.too_few(self, few.usable, len(indices), len(columns)) from None
         self._scale(found, turned_by, n, len(columns), len(products.P))
         self._set(found, products.mean() if self.center else None, products.dtype, indices, columns, n)
 
@@ -384,14 +385,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         try:
             return core.directions(sample, columns, self.n_components, self.orthonormalize, *scaling)
         except core.TooFewDirections as few:
-            raise self._too_few(few.usable, sample.shape[0], len(columns)) from None
-
-    def _too_few(self, usable: int, c: int, r: int) -> ValueError:
-        cure = f"use n_components={usable}, or sample more rows or features" if usable else "are all of them equal?"
-        return ValueError(
-            f"n_components={self.n_components}, but the {c} sampled rows have only {usable} usable directions in the "
-            f"{r} sampled features; {cure}"
-        )
+            raise core.too_few(self, few.usable, sample.shape[0], len(columns)) from None
 
     def _scale(self, found: core.Directions, c: int, n: int, r: int, d: int) -> None:
         """Scale from the sample to all rows, and in the paper's mode from the sampled features to all."""
@@ -415,7 +409,6 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self._offset = core.offset_of(self.components_, self.mean_)
 
     # ---- counts, draws, checks
-
     def _check_parameters(self) -> None:
         check_positive_int(self.n_components, "n_components")
         if self.sampling not in _SAMPLINGS:
@@ -429,17 +422,25 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _least_rows(self) -> int:
         return self.n_components + bool(self.center)
 
+    @property
+    def _enough_rows(self) -> int:
+        return core.least_sample(self.sample_fraction, core.ROWS_FOR_EACH, self.n_components, self._least_rows)
+
     def _count_rows(self, n: int) -> int:
         if n < self._least_rows:
             raise ValueError(
                 f"n_components={self.n_components} needs at least {self._least_rows} rows, found {n}; "
                 f"use n_components={max(1, n - bool(self.center))} or give more rows"
             )
-        return sources.sample_size(self.sample_fraction, n, self._least_rows, "sample_fraction", "rows")
+        return sources.sample_size(self.sample_fraction, n, min(n, self._enough_rows), "sample_fraction", "rows")
+
+    def _count_columns(self, d: int) -> int:
+        share, k = self.feature_fraction, self.n_components
+        least = max(k, min(d, core.least_sample(share, core.FEATURES_FOR_EACH, k, k)))
+        return sources.sample_size(share, d, least, "feature_fraction", "features")
 
     def _draw_columns(self, d: int, random: np.random.Generator) -> Indices:
-        r = sources.sample_size(self.feature_fraction, d, self.n_components, "feature_fraction", "features")
-        return sources.smallest(random.random(d), r)
+        return sources.smallest(random.random(d), self._count_columns(d))
 
     def _cross_products(self, source: RowSource, columns: Indices, c: int | None = None) -> core.CrossProducts:
         core.check_products_fit(source, len(columns), self.n_components, self._least_rows, streaming=c is None)
@@ -463,7 +464,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         random = generator(self.random_state)
         self.n_features_in_ = sources.check_chunk(X).shape[1]
         self.feature_indices_ = self._draw_columns(self.n_features_in_, random)
-        self._reservoir = Reservoir(random, self.sample_fraction, self._least_rows)
+        self._reservoir = Reservoir(random, self.sample_fraction, self._enough_rows)
 
     def _open_like_fit(self, X: Any) -> RowSource:
         source = sources.open_rows(X)

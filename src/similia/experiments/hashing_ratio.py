@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from similia._progress import track
 from similia.codes import GeneralizedNystroemPCA
+from similia.codes._row_sources import ceil_share
 from similia.experiments._figures import panels
 from similia.experiments._hashing import (
     FEATURES,
@@ -93,7 +94,8 @@ def _sweeps(name: str, data: Split, seed: int) -> list[Record]:
         if sampling == FULL:
             pca: Any = PCA(k, svd_solver="covariance_eigh")
         else:
-            pca = GeneralizedNystroemPCA(k, samples, features, sampling, random_state=seed)
+            sizes = ceil_share(samples, len(data.train)), ceil_share(features, d)  # of fractions there is a least
+            pca = GeneralizedNystroemPCA(k, *sizes, sampling, random_state=seed)
         with threadpool_limits(cpu_count(), "blas"):
             start = time.perf_counter()
             try:

@@ -5,7 +5,8 @@ from similia._lazy import attach
 _NAMES = {
     "HammingIndex": "hamming_index",
     "SimilaritySearch": "similarity_search",
+    "Recall": "similarity_search",
     "exports": "",
 }
-__all__ = ["HammingIndex", "SimilaritySearch", "exports"]
+__all__ = ["HammingIndex", "Recall", "SimilaritySearch", "exports"]
 __getattr__, __dir__ = attach(__name__, _NAMES)

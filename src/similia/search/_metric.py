@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from similia._config import rows_per_block
 from similia.distances.base import Distance, distances_between
-from similia.kernels._evaluate import as_objects, evaluate
+from similia.kernels._evaluate import as_objects, decided, evaluate
 from similia.kernels.base import Kernel
 from similia.kernels.combine import Pairwise
 from similia.objects import take
@@ -30,6 +30,10 @@ class Metric:
     def as_objects(self, X: Any) -> Any:
         """Return `X` in the layout the function works on."""
         return as_objects(self.function, X)
+
+    def decided(self, X: Any) -> Metric:
+        """Return the metric with what its function leaves to the data decided by `X`."""
+        return Metric(decided(self.function, X), self.is_kernel)
 
     def between(self, X: Any, Y: Any) -> Floats:
         """Return the values of all pairs, shape (n, m), checked."""
@@ -55,25 +59,30 @@ class Metric:
         return {"counts": self.function.counted(Y)} if hasattr(self.function, "counted") else {}
 
 
-def metric_of(encoder: Any) -> Metric:
-    """Return the kernel or distance that the first step of an encoder compares objects by."""
+def metric_of(encoder: Any, name: str = "rerank") -> Metric:
+    """Return the kernel or distance that the first step of an encoder compares objects by.
+
+    `name` is the parameter that asked for it, which the sentence of an encoder without one speaks of.
+    """
     first = encoder[0] if isinstance(encoder, Pipeline) else encoder
     while isinstance(first, Pipeline):
         first = first[0]
-    for name in ("kernel", "distance"):
-        function = getattr(first, name, None)
+    for kind in ("kernel", "distance"):
+        function = getattr(first, kind, None)
         if function is not None and not isinstance(function, str):
-            return Metric(function, name == "kernel")
+            return Metric(function, kind == "kernel")
+    others = ", or take rerank='projected' or None" if name == "rerank" else ""
     raise ValueError(
-        f"the encoder's first step {type(first).__name__} has no kernel or distance to compare objects by; "
-        "name one, such as rerank=similia.distances.Levenshtein(), or take rerank='projected' or None"
+        f"the encoder's first step {type(first).__name__} has no kernel or distance to compare objects by; name one: "
+        f"of strings {name}=similia.distances.Levenshtein(), of vectors {name}=similia.kernels.Cosine('projection') "
+        f"or similia.distances.FromFunction(cdist, pairwise=True){others}"
     )
 
 
 def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
     """Return a kernel or distance given as such, or "kernel" for that of the encoder."""
     if isinstance(metric, str) and metric == "kernel":
-        return metric_of(encoder)
+        return metric_of(encoder, name)
     if isinstance(metric, Distance):
         return Metric(metric, False)
     if isinstance(metric, Kernel) and not isinstance(metric, Pairwise):
@@ -83,7 +92,8 @@ def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
             f"{name} is {metric!r}, which may be a kernel or a distance; "
             "similia.distances.FromFunction(f) says that it is a distance"
         )
-    raise ValueError(f"{name} must be 'kernel', a kernel or a distance of similia, got {metric!r}")
+    words = "None, 'projected', 'kernel'" if name == "rerank" else "'kernel'"
+    raise ValueError(f"{name} must be {words}, or a kernel or distance of similia, got {metric!r}")
 
 
 def sorted_candidates(values: Floats, ids: Index, descending: bool) -> Index:

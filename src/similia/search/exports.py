@@ -1,6 +1,7 @@
 """Codes for other search engines: pgvector, faiss, usearch, qdrant.
 
-Each function gives what that tool takes; none of them is needed here. Hamming distances are the same in all: bits
+Each function gives what that tool takes; none of them is needed here. A `SimilaritySearch` or `HammingIndex` may be
+given instead of codes. Hamming distances are the same in all: bits
 keep their places, packed or not.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +21,15 @@ from similia.codes.bits import unpack_signs
 from similia.search._disk import replacing
 from similia.search.hamming_index import HammingIndex
 
+if TYPE_CHECKING:
+    from similia.search.similarity_search import SimilaritySearch
+
+Codes: TypeAlias = "npt.NDArray[np.uint8] | HammingIndex | SimilaritySearch | Any"
+
 __all__ = ["to_pgvector", "to_qdrant", "to_usearch", "write_faiss"]
 
 
-def to_pgvector(codes: Any) -> Iterator[str]:
+def to_pgvector(codes: Codes) -> Iterator[str]:
     """Write codes as text of PostgreSQL's ``bit(n_bits)``, which pgvector (0.7 or later) searches.
 
     Make the table, copy lines of ``id,text`` into it, and ask for the nearest; the index is optional, and
@@ -38,8 +44,8 @@ def to_pgvector(codes: Any) -> Iterator[str]:
 
     Parameters
     ----------
-    codes : uint8 array of shape (n, n_bits // 8)
-        Packed bits.
+    codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
+        Packed bits, or what holds some: those of all objects, in the order of its `ids` (or `ids_`).
 
     Yields
     ------
@@ -58,7 +64,12 @@ def to_pgvector(codes: Any) -> Iterator[str]:
     >>> list(to_pgvector(np.array([[5], [255]], dtype=np.uint8)))
     ['00000101', '11111111']
     """
-    return _texts(check_codes(codes))  # checked now, not at the first text
+    return _texts(_packed(codes))  # checked now, not at the first text
+
+
+def _packed(codes: Codes) -> npt.NDArray[np.uint8]:
+    codes = getattr(codes, "index_", codes)
+    return codes.reconstruct() if isinstance(codes, HammingIndex) else check_codes(codes)
 
 
 def _texts(codes: npt.NDArray[np.uint8]) -> Iterator[str]:
@@ -70,7 +81,7 @@ def _texts(codes: npt.NDArray[np.uint8]) -> Iterator[str]:
         yield from (text[i * n_bits : (i + 1) * n_bits] for i in range(len(block)))
 
 
-def write_faiss(index: HammingIndex, path: str | os.PathLike[str]) -> Path:
+def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[str]) -> Path:
     """Write an index as a file for ``faiss.read_index_binary``: an IndexBinaryIDMap with the ids.
 
     Under the map is the structure of the index's kind, built anew from its codes (IndexBinaryFlat for exact).
@@ -78,8 +89,8 @@ def write_faiss(index: HammingIndex, path: str | os.PathLike[str]) -> Path:
 
     Parameters
     ----------
-    index : HammingIndex
-        The index; not empty.
+    index : HammingIndex or SimilaritySearch
+        The index, or the search with one; not empty.
     path : str or path
         The file to write; it appears complete or not at all.
 
@@ -105,6 +116,7 @@ def write_faiss(index: HammingIndex, path: str | os.PathLike[str]) -> Path:
     """
     from similia.search._faiss import threads
 
+    index = index if isinstance(index, HammingIndex) else index.index_
     if len(index) == 0:
         raise ValueError("the index is empty; call fit or add first")
     with threads(1) as faiss:
@@ -117,7 +129,7 @@ def write_faiss(index: HammingIndex, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def to_usearch(codes: Any) -> npt.NDArray[np.uint8]:
+def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
     """Return codes as usearch takes them: packed as they are, 8 bits in a byte.
 
     ::
@@ -127,8 +139,8 @@ def to_usearch(codes: Any) -> npt.NDArray[np.uint8]:
 
     Parameters
     ----------
-    codes : uint8 array of shape (n, n_bits // 8)
-        Packed bits.
+    codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
+        Packed bits, or what holds some: those of all objects, in the order of its `ids` (or `ids_`).
 
     Returns
     -------
@@ -147,10 +159,10 @@ def to_usearch(codes: Any) -> npt.NDArray[np.uint8]:
     >>> to_usearch(np.array([[5]], dtype=np.uint8))
     array([[5]], dtype=uint8)
     """
-    return check_codes(codes)
+    return _packed(codes)
 
 
-def to_qdrant(codes: Any) -> npt.NDArray[np.float32]:
+def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
     """Return codes as the float vectors that qdrant takes: +1 for a bit of 1, -1 for 0.
 
     With binary quantisation qdrant keeps one bit of each, 1 for what is above zero, which is the bit of the code; it
@@ -164,8 +176,8 @@ def to_qdrant(codes: Any) -> npt.NDArray[np.float32]:
 
     Parameters
     ----------
-    codes : uint8 array of shape (n, n_bits // 8)
-        Packed bits.
+    codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
+        Packed bits, or what holds some: those of all objects, in the order of its `ids` (or `ids_`).
 
     Returns
     -------
@@ -184,4 +196,4 @@ def to_qdrant(codes: Any) -> npt.NDArray[np.float32]:
     >>> to_qdrant(np.array([[0b11110000]], dtype=np.uint8))
     array([[ 1.,  1.,  1.,  1., -1., -1., -1., -1.]], dtype=float32)
     """
-    return unpack_signs(codes, np.float32)
+    return unpack_signs(_packed(codes), np.float32)

@@ -289,7 +289,7 @@ class HammingIndex(BaseEstimator):
     def kneighbors(
         self, codes: Any, n_neighbors: int = 10, return_distance: bool = True
     ) -> tuple[Distances, Ids] | Ids:
-        """Find the nearest codes of each query.
+        """Find the nearest codes of each query: distances first, as in scikit-learn (`SimilaritySearch`: ids first).
 
         Parameters
         ----------

@@ -76,7 +76,12 @@ class SearchFolder:
         check_is_fitted(search, "encoder_")
         folder = Path(folder)
         if folder.exists() and (not folder.is_dir() or is_search(folder) or not _left_by_create(folder)):
-            raise ValueError(f"{folder} exists and is not an empty folder; name a new one, or open this search")
+            if is_search(folder):
+                raise ValueError(
+                    f"{folder} holds a search already; add to it in place with similia.search.on_disk.SearchFolder."
+                    f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder"
+                )
+            raise ValueError(f"{folder} exists and is not an empty folder; name a new one")
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
         empty = _without_objects(search)
         example = None if search.objects_ is None else take(search.objects_, [0])

@@ -67,7 +67,8 @@ class SimilaritySearch(BaseEstimator):
     n_candidates : int, default=100
         Objects with the nearest codes that are sorted once more, if `rerank`.
     index : HammingIndex or None, default=None
-        How codes are searched; None is an exact `HammingIndex`. A clone is used.
+        How codes are searched, with the `n_bits` of the encoder's codes; None is an exact `HammingIndex`. A clone is
+        used.
 
     Attributes
     ----------
@@ -76,7 +77,8 @@ class SimilaritySearch(BaseEstimator):
     ids_ : ndarray of int64, shape (n,)
         Of the objects, in the order they were added.
     objects_ : collection of n objects, or None
-        Kept where a kernel or distance sorts the candidates.
+        In the order of `ids_`, which is not that of ids once some were removed: `objects` looks ids up. Kept where a
+        kernel or distance sorts the candidates.
     vectors_ : ndarray of float32, shape (n, n_features), or None
         Of length 1, kept for ``rerank="projected"``.
     higher_is_better : bool
@@ -85,8 +87,9 @@ class SimilaritySearch(BaseEstimator):
     Raises
     ------
     ValueError
-        In `fit`, if the encoder makes no packed bits, or `rerank` names what the encoder does not have; in `search`,
-        if fewer than k objects were added.
+        In `fit`, if the encoder makes no packed bits or bits of another number than `index`, or `rerank` names what the
+        encoder does not have; in `search`, if fewer than k objects were added, or `rerank` was changed after `fit` to
+        what needs objects or vectors that were not kept.
 
     Examples
     --------
@@ -99,7 +102,7 @@ class SimilaritySearch(BaseEstimator):
     ... )
     >>> search = sm.SimilaritySearch(encoder, rerank=sm.distances.Levenshtein(), n_candidates=5).fit(words)
     >>> ids, distances = search.search(["smitten", "sundry"], k=1)
-    >>> [words[i] for i in ids[:, 0]], distances[:, 0]
+    >>> search.objects(ids[:, 0]).tolist(), distances[:, 0]
     (['mitten', 'sunday'], array([1., 1.]))
     """
 
@@ -137,7 +140,11 @@ class SimilaritySearch(BaseEstimator):
         encoder = clone(self.encoder).fit(X, y)
         n_bits = code_length(encoder, X)
         index = HammingIndex(n_bits) if self.index is None else clone(self.index)
-        self.encoder_, self.index_ = encoder, index.set_params(n_bits=n_bits)
+        if index.n_bits != n_bits:
+            raise ValueError(
+                f"index has n_bits={index.n_bits}, but the encoder makes codes of {n_bits} bits; give it that number"
+            )
+        self.encoder_, self.index_ = encoder, index
         self.ids_ = np.zeros(0, np.int64)
         self.objects_: Any = None
         self.vectors_: Any = None
@@ -178,8 +185,40 @@ class SimilaritySearch(BaseEstimator):
         self._forget()
         return self
 
+    def objects(self, ids: Any) -> Any:
+        """Return objects by their ids.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (m,)
+            Ids of objects, such as a row of what `search` returns; one may come twice.
+
+        Returns
+        -------
+        collection of m objects
+
+        Raises
+        ------
+        ValueError
+            If an id is unknown, or the objects are not kept (`objects_` is None).
+        """
+        check_is_fitted(self, "encoder_")
+        ids = np.asarray(ids)
+        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+            raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
+        if self.objects_ is None:
+            raise ValueError(
+                f"the objects were not kept, since rerank={self.rerank!r} needs none; look ids up among your own"
+            )
+        unknown = ~np.isin(ids, self.ids_)
+        if unknown.any():
+            raise ValueError(f"there is no object with the id {ids[np.argmax(unknown)]}")
+        return take(self.objects_, self._rows(ids.astype(np.int64)))
+
     def search(self, X: Any, k: int = 10) -> tuple[Index, npt.NDArray[np.float64]]:
         """Return the objects most like each query, best first; the smaller id first among equals.
+
+        Ids come first, then scores; `HammingIndex.kneighbors`, as in scikit-learn, returns distances first.
 
         Parameters
         ----------
@@ -193,6 +232,7 @@ class SimilaritySearch(BaseEstimator):
             What they were sorted by: Hamming distances (``rerank=None``), cosines, kernel values or distances.
         """
         check_is_fitted(self, "encoder_")
+        self._check_kept()
         k = self._check_k(k)
         q = at_least_one(X)
         ids, scores = np.empty((q, k), np.int64), np.empty((q, k))
@@ -213,21 +253,29 @@ class SimilaritySearch(BaseEstimator):
         k : int, default=10
         metric : "kernel", or a kernel or distance of similia, default="kernel"
             What true neighbours are the nearest by; "kernel" is what `rerank` names, else that of the encoder's first
-            step.
+            step. An encoder of vectors has none: give ``similia.kernels.Cosine("projection")``, or
+            ``similia.distances.FromFunction(scipy.spatial.distance.cdist, pairwise=True)``.
         objects : collection of n objects, optional
             The objects in the order they were added; needed where they are not kept (`objects_` is None).
 
         Returns
         -------
         Recall
-            A found object counts if it is no farther than the true k-th neighbour: ties are not held against it.
+            A named tuple: ``recall``, the mean share of the k answers that are no farther than the true k-th neighbour
+            (ties are not held against them); ``standard_error`` of that mean; ``seconds`` for one query of
+            `search`; ``brute_force_seconds`` for comparing one query with all objects.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to compare by, or the objects are neither kept nor given.
         """
         check_is_fitted(self, "encoder_")
         kept = self.objects_ if objects is None else objects
         if kept is None or n_objects(kept) != len(self.ids_):
             found = "none are kept" if kept is None else f"{n_objects(kept)} are given"
             raise ValueError(f"recall compares queries with all {len(self.ids_)} objects, but {found}; give objects=")
-        own = self._metric() if isinstance(metric, str) else None
+        own = self._metric() if isinstance(metric, str) and metric == "kernel" else None
         true = own or as_metric(metric, self.encoder, "metric")
         self.search(take(X, [0]), k)  # what is compiled at first use
         start = time.perf_counter()
@@ -289,7 +337,16 @@ class SimilaritySearch(BaseEstimator):
             )
         self._metric()
 
+    def _check_kept(self) -> None:
+        """Raise if `rerank` was changed after `fit` to what needs something that was not kept."""
+        self._check()
+        missing = "vectors" if self._projected and self.vectors_ is None else ""
+        missing = "objects" if self._metric() is not None and self.objects_ is None else missing
+        if missing and len(self.ids_):
+            raise ValueError(f"rerank is now {self.rerank!r}: fit again, the {missing} that it compares were not kept")
+
     def _add(self, X: Any, ids: Any) -> Self:
+        self._check_kept()
         metric = self._metric()
         X = X if metric is None else metric.as_objects(X)
         codes, vectors = self._encode(X)
@@ -307,6 +364,7 @@ class SimilaritySearch(BaseEstimator):
     def _forget(self) -> None:
         """Start anew to count candidates: the objects are others."""
         self._asked, self._kept_by = 0, ""
+        self._decided: Metric | None = None
         self._kept: dict[str, Any] | None = None
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
@@ -329,7 +387,7 @@ class SimilaritySearch(BaseEstimator):
             )
         return k
 
-    def _answer(self, X: Any, k: int) -> tuple[Index, npt.NDArray[np.floating]]:
+    def _answer(self, X: Any, k: int) -> tuple[Index, npt.NDArray[Any]]:
         metric = self._metric()
         X = X if metric is None else metric.as_objects(X)
         codes, vectors = self._encode(X)
@@ -339,21 +397,25 @@ class SimilaritySearch(BaseEstimator):
         _, ids = self.index_.kneighbors(codes, min(self.n_candidates, len(self.ids_)))
         rows = self._rows(ids)
         if metric is not None:
-            values = metric.of_candidates(X, self.objects_, rows, self._kept_of_objects(metric, rows.size))
+            values = self._of_candidates(metric, X, rows)
         else:
             values = _cosines(vectors, self.vectors_, rows)
         order = sorted_candidates(values, ids, self.higher_is_better)[:, :k]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(values, order, axis=1)
 
-    def _kept_of_objects(self, metric: Metric, n_asked: int) -> dict[str, Any] | None:
-        """Return what is kept of the objects, once as many candidates were asked for as there are objects."""
+    def _of_candidates(self, metric: Metric, X: Any, rows: Index) -> npt.NDArray[np.floating]:
+        """Return the values of queries and their candidates; what the metric leaves to the data all objects decide.
+
+        Features of objects are counted once, as soon as as many candidates were asked for as there are objects.
+        """
         function = joblib.hash(metric.function)  # set_params may name another one at any time
-        if function != self._kept_by:
-            self._asked, self._kept, self._kept_by = 0, None, function
-        self._asked += n_asked
+        if self._decided is None or function != self._kept_by:
+            self._forget()
+            self._decided, self._kept_by = metric.decided(self.objects_), function
+        self._asked += rows.size
         if self._kept is None and self._asked >= len(self.ids_):
-            self._kept = metric.kept(self.objects_)
-        return self._kept
+            self._kept = self._decided.kept(self.objects_)
+        return self._decided.of_candidates(X, self.objects_, rows, self._kept)
 
     def _rows(self, ids: Index) -> Index:
         """Return the positions of ids among the objects."""

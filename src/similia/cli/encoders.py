@@ -1,0 +1,119 @@
+"""What makes bits of objects where a command is not told: by the kind of the objects, and by what they allow.
+
+Choices are those that found most of true neighbours when measured (``benchmarks/similarity_search.py --encoders``,
+the experiment hashing-objects).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+import similia as sm
+from similia.cli.inputs import Objects
+from similia.cli.specs import parse_distance, parse_kernel
+
+FIT_ON = 20_000  # objects that an encoder is fitted to
+_N_KMERS = 600  # different k-mers, about, that tell strings apart: 5-mers of DNA, 2-mers of proteins
+_COLUMNS = 4096  # that counts of k-mers are folded into
+
+
+def default_encoder(
+    data: Objects, kernel: str | None, distance: str | None, bits: int, landmarks: int, seed: int
+) -> tuple[str, Any]:
+    """Return what makes bits of objects, and its description.
+
+    - strings, unless told otherwise or compared by an edit distance: counts of k-mers, PCA, ITQ; of too few or too
+      simple strings for so many bits, `Nystroem` and signs;
+    - vectors: `recipes.pca_itq`; of too few rows or features, signs of random projections after centring;
+    - graphs, and what a kernel is given for: `Nystroem` and signs;
+    - series and point sets, and what another distance is given for: `D2KE` by distances to objects of the data,
+      centred, and signs.
+    """
+    if kernel and distance:
+        raise ValueError("--kernel and --distance exclude each other: each describes how bits are made")
+    if bits < 8 or bits % 8:
+        raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
+    if data.kind == "vectors" and not (kernel or distance):
+        return _of_vectors(data, bits, seed)
+    edits = sm.distances.Levenshtein, sm.distances.DamerauLevenshtein
+    if data.kind == "strings" and not kernel and (not distance or isinstance(parse_distance(distance), edits)):
+        return _of_strings(data, bits, landmarks, seed)
+    if kernel or (data.kind == "graphs" and not distance):
+        kernel = kernel or "WeisfeilerLehman(n_iter=3, normalize=True)"
+        return f"kernel {kernel}", _by_kernel(parse_kernel(kernel), data, bits, landmarks, seed)
+    distance = distance or ("DTW()" if data.kind == "series" else "ModifiedHausdorff()")
+    n, own = min(landmarks, len(data.objects), FIT_ON), sm.embeddings.Representatives()
+    d2ke = sm.D2KE(parse_distance(distance), n_components=n, objects=own, random_state=seed)
+    return f"distance {distance}", Pipeline([("d2ke", d2ke), *_signs(bits, seed).steps])
+
+
+def default_rerank(data: Objects, distance: str | None) -> str:
+    """Return how candidates are sorted if nothing is said."""
+    if data.kind == "strings":
+        return distance or "Levenshtein()"
+    return "projected" if data.kind == "vectors" else "kernel"
+
+
+def fit_sample(data: Objects, seed: int) -> Any:
+    """Return the objects that an encoder is fitted to."""
+    n = len(data.objects)
+    rows = np.random.default_rng(seed).permutation(n)[:FIT_ON] if n > FIT_ON else np.arange(n)
+    return sm.objects.take(data.objects, np.sort(rows))
+
+
+def kmer_length(strings: Any) -> int:
+    """Return k: 5 for up to four letters, 2 for twenty or more, and of short strings at most a third.
+
+    Letters that are rarer than one in 200 (an N in DNA) do not count.
+    """
+    _, counts = np.unique(strings.values, return_counts=True)
+    letters = max(2, int(np.count_nonzero(counts >= counts.sum() / 200)))
+    k = min(5, max(2, round(math.log(_N_KMERS, letters))))
+    return max(1, min(k, int(np.median(np.diff(strings.offsets))) // 3))
+
+
+def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:
+    sample = fit_sample(data, seed)
+    kernel = sm.kernels.Spectrum(k=kmer_length(sample), normalize=True)
+    counts = sm.KernelFeatures(kernel, _COLUMNS)
+    pca = sm.GeneralizedNystroemPCA(bits, min(len(sample), 4 * bits), 1.0, random_state=seed)
+    if _has_directions(pca, counts.transform(sample)):
+        itq = sm.ITQ(bits, max_iter=20, random_state=seed, max_samples=10_000)
+        return f"{kernel.k}-mers, PCA and ITQ", Pipeline([("kmers", counts), ("pca", pca), ("itq", itq)])
+    return f"kernel {kernel}", _by_kernel(kernel, data, bits, landmarks, seed)
+
+
+def _of_vectors(data: Objects, bits: int, seed: int) -> tuple[str, Any]:
+    share = 1.0 if len(data.objects) < FIT_ON else 0.3
+    learnt = sm.recipes.pca_itq(bits, share, share, random_state=seed)
+    if _has_directions(learnt[0], fit_sample(data, seed)):
+        return "PCA and ITQ", learnt
+    return "signs of random projections", _signs(bits, seed)
+
+
+def _by_kernel(kernel: Any, data: Objects, bits: int, landmarks: int, seed: int) -> Pipeline:
+    n = min(landmarks, len(data.objects), FIT_ON)
+    nystroem = sm.Nystroem(kernel, n_components=n, random_state=seed)
+    return Pipeline([("nystroem", nystroem), ("bits", sm.SignRandomProjection(bits, random_state=seed))])
+
+
+def _signs(bits: int, seed: int) -> Pipeline:
+    centre, signs = StandardScaler(with_std=False), sm.SignRandomProjection(bits, random_state=seed)
+    return Pipeline([("centre", centre), ("bits", signs)])
+
+
+def _has_directions(pca: Any, X: Any) -> bool:
+    """Return whether vectors have as many directions as bits are wanted."""
+    try:
+        clone(pca).fit(X)
+    except ValueError as error:
+        if "n_components" not in str(error):
+            raise
+        return False
+    return True
