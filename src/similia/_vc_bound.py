@@ -62,7 +62,8 @@ def vc_effective_sample_size(K: Any, y: Any, C: float) -> VCBound:
     Returns
     -------
     VCBound
-        ``(margin, radius, vc_bound, effective_sample_size)``.
+        ``(margin, radius, vc_bound, effective_sample_size)``: 1 / ||w||, the radius R of the smallest ball around the
+        objects, R^2 ||w||^2, and n / (R^2 ||w||^2).
 
     Raises
     ------
@@ -105,7 +106,7 @@ def vc_effective_sample_size(K: Any, y: Any, C: float) -> VCBound:
             names = " and ".join(repr(label) for label in classes[[i, j]].tolist())
             raise ValueError(
                 f"all objects of the classes {names} are the same to the kernel, which then has no margin between "
-                "them; take a kernel that tells them apart"
+                "them, or K is not positive semi-definite; take a kernel that tells them apart"
             )
         of_pairs.append(_bound(block, codes[rows] == j, C, radius))
     return VCBound(*np.mean(of_pairs, axis=0).tolist())

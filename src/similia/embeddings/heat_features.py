@@ -54,7 +54,8 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         What becomes of rows of zeros.
     orthogonal : bool or "auto", default="auto"
         Draw directions orthogonal to each other, n at a time, in place of independent ones; see Notes. "auto" does so
-        unless there are 16 times as many columns in X as directions, where it gains next to nothing and costs memory.
+        unless X has more than 16 times as many columns as there are directions, where it gains next to nothing. It
+        takes three arrays of columns times directions in float64, whatever ``max_memory``.
     random_state : int, numpy Generator or None, default=None
         Draws the directions, in `fit`.
 
