@@ -131,5 +131,5 @@ def test_embedding_is_learnt_from_the_training_part_alone(monkeypatch):
 def test_every_task_loads(data_folder, name):
     (task,) = (task for task in bits.TASKS if task.name == name)
     X, y = task.load(0)
-    assert len(X) == len(y) == {"NCI1": 2000, "splice": 3186, "JapaneseVowels": 640, "SBM": 1000}[name]
+    assert len(X) == len(y) == {"NCI1": 2000, "splice": 3186, "JapaneseVowels": 640, "SBM": 1000, "WebKB": 4166}[name]
     assert np.array_equal(task.load(0)[1], y)
