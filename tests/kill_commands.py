@@ -3,8 +3,9 @@
     python tests/kill_commands.py [number of kills, 200] [number of objects, 300]
 
 A process that has imported everything forks one child for each run, so that kills fall on the work, not on imports.
-After the kills each command is run to its end; its result must be that of a run that was never killed. Lost or doubled
-objects, and indexes that do not open, are counted.
+Each command is killed and run again until a run ends before its kill; the result must be that of a run that was never
+killed. Lost or doubled objects, and indexes that do not open, are counted; then all begins anew, until there were so
+many kills.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from similia.cli import search as commands
 from similia.search.on_disk import SearchFolder, is_search
 
 OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 8, "text": "text", "seed": 0}
+COMMANDS = ("encode", "build", "add")
 BUILD = {"rerank": "Levenshtein()", "kind": "exact", "candidates": 5}
 
 
@@ -84,41 +86,55 @@ def trial(n_kills: int, n_words: int = 300, chunk: int = 7, seed: int = 0) -> di
     delays = random.Random(seed)
     counts = {"kills": 0, "finished before the kill": 0, "unreadable": 0, "lost": 0, "doubled": 0, "wrong": 0}
     with tempfile.TemporaryDirectory() as parent:
-        folders = [Path(parent) / name for name in ("killed", "whole")]
-        for folder in folders:
-            folder.mkdir()
-            write_words(folder / "first.fasta", n_words, seed=1)
-            write_words(folder / "second.fasta", n_words, seed=2)
-        took = {}
-        for command in ("encode", "build", "add"):
+        whole, took = new_folder(parent, "whole", n_words), {}
+        for command in COMMANDS:
             start = time.monotonic()
-            killed(command, folders[1], chunk, 600)  # in a child too: one that has computed must not fork
+            killed(command, whole, chunk, 600)  # in a child too: one that has computed must not fork
             took[command] = time.monotonic() - start
-        while counts["kills"] + counts["finished before the kill"] < n_kills:
-            for command in ("encode", "build", "add"):
-                if command == "add" and not is_search(folders[0] / "index"):
-                    continue
-                ended = killed(command, folders[0], chunk, delays.uniform(0, 0.4 * took[command]))
-                counts["finished before the kill" if ended else "kills"] += 1
-                if is_search(folders[0] / "index"):
-                    try:
-                        SearchFolder.open(folders[0] / "index").store.verify()
-                    except ValueError as error:
-                        print(error)
-                        counts["unreadable"] += 1
-        for command in ("encode", "build", "add"):
-            assert killed(command, folders[0], chunk, 600)
-        reader, writer = os.pipe()
-        if os.fork() == 0:
-            found, expected = contents(folders[0]), contents(folders[1])
-            ids, objects = found[1], sorted(zip(found[3], found[4].values(), strict=False))
-            true = sorted(zip(expected[3], expected[4].values(), strict=True))
-            lost, doubled = len(set(true) - set(objects)), len(ids) - len(set(objects))
-            os.write(writer, f"{lost} {doubled} {int(found[0] != expected[0]) + int(objects != true)}".encode())
-            os._exit(0)
-        os.wait()
-        counts |= dict(zip(("lost", "doubled", "wrong"), map(int, os.read(reader, 100).split()), strict=True))
+        while counts["kills"] < n_kills:
+            folder, unfinished = new_folder(parent, f"killed {counts['kills']}", n_words), [*COMMANDS]
+            while unfinished:
+                for command in [*unfinished]:
+                    if command == "add" and "build" in unfinished:
+                        continue
+                    ended = killed(command, folder, chunk, delays.uniform(0, 0.8 * took[command]))
+                    counts["finished before the kill" if ended else "kills"] += 1
+                    if ended:
+                        unfinished.remove(command)
+                    if is_search(folder / "index"):
+                        try:
+                            SearchFolder.open(folder / "index").store.verify()
+                        except ValueError as error:
+                            print(error)
+                            counts["unreadable"] += 1
+            for command in COMMANDS:
+                assert killed(command, folder, chunk, 600)  # finds that all is done
+            for name, count in compared(folder, whole).items():
+                counts[name] += count
     return counts
+
+
+def new_folder(parent: str, name: str, n_words: int) -> Path:
+    """Make a folder with what is encoded and indexed."""
+    folder = Path(parent) / name
+    folder.mkdir()
+    write_words(folder / "first.fasta", n_words, seed=1)
+    write_words(folder / "second.fasta", n_words, seed=2)
+    return folder
+
+
+def compared(folder: Path, whole: Path) -> dict[str, int]:
+    """Return how many objects and codes of a folder are not as in one that was never killed; a child looks."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        found, expected = contents(folder), contents(whole)
+        ids, objects = found[1], sorted(zip(found[3], found[4].values(), strict=False))
+        true = sorted(zip(expected[3], expected[4].values(), strict=True))
+        lost, doubled = len(set(true) - set(objects)), len(ids) - len(set(objects))
+        os.write(writer, f"{lost} {doubled} {int(found[0] != expected[0]) + int(objects != true)}".encode())
+        os._exit(0)
+    os.wait()
+    return dict(zip(("lost", "doubled", "wrong"), map(int, os.read(reader, 100).split()), strict=True))
 
 
 if __name__ == "__main__":

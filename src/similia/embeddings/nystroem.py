@@ -167,16 +167,17 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         rng = generator(self.random_state)
         # One BLAS thread: a sum that differs in its last bit can choose another landmark or turn an eigenvector.
         with one_blas_thread():
-            self.kernel_ = self.kernel if self._precomputed else decided(self.kernel, X)
-            gram = self._gram(X)
+            kernel = self.kernel if self._precomputed else decided(self.kernel, X)
+            gram = self._gram(kernel, X)
             if y is not None and n_objects(y) != gram.n:
                 raise ValueError(f"y has {n_objects(y)} labels for {gram.n} objects; give one label per object")
-            experts = self._choose(gram, rng)
+            experts = self._choose(gram, kernel, rng)
             fitted = list(map(partial(self._decompose, gram), experts))
             weights = np.ones(1)
             if len(experts) > 1:
                 weights = mixture_weights(gram, experts, [components for _, components in fitted], rng)
         kept = np.flatnonzero(weights)
+        self.kernel_ = kernel
         self.weights_ = weights[kept]
         self.landmark_indices_ = np.concatenate([experts[r] for r in kept])
         self.eigenvalues_ = np.concatenate([fitted[r][0] for r in kept])
@@ -249,7 +250,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if self._precomputed and np.shape(X) != (self._n_train, self._n_train):
             n = self._n_train
             raise ValueError(f"the error needs the kernel matrix of fit, of shape {(n, n)}, got {np.shape(X)}")
-        gram = self._gram(X)
+        gram = self._gram(self.kernel_, X)
         sample = np.arange(gram.n)
         if n_samples is not None and check_positive_int(n_samples, "n_samples") < gram.n:
             sample = np.sort(generator(random_state).choice(gram.n, n_samples, replace=False))
@@ -292,9 +293,9 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _given(self) -> bool:
         return not isinstance(self.landmarks, str) and not callable(self.landmarks)
 
-    def _gram(self, X: Any) -> Gram:
+    def _gram(self, kernel: Any, X: Any) -> Gram:
         if not self._precomputed:
-            return Gram(self.kernel_, X)  # type: ignore[arg-type]
+            return Gram(kernel, X)
         K = _as_matrix(X)
         if K.shape[0] == K.shape[1]:
             return PrecomputedGram(K)
@@ -308,7 +309,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(f"K has {K.shape[1]} columns for {len(columns)} landmarks, expected one for each")
         return PrecomputedGram(K, columns)
 
-    def _choose(self, gram: Gram, rng: np.random.Generator) -> list[Index]:
+    def _choose(self, gram: Gram, kernel: Any, rng: np.random.Generator) -> list[Index]:
         """Return the indices of each expert's landmarks; a single expert unless there is an ensemble."""
         if self._given:
             return _as_experts(self.landmarks, gram.n)
@@ -323,7 +324,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
         if isinstance(self.landmarks, str):
             return _as_experts(STRATEGIES[self.landmarks](gram, s, rng), gram.n)
-        return _as_experts(self.landmarks(gram.X, self.kernel_, s, rng), gram.n)  # type: ignore[operator]
+        return _as_experts(self.landmarks(gram.X, kernel, s, rng), gram.n)  # type: ignore[operator]
 
     def _decompose(self, gram: Gram, indices: Index) -> tuple[Floats, Floats]:
         H = gram.block(indices, indices)
