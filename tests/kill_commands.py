@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,10 @@ def trial(n_kills: int, n_words: int = 300, chunk: int = 7, seed: int = 0) -> di
             start = time.monotonic()
             killed(command, whole, chunk, 600)  # in a child too: one that has computed must not fork
             took[command] = time.monotonic() - start
-        while counts["kills"] < n_kills:
-            folder, unfinished = new_folder(parent, f"killed {counts['kills']}", n_words), [*COMMANDS]
+        for number in count():
+            if counts["kills"] >= n_kills:
+                break
+            folder, unfinished = new_folder(parent, f"killed {number}", n_words), [*COMMANDS]
             while unfinished:
                 for command in [*unfinished]:
                     if command == "add" and "build" in unfinished:
@@ -109,8 +112,8 @@ def trial(n_kills: int, n_words: int = 300, chunk: int = 7, seed: int = 0) -> di
                             counts["unreadable"] += 1
             for command in COMMANDS:
                 assert killed(command, folder, chunk, 600)  # finds that all is done
-            for name, count in compared(folder, whole).items():
-                counts[name] += count
+            for name, found in compared(folder, whole).items():
+                counts[name] += found
     return counts
 
 
@@ -139,5 +142,5 @@ def compared(folder: Path, whole: Path) -> dict[str, int]:
 
 if __name__ == "__main__":
     found = trial(*map(int, sys.argv[1:] or ["200"]))
-    print(", ".join(f"{name} {count}" for name, count in found.items()))
+    print(", ".join(f"{name} {number}" for name, number in found.items()))
     sys.exit(any(found[name] for name in ("unreadable", "lost", "doubled", "wrong")))
