@@ -238,6 +238,8 @@ def test_words_are_the_most_frequent_ones():
     X, totals = heat_webkb.count_words(pages, 3)  # of a and d, which both are there twice, both
     assert X.tolist() == [[2, 1, 0], [0, 0, 0], [1, 1, 1], [0, 0, 1]]
     assert totals == [3, 2, 2, 1]
+    X, totals = heat_webkb.count_words([["b", "b", "b"], ["a"], ["a"]], 1, by_pages=True)
+    assert (X.tolist(), totals) == ([[0], [1], [1]], [2, 1])
 
 
 @pytest.fixture
@@ -268,7 +270,7 @@ def test_web_pages_end_to_end(web_folder, few_settings, monkeypatch):
     best, *_, words = section.tables
     assert [row[0] for row in best.rows] == ["25 words, 10 a class", "paper", "25 words, 15 a class", "paper"]
     assert float(best.rows[2][KERNELS.index(EXACT) + 1].split()[0]) > 60  # of four classes
-    assert words.rows[0][0] == 25
+    assert words.rows[0][0] == "25"
     assert words.rows[0][4] == 1
     section.write(web_folder)
     assert "exact" in (web_folder / "reproduction" / "heat-webkb.svg").read_text()
