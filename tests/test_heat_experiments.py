@@ -236,8 +236,7 @@ def test_representatives_fill_up_with_rows_drawn_by_lot():
 def test_words_are_the_most_frequent_ones():
     pages = [["b", "a", "b"], [], ["c", "a", "b", "d"], ["d"]]
     X, totals = heat_webkb.count_words(pages, 3)  # of a and d, which both are there twice, both
-    assert X.tolist() == [[2, 1, 0], [0, 0, 0], [1, 1, 1], [0, 0, 1]]
-    assert totals == [3, 2, 2, 1]
+    assert (X.tolist(), totals) == ([[2, 1, 0], [0, 0, 0], [1, 1, 1], [0, 0, 1]], [3, 2, 2, 1])
     X, totals = heat_webkb.count_words([["b", "b", "b"], ["a"], ["a"]], 1, by_pages=True)
     assert (X.tolist(), totals) == ([[0], [1], [1]], [2, 1])
 
@@ -274,6 +273,8 @@ def test_web_pages_end_to_end(web_folder, few_settings, monkeypatch):
     assert words.rows[0][4] == 1
     section.write(web_folder)
     assert "exact" in (web_folder / "reproduction" / "heat-webkb.svg").read_text()
+    by_pages = heat_webkb.Pages(25, 15, (1.0, 2.0, 3.0, 4.0, 5.0), by_pages=True)
+    assert heat_webkb._figure(records, [by_pages]) is None  # the picture is of the paper's rule
 
 
 def test_balanced_pages_are_of_all_classes_and_differ_by_seed(web_folder):

@@ -256,7 +256,7 @@ def _figure(records: list[Record], tasks: Sequence[Pages]) -> Any:
             if shown:
                 x[title] = [getattr(task, axis) for task in shown]
                 curves[title] = {k: [_mean(records, task.name, k, choice) for task in shown] for k in KERNELS}
-    return panels(curves, x, "pages of a class, or words", "accuracy (%)", columns=2)
+    return panels(curves, x, "pages of a class, or words", "accuracy (%)", columns=2) if curves else None
 
 
 def goals(records: Sequence[Record]) -> Table:
