@@ -273,8 +273,7 @@ def test_web_pages_end_to_end(web_folder, few_settings, monkeypatch):
     assert words.rows[0][4] == 1
     section.write(web_folder)
     assert "exact" in (web_folder / "reproduction" / "heat-webkb.svg").read_text()
-    by_pages = heat_webkb.Pages(25, 15, (1.0, 2.0, 3.0, 4.0, 5.0), by_pages=True)
-    assert heat_webkb._figure(records, [by_pages]) is None  # the picture is of the paper's rule
+    assert heat_webkb._figure(records, [heat_webkb.Pages(25, 15, (), by_pages=True)]) is None  # not the paper's rule
 
 
 def test_balanced_pages_are_of_all_classes_and_differ_by_seed(web_folder):
@@ -288,9 +287,7 @@ def test_balanced_pages_are_of_all_classes_and_differ_by_seed(web_folder):
 
 def test_missing_files_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
-    with pytest.raises(
-        FileNotFoundError, match=r"put vectors/webkb_stemmed\.tsv\.gz into a folder and name it in SIMI"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"put vectors/webkb_stemmed\.tsv\.gz into a folder and name it"):
         heat_webkb.load(393)
     monkeypatch.delenv("SIMILIA_DATA")
     with pytest.raises(FileNotFoundError, match=r"vectors/sp500_fin_it\.npz"):
