@@ -324,8 +324,10 @@ def test_more_rows_than_memory_allows():
 def test_input_is_not_written_to():
     X, y = documents(18)
     X = X / X.sum(axis=1, keepdims=True)
+    before, expected = X.copy(), HeatSVC(cv=3).fit(X.copy(), y).decision_function(X.copy())
     X.setflags(write=False)
-    HeatSVC(cv=3).fit(X, y).predict(X)
+    np.testing.assert_array_equal(HeatSVC(cv=3).fit(X, y).decision_function(X), expected)
+    np.testing.assert_array_equal(X, before)
 
 
 def test_scikit_learn_contract():

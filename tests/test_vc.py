@@ -157,8 +157,10 @@ def test_classes_with_one_mean_have_no_margin_to_speak_of():
 
 def test_the_gram_matrix_is_not_written_to():
     K, _ = random_gram(8, 20, 5)
+    before, expected = K.copy(), vc_effective_sample_size(K.copy(), labels(8, 20), 1.0)
     K.setflags(write=False)
-    vc_effective_sample_size(K, labels(8, 20), 1.0)
+    assert vc_effective_sample_size(K, labels(8, 20), 1.0) == expected
+    np.testing.assert_array_equal(K, before)
 
 
 # ---- bad input

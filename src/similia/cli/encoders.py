@@ -1,7 +1,7 @@
 """What makes bits of objects where a command is not told: by the kind of the objects, and by what they allow.
 
 Choices are those that found most of true neighbours when measured (``benchmarks/similarity_search.py --encoders``,
-the experiment hashing-objects).
+the experiment hashing-objects); of strings, neighbours that are near.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ from similia.distances import _dtw as loops
 from similia.distances._groups import fill_chosen, fill_pairs
 from similia.distances.base import Distance, Facts
 from similia.objects import SeriesBatch, as_series
-from similia.objects._sequences import as_second, named
-from similia.objects._series_pairs import as_series_pair, window_band
+from similia.objects._series_pairs import as_named_series, as_series_pair, window_band
 
 Floats = npt.NDArray[np.floating]
 
@@ -113,9 +112,8 @@ class DTW(Distance):
         ndarray, shape (n_pairs,)
             Of float32 if all series are, otherwise of float64.
         """
-        (X, rows), (Y, columns) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
-        X, Y = as_series_pair(X, Y)
-        return self._checked(fill_chosen(X, Y, rows, columns, self._loop(X.n_dims)), "pair {}")
+        A, B, left, right = as_named_series(X, Y, rows, columns)
+        return self._checked(fill_chosen(A, B, left, right, self._loop(A.n_dims)), "pair {}")
 
     def _loop(self, n_dims: int) -> Callable[..., None]:
         """Return the loop over tasks, or raise for parameters out of range."""

@@ -130,6 +130,19 @@ class Levenshtein(_EditDistance):
         return rapidfuzz.distance, {}
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray[np.floating]:
+        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+
+        Parameters
+        ----------
+        X, Y : sequences of str or bytes
+            Bytes, and str of ASCII letters only, take the short way.
+        rows, columns : array-like of int, shape (n_pairs,)
+            Positions in `X` and `Y`.
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n_pairs,)
+        """
         A, B = self.as_objects(X), as_second(self.as_objects, Y)
         if A.values.dtype != np.uint8 or B.values.dtype != np.uint8:
             return super().paired(A, B, rows, columns)

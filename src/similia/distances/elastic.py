@@ -32,8 +32,7 @@ from similia.distances._groups import Indices, fill_chosen, fill_pairs
 from similia.distances.base import Distance, Facts
 from similia.kernels._series import log_sums
 from similia.objects import SeriesBatch, as_series
-from similia.objects._sequences import as_second, named
-from similia.objects._series_pairs import as_series_pair, window_band
+from similia.objects._series_pairs import as_named_series, as_series_pair, window_band
 
 Array = npt.NDArray[np.float64]
 Pairs = tuple[Indices, Indices]
@@ -91,8 +90,8 @@ class _Elastic(Distance):
         -------
         ndarray of float64, shape (n_pairs,)
         """
-        (X, rows), (Y, columns) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
-        return self._distances(*as_series_pair(X, Y), (rows, columns))
+        A, B, *pairs = as_named_series(X, Y, rows, columns)
+        return self._distances(A, B, (pairs[0], pairs[1]))
 
     def _distances(self, A: SeriesBatch, B: SeriesBatch | None, pairs: Pairs | None = None) -> Array:
         """Return the distances of `A` to `B` (`A` itself if None), or of pairs named by two arrays of positions."""

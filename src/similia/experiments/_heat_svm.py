@@ -100,9 +100,10 @@ def exponential(D: Floats, rate: float) -> Floats:
 
 def exact(V: Floats, n: int, contrast: float) -> Floats:
     """Return the exact heat kernel on S^(n-1) at the time of this contrast."""
+    from similia.kernels._heat import time_of
     from similia.kernels.heat import heat_profile
 
-    return heat_profile(V, n, np.log(n / contrast) / (n - 1))
+    return heat_profile(V, n, time_of(contrast, n))
 
 
 def families(X: Floats, mapping: str = "auto") -> dict[str, Family]:

@@ -86,9 +86,9 @@ The same vectors, turned into bits in three ways: signs of random projections (*
 generalised Nyström PCA to as many components as bits. ITQ gives at most as many bits as the vectors have directions;
 beyond that it is not possible, and the table says how many there are. Embeddings of {N_COMPONENTS} numbers: Nyström of
 the Weisfeiler-Lehman kernel (*NCI1*: 2000 of its graphs), of gappy 4-mers (*splice*) and of the heat kernel on the
-sphere, contrast 4 (*WebKB*: counts of 1312 words in 4166 pages; as many random features of it, of which an SVM gets
-68 %, are too few), D2KE with dynamic time warping (*JapaneseVowels*), optical features of graphlets (*SBM*: 1000
-graphs in two classes of equal degree). Vectors are centred on the training part, for all codes and for the reference.
+sphere, contrast 4 (*WebKB*: counts of 1312 words in 4166 pages), D2KE with dynamic time warping (*JapaneseVowels*),
+optical features of graphlets (*SBM*: 1000 graphs in two classes of equal degree). Vectors are centred on the training
+part, for all codes and for the reference.
 
 A fifth of the objects, stratified, is the test part; everything is learnt from the others. Accuracy (percent): of
 `HDClassifier`, and of the {N_VOTES} nearest training codes; for the vectors themselves (*floats*) of `HDClassifier`,

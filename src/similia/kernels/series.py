@@ -22,8 +22,7 @@ from similia._validation import RandomState, check_positive, check_positive_int,
 from similia.kernels._series import log_sums, self_log_sums
 from similia.kernels.base import Kernel
 from similia.objects import SeriesBatch, as_series
-from similia.objects._sequences import as_second, named
-from similia.objects._series_pairs import UNLIMITED, as_series_pair
+from similia.objects._series_pairs import UNLIMITED, as_named_series, as_series_pair
 
 Array = npt.NDArray[np.float64]
 
@@ -123,9 +122,9 @@ class GlobalAlignment(Kernel):
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the kernel of some pairs: ``self(X, Y)[rows, columns]`` without the others, shape (n_pairs,)."""
-        (X, rows), (Y, columns) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
-        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
-        logs = log_sums(A, B, self._how(), same=False, centre=self.normalize, pairs=(rows, columns))
+        A, B, *pairs = as_named_series(X, Y, rows, columns)
+        A, B = A.astype(np.float64), B.astype(np.float64)
+        logs = log_sums(A, B, self._how(), same=False, centre=self.normalize, pairs=(pairs[0], pairs[1]))
         np.minimum(logs, 0.0 if self.normalize else np.inf, out=logs)
         _check_exponents(logs, "k of pair {}")
         return np.exp(logs, out=logs)

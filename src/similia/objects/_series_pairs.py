@@ -6,8 +6,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from similia.objects._sequences import as_second
+from similia.objects._sequences import as_second, named
 from similia.objects._series_forms import check_finite
 from similia.objects._vectors import SeriesBatch
 from similia.objects.series import as_series
@@ -34,6 +35,14 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
             "one series x is [x], and as_series(X, axes=...) exchanges time and channels"
         )
     return (A, B) if A.values.dtype == B.values.dtype else (A.astype(np.float64), B.astype(np.float64))
+
+
+def as_named_series(
+    X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike
+) -> tuple[SeriesBatch, SeriesBatch, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the series that pairs ``X[rows[k]], Y[columns[k]]`` name, as `as_series_pair` does, and their places."""
+    (A, left), (B, right) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
+    return *as_series_pair(A, B), left, right
 
 
 def window_band(window: Any) -> tuple[int, float]:

@@ -1,8 +1,7 @@
 """Codes for other search engines: pgvector, faiss, usearch, qdrant.
 
 Each function gives what that tool takes; none of them is needed here. A `SimilaritySearch` or `HammingIndex` may be
-given instead of codes. Hamming distances are the same in all: bits
-keep their places, packed or not.
+given instead of codes. Hamming distances are the same in all: bits keep their places, packed or not.
 """
 
 from __future__ import annotations
