@@ -192,10 +192,8 @@ class HypersphericalHeat(SphereKernel):
         _warn_of_extremes(n, t)
         return _heat.evaluate(_heat.gradient_table(n, t), versines(A, B))
 
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        A, B = map_pair(X, Y, self.mapping, self.zero_rows)
-        self._time(A.shape[1])  # a wrong contrast fails before the product
-        return self._of_versines(versines(A, B), A.shape[1])
+    def _check(self, n: int) -> None:
+        self._time(n)
 
     def _of_versines(self, V: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
         from similia.kernels import _heat

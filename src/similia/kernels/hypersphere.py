@@ -222,7 +222,11 @@ class SphereKernel(Kernel):
             If a row cannot be mapped to the sphere, or the widths differ; the sentence names row and column.
         """
         A, B = map_pair(X, Y, self.mapping, self.zero_rows)
+        self._check(A.shape[1])
         return self._of_versines(versines(A, B), A.shape[1])
+
+    def _check(self, n: int) -> None:
+        """Raise if the parameters do not suit vectors of `n` features, before the product is computed."""
 
     def decided(self, X: Any) -> Self:
         """Return this kernel with the map that "auto" is for the rows of `X`; estimators ask for it in `fit`."""

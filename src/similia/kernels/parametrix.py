@@ -115,10 +115,16 @@ class Parametrix(SphereKernel):
         self.mapping = mapping
         self.zero_rows = zero_rows
 
-    def _of_versines(self, V: Floats, n: int) -> Floats:
+    def _check(self, n: int) -> None:
         if isinstance(self.order, bool) or self.order not in _ORDERS:
             raise ValueError(f'order must be "gaussian", 0, 1 or 2, got {self.order!r}')
-        t = check_positive(self.t, "t") if self.t is not None else 0.5 / check_positive(self.contrast, "contrast")
+        self._time()
+
+    def _time(self) -> float:
+        return check_positive(self.t, "t") if self.t is not None else 0.5 / check_positive(self.contrast, "contrast")
+
+    def _of_versines(self, V: Floats, n: int) -> Floats:
+        t = self._time()
         order = -1 if self.order == "gaussian" else int(self.order)
         if order >= 0 and (n - 2) * t >= 3:
             warnings.warn(
