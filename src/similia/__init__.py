@@ -16,7 +16,7 @@ from similia._version import __version__
 _NAMES = {
     # rooms
     "objects": "", "kernels": "", "distances": "", "embeddings": "", "codes": "", "learn": "",
-    "search": "",
+    "search": "", "scale": "",
     "recipes": "", "datasets": "", "bounds": "", "checks": "", "experiments": "",
     # the names used most
     "pairwise": "kernels",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from threading import Lock
 from typing import Any
 
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
+
+_limit: ContextVar[int | None] = ContextVar("similia_threads", default=None)
 
 _WORTH_THREADS = 2**28  # multiplications (a few milliseconds) below which starting threads does not pay
 
@@ -24,6 +27,26 @@ class _Shared:
     n_threads = 1  # before it
 
 
+def n_threads() -> int:
+    """Return how many threads work may be shared among here: a core each, unless `limited_to` says fewer."""
+    limit = _limit.get()
+    return int(cpu_count()) if limit is None else min(limit, int(cpu_count()))
+
+
+@contextmanager
+def limited_to(limit: int | None) -> Iterator[None]:
+    """Share work among at most `limit` threads inside; 1 is for tasks beside which others run. None changes nothing."""
+    if limit is None:
+        yield
+        return
+    token = _limit.set(limit)
+    try:
+        with one_blas_thread() if limit == 1 else nullcontext():
+            yield
+    finally:
+        _limit.reset(token)
+
+
 def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
     """Call ``work(start, stop)`` on ranges that cover 0..n, in threads if there is enough to share.
 
@@ -32,12 +55,12 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
     that takes seconds to compile.
     """
     n_grains = -(-n // grain)
-    n_threads = min(cpu_count(), n_grains)
-    if n_threads <= 1:
+    workers = min(n_threads(), n_grains)
+    if workers <= 1:
         work(0, n)
         return
-    step = grain * -(-n_grains // (4 * n_threads))  # four ranges for each thread even out the load
-    with ThreadPoolExecutor(n_threads) as pool:
+    step = grain * -(-n_grains // (4 * workers))  # four ranges for each thread even out the load
+    with ThreadPoolExecutor(workers) as pool:
         for task in [pool.submit(work, start, min(n, start + step)) for start in range(0, n, step)]:
             task.result()
 
@@ -56,7 +79,8 @@ def one_blas_thread() -> Iterator[int]:
             _Shared.limit = blas.limit(limits=1)
         _Shared.users += 1
     try:
-        yield _Shared.n_threads
+        limit = _limit.get()
+        yield _Shared.n_threads if limit is None else min(limit, _Shared.n_threads)
     finally:
         with _Shared.lock:
             _Shared.users -= 1
@@ -95,6 +119,6 @@ def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: 
         for argument in arguments:
             task(argument)
         return
-    with one_blas_thread() as n_threads, ThreadPoolExecutor(n_threads) as pool:
+    with one_blas_thread() as workers, ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(task, argument) for argument in arguments]:
             done.result()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,31 +25,36 @@ from similia._jit import njit
 from similia._progress import track
 from similia._threads import one_blas_thread
 from similia.embeddings._ordered_product import ordered_product
+from similia.objects._distributed import Distributed
 
 _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second-level cache of one core
 _GROUP_ROWS = 4 * _BLOCK_ROWS  # rows of one task
+_PART_ROWS = 16 * _GROUP_ROWS  # of a collection on other machines
 
 Floats = npt.NDArray[np.float64]
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
 
 
 def learn_rotation(
-    Z: npt.NDArray, gaussian: Floats, mean: Floats, spread: float, max_iter: int, tol: float
+    Z: Any, gaussian: Floats, mean: Floats, spread: float, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Alternate Y = sgn(Z Q) and Q = argmin ||Y - Z Q||_F; return the last Q and all losses.
 
     The first Q is ``random_rotation(gaussian)``. `spread` is the largest |Z - mean|; a power of two
     brings it near 1, which changes neither signs nor Q.
     """
-    n, k = Z.shape
+    n, k = len(Z), len(gaussian)
     scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1000, 1000))))
     losses: list[float] = []
     last = 0.0
-    with one_blas_thread() as n_threads, ThreadPoolExecutor(n_threads) as pool:
-        norm = sum(pool.map(lambda start: _squares(Z, start, mean), range(0, n, _GROUP_ROWS)))
+    with one_blas_thread() as workers, ThreadPoolExecutor(workers) as pool:
+        of_groups = each_group(Z, pool.map)
+        norm = sum(of_groups(_squares, mean))
         rotation = random_rotation(gaussian)
         for _ in track(range(max_iter), "ITQ", total=max_iter):
-            product = _sign_products(Z, rotation, mean, scale, pool.map)
+            product = np.zeros((k, k))
+            for part in of_groups(_sign_products, rotation.astype(np.float32), mean, scale):
+                product += part
             rotation, agreement = nearest_rotation(product)
             losses.append(n * k + norm - 2 * agreement / scale)
             if agreement - last <= tol * agreement:
@@ -72,15 +78,13 @@ def nearest_rotation(product: Floats) -> tuple[Floats, float]:
     return M_tilde_T.T @ M.T, float(omega.sum())
 
 
-def column_means(Z: npt.NDArray) -> tuple[Floats, Floats, Floats]:
+def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
     """Return mean, minimum and maximum of each column, summed in the order of the rows; refuse what is not finite."""
-    total, low, high = np.zeros(Z.shape[1]), np.full(Z.shape[1], np.inf), np.full(Z.shape[1], -np.inf)
-    for start in range(0, len(Z), _GROUP_ROWS):
-        rows = _rows(Z, start, start + _GROUP_ROWS)
-        _check_finite(rows, start)
-        low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
+    total, low, high = np.zeros(1), np.array([np.inf]), np.array([-np.inf])
+    for sums, lowest, highest in each_group(Z)(_moments):
+        low, high = np.minimum(low, lowest), np.maximum(high, highest)
         with np.errstate(over="ignore", invalid="ignore"):
-            total += rows.sum(axis=0, dtype=np.float64)
+            total = total + sums
     if not np.isfinite(total).all():
         raise ValueError(f"X holds numbers up to {max(-low.min(), high.max()):.3g}, too large to add; scale it down")
     return total / len(Z), low, high
@@ -106,33 +110,49 @@ def sign_codes(X: npt.NDArray, mean: Floats, rotation: Floats | None = None) -> 
 _DOWN = 2.0**-64  # keeps sums of the largest floats finite and changes no sign
 
 
-def _sign_products(Z: npt.NDArray, rotation: Floats, mean: Floats, scale: float, in_threads: Map) -> Floats:
-    """Return ``Y.T @ Z`` for the signs Y of ``Z @ rotation``, Z centred and scaled."""
-    Q = rotation.astype(np.float32)
+def each_group(Z: Any, in_threads: Map = map) -> Callable[..., Iterator[Any]]:
+    """Return a function that yields ``f(rows, start, *args)`` of each group of rows, in their order.
+
+    Groups are the same wherever the rows are, and so are sums of what is found of them.
+    """
+    if isinstance(Z, Distributed):
+        parts = Z.blocks(_PART_ROWS).kept()
+        return lambda f, *args: chain.from_iterable(parts.map(_groups_of_part, f, args))
+    starts = range(0, len(Z), _GROUP_ROWS)
+    return lambda f, *args: in_threads(lambda start: f(_rows(Z, start, start + _GROUP_ROWS), start, *args), starts)
+
+
+def _groups_of_part(part: npt.NDArray, start: int, f: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+    part = np.asarray(part)
+    return [f(_rows(part, i, i + _GROUP_ROWS), i, *args) for i in range(0, len(part), _GROUP_ROWS)]
+
+
+def _moments(rows: npt.NDArray, start: int) -> tuple[Floats, Floats, Floats]:
+    """Return sum, minimum and maximum of each column of a group."""
+    _check_finite(rows, start)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return rows.sum(axis=0, dtype=np.float64), rows.min(axis=0), rows.max(axis=0)
+
+
+def _sign_products(group: npt.NDArray, start: int, Q: npt.NDArray[np.float32], mean: Floats, scale: float) -> Floats:
+    """Return ``Y.T @ Z`` for the signs Y of ``Z @ Q``, Z the rows of a group, centred and scaled."""
     k = len(Q)
-
-    def add_up(first: int) -> Floats:
-        blocks = np.empty((2, _BLOCK_ROWS, k), np.float32)
-        part, total = np.empty((k, k), np.float32), np.zeros((k, k))
-        for start in range(first, min(first + _GROUP_ROWS, len(Z)), _BLOCK_ROWS):
-            rows = _rows(Z, start, start + _BLOCK_ROWS)
-            centred, signs = blocks[:, : len(rows)]
-            _centre(rows, mean, scale, centred)
-            np.matmul(centred, Q, out=signs)
-            _to_signs(signs)
-            total += np.matmul(signs.T, centred, out=part)
-        return total
-
-    product = np.zeros((k, k))
-    for total in in_threads(add_up, range(0, len(Z), _GROUP_ROWS)):
-        product += total
-    return product
+    blocks = np.empty((2, _BLOCK_ROWS, k), np.float32)
+    part, total = np.empty((k, k), np.float32), np.zeros((k, k))
+    for first in range(0, len(group), _BLOCK_ROWS):
+        rows = group[first : first + _BLOCK_ROWS]
+        centred, signs = blocks[:, : len(rows)]
+        _centre(rows, mean, scale, centred)
+        np.matmul(centred, Q, out=signs)
+        _to_signs(signs)
+        total += np.matmul(signs.T, centred, out=part)
+    return total
 
 
-def _squares(Z: npt.NDArray, start: int, mean: Floats) -> float:
+def _squares(group: npt.NDArray, start: int, mean: Floats) -> float:
     """Return the sum of squares of a group of centred rows."""
     with np.errstate(over="ignore"):
-        centred = _rows(Z, start, start + _GROUP_ROWS) - mean
+        centred = group - mean
         return float(np.square(centred, out=centred).sum())
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia._config import rows_per_block
+from similia.objects._distributed import Distributed
 
 Indices = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their priorities, their positions in the source
@@ -80,6 +81,37 @@ class ArrayRows(RowSource):
                 yield np.array(as_floats(self._X[int(part[0]) : int(part[-1]) + 1], self.dtype))
             else:
                 yield as_floats(self._X[part], self.dtype)
+
+
+class DistributedRows(RowSource):
+    """Rows in the parts of a `Distributed` collection."""
+
+    def __init__(self, X: Distributed) -> None:
+        example = X.example()
+        self._X, self.n_rows, self.n_features = X, len(X), int(example.shape[1])
+        self._sparse, self.dtype = sp.issparse(example), _float_type(example.dtype)
+
+    @property
+    def row_bytes(self) -> float:
+        return super().row_bytes if not self._sparse else 2 * super().row_bytes
+
+    def blocks(self, whole: bool = False) -> Iterator[Any]:
+        for rows in self._X.blocks(self._step).map(_part_rows, few=True):
+            yield self._rows(rows)
+
+    def take(self, indices: Indices) -> Iterator[Any]:
+        step = self._step * max(1, rows_per_block(int(4 * self.row_bytes)) // self._step)  # a part is computed for each
+        for start in range(0, len(indices), step):
+            rows = self._rows(self._X.take(indices[start : start + step]))
+            for first in range(0, rows.shape[0], self._step):  # the blocks of an array: sums have one order
+                yield rows[first : first + self._step]
+
+    def _rows(self, rows: Any) -> Any:
+        return sp.csr_array(rows).astype(self.dtype) if self._sparse else as_floats(rows, self.dtype)
+
+
+def _part_rows(part: Any, start: int) -> Any:
+    return part
 
 
 class SparseRows(RowSource):
@@ -284,8 +316,10 @@ def _where(part: Part, rows: npt.NDArray) -> Part:
 
 def open_rows(X: Any) -> RowSource:
     """Return the source that fits `X`, or raise saying what would."""
-    if sp.issparse(X):
-        source: RowSource = SparseRows(X)
+    if isinstance(X, Distributed):
+        source: RowSource = DistributedRows(X)
+    elif sp.issparse(X):
+        source = SparseRows(X)
     elif isinstance(X, (str, Path)):
         source = _open_file(Path(X))
     elif isinstance(X, np.ndarray) or hasattr(X, "to_numpy") or (isinstance(X, (list, tuple)) and not _is_chunks(X)):

@@ -22,6 +22,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import settings
+from similia._lazily import from_parts, lazily
 from similia._validation import check_positive, check_positive_int, generator
 from similia.codes import _generalized_nystroem as core
 from similia.codes import _row_sources as sources
@@ -138,6 +139,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.truncation = truncation
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Sample rows and features and find the directions.
 
@@ -211,6 +213,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self._learn_rest(reservoir, self.feature_indices_)
         return self
 
+    @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Project rows on the directions.
 

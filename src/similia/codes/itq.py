@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from similia._lazily import from_parts, lazily
 from similia._validation import (
     RandomState,
     check_n_bits,
@@ -25,6 +26,8 @@ from similia._validation import (
     check_vectors,
     generator,
 )
+from similia.objects import take
+from similia.objects._distributed import Distributed
 
 
 class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -118,6 +121,7 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.max_samples = max_samples
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the mean and the rotation.
 
@@ -145,15 +149,16 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tol = check_positive(self.tol, "tol", zero=True)
         most = None if self.max_samples is None else check_positive_int(self.max_samples, "max_samples", minimum=2)
         random = generator(self.random_state)
-        Z = _as_matrix(X)
-        if Z.shape[1] != n_bits:
+        width = _as_matrix(X.example() if isinstance(X, Distributed) else X).shape[1]
+        if width != n_bits:
             raise ValueError(
-                f"X has {Z.shape[1]} features, expected n_bits={n_bits}, one for each bit; put GeneralizedNystroemPCA, "
+                f"X has {width} features, expected n_bits={n_bits}, one for each bit; put GeneralizedNystroemPCA, "
                 f"sklearn's PCA or GaussianRandomProjection with n_components={n_bits} before ITQ"
             )
+        Z = X.converted(_as_matrix).kept() if isinstance(X, Distributed) else _as_matrix(X)
         gaussian = random.standard_normal((n_bits, n_bits))
         if most is not None and most < len(Z):
-            Z = Z[np.sort(random.choice(len(Z), most, replace=False))]
+            Z = take(Z, np.sort(random.choice(len(Z), most, replace=False)))
         mean, low, high = _itq.column_means(Z)
         if np.array_equal(low, high):
             raise ValueError(
@@ -167,6 +172,7 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._n_features_out = n_bits // 8
         return self
 
+    @lazily
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
         """Encode vectors.
 
@@ -222,6 +228,7 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def __init__(self, center: bool = True) -> None:
         self.center = center
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the mean.
 
@@ -244,8 +251,8 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         from similia.codes._itq import column_means
 
-        X = _as_matrix(X)
-        k = X.shape[1]
+        k = _as_matrix(X.example() if isinstance(X, Distributed) else X).shape[1]
+        X = X.converted(_as_matrix) if isinstance(X, Distributed) else _as_matrix(X)
         if k == 0 or k % 8:
             raise ValueError(
                 f"X has {k} features, expected a multiple of 8 (one bit each, packed into bytes); "
@@ -257,6 +264,7 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._n_features_out = k // 8
         return self
 
+    @lazily
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
         """Encode vectors.
 

@@ -15,8 +15,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import from_parts, lazily
 from similia._validation import check_n_bits, check_vectors, generator
 from similia.codes import _sign_projection as dense
+from similia.objects._distributed import Distributed
 
 _METHODS = ("gaussian", "structured")
 _MIN_HADAMARD = 256  # padded size below which three Hadamard products are biased by more than 0.02
@@ -101,6 +103,7 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.method = method
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> SignRandomProjection:
         """Draw the directions; of `X` only the number of features is used.
 
@@ -124,7 +127,7 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         n_bits = check_n_bits(self.n_bits)
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {self.method!r}")
-        n_features = check_vectors(X).shape[1]
+        n_features = check_vectors(X.example() if isinstance(X, Distributed) else X).shape[1]
         hadamard = self.method == "structured" and n_features > _MIN_HADAMARD // 2
         _check_n_features(n_features, dense.MAX_FEATURES if not hadamard else None)
         self.n_features_in_ = n_features
@@ -144,6 +147,7 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
         self.signs_ = hadamard_signs(self.n_bits, self.n_features_in_, generator(self.random_state))
 
+    @lazily
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
         """Encode vectors.
 

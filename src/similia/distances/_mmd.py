@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from joblib import cpu_count
 
 from similia._config import settings
 from similia._jit import njit
-from similia._threads import run_in_ranges
+from similia._threads import n_threads, run_in_ranges
 from similia._words import popcount
 from similia.objects.graphlets import Patterns
 
@@ -96,7 +95,7 @@ class _Tables:
 
 def _whole_table_pays(n_bits: int, n_graphs: int, n_distinct: int, n_entries: int) -> bool:
     """Return whether a table of all codes takes less time than the pairs of codes, and fits into memory."""
-    n_bytes = 64 * cpu_count() * 2.0**n_bits
+    n_bytes = 64 * n_threads() * 2.0**n_bits
     pairs = _PAIR_COST * float(n_distinct) * n_entries
     return n_bytes <= settings().max_memory and n_graphs * 2.0**n_bits * n_bits * _TABLE_COST < pairs
 

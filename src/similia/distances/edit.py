@@ -284,6 +284,6 @@ def _cdist(A: StringBatch, B: StringBatch, **options: Any) -> npt.NDArray[np.flo
 
 def _workers(A: StringBatch, B: StringBatch) -> int:
     """Return the number of threads for all pairs."""
-    from joblib import cpu_count
+    from similia._threads import n_threads
 
-    return int(cpu_count()) if len(A.values) * len(B.values) > _WORTH_THREADS else 1
+    return n_threads() if len(A.values) * len(B.values) > _WORTH_THREADS else 1

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from joblib import cpu_count
 
 from similia import _lanes as lane
 from similia._config import rows_per_block
 from similia._jit import njit
 from similia._lanes import LANES
-from similia._threads import run_in_ranges
+from similia._threads import n_threads, run_in_ranges
 
 WIDTH = 2 * LANES  # features of a tile
 _BITS = 8  # of a table
@@ -57,7 +56,7 @@ def mean_waves(
         Cosines, then sines.
     """
     m, n_graphs = len(phases), len(offsets) - 1
-    if n_graphs > 1 and len(codes) > rows_per_block(8 * WIDTH * cpu_count()):
+    if n_graphs > 1 and len(codes) > rows_per_block(8 * WIDTH * n_threads()):
         parts = []
         for first, last in ((0, n_graphs // 2), (n_graphs // 2, n_graphs)):
             entries = slice(offsets[first], offsets[last])

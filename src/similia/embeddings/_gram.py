@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from similia._config import rows_per_block
 from similia.kernels._evaluate import as_objects, diagonal, evaluate
-from similia.objects import take
+from similia.objects import n_objects, take
+from similia.objects._distributed import Distributed
 from similia.objects._sequences import at_least_one
 
 Index = npt.NDArray[np.int64]
@@ -45,13 +46,16 @@ class Gram:
     def columns(self, indices: npt.ArrayLike) -> npt.NDArray:
         """Return k(X, X[indices]), shape (n, n_indices), computed in blocks of rows."""
         indices = np.asarray(indices)
+        if isinstance(self.X, Distributed):
+            return np.concatenate([*self.X.map(_columns, self.kernel, take(self.X, indices), indices)])
         blocks = [self.block(rows, indices) for rows in row_blocks(self.n, 8 * max(1, len(indices)))]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def diagonal(self) -> npt.NDArray:
         """Return k(x, x) for all objects, float64 (n,), by the kernel's ``diag`` where it has one."""
-        values = diagonal(self.kernel, self.X)
-        return check_finite(values[:, None], range(self.n), [0], "X[{}] and itself")[:, 0]
+        if isinstance(self.X, Distributed):
+            return np.concatenate([*self.X.map(_diagonal, self.kernel)])
+        return _diagonal(self.X, 0, self.kernel)
 
     def eps(self) -> float:
         """Return the machine precision of the kernel values: float32 kernels carry more rounding."""
@@ -86,6 +90,19 @@ class PrecomputedGram(Gram):
     def diagonal(self) -> npt.NDArray:
         values = self.X.diagonal()[:, None]
         return check_finite(values, range(self.n), [0], "object {} and itself")[:, 0].astype(np.float64)
+
+
+def _columns(part: Any, start: int, kernel: Any, landmarks: Any, indices: Index) -> npt.NDArray:
+    parts = [
+        check_finite(evaluate(kernel, take(part, rows), landmarks), rows, indices, "X[{}] and object {}")
+        for rows in row_blocks(n_objects(part), 8 * max(1, len(indices)))
+    ]
+    return np.concatenate(parts)
+
+
+def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
+    values = diagonal(kernel, part)
+    return check_finite(values[:, None], range(len(values)), [0], "X[{}] and itself")[:, 0]
 
 
 def row_blocks(n: int, bytes_per_row: int) -> Iterator[Index]:

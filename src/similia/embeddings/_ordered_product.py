@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 
 from similia._jit import njit
+from similia._threads import n_threads
 
 _ROWS_PER_TASK = 1024
 
@@ -37,11 +37,11 @@ def ordered_product(C: npt.NDArray, W: npt.NDArray[np.float64]) -> npt.NDArray[n
     C = np.ascontiguousarray(C, dtype=np.float64)
     W = np.ascontiguousarray(W, dtype=np.float64)
     out = np.empty((C.shape[0], W.shape[1]))
-    if len(C) <= _ROWS_PER_TASK:
+    if len(C) <= _ROWS_PER_TASK or n_threads() == 1:
         _multiply(C, W, out)
         return out
     tasks = [slice(i, i + _ROWS_PER_TASK) for i in range(0, len(C), _ROWS_PER_TASK)]
-    with ThreadPoolExecutor(min(len(tasks), joblib.cpu_count())) as threads:
+    with ThreadPoolExecutor(min(len(tasks), n_threads())) as threads:
         list(threads.map(lambda rows: _multiply(C[rows], W, out[rows]), tasks))
     return out
 

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive_int, generator
@@ -30,6 +31,7 @@ from similia.embeddings._ordered_product import ordered_product
 from similia.embeddings.landmarks import STRATEGIES
 from similia.kernels._evaluate import as_floats, as_objects, check_kernel, decided, evaluate
 from similia.objects import n_objects, take
+from similia.objects._distributed import Distributed
 from similia.objects._sequences import at_least_one
 
 Floats = npt.NDArray[np.float64]
@@ -149,6 +151,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.random_state = random_state
         self.rcond = rcond
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks and decompose their kernel matrix.
 
@@ -187,6 +190,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.landmarks_ = self.landmark_indices_ if self._precomputed else take(gram.X, self.landmark_indices_)
         return self
 
+    @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Embed objects.
 
@@ -219,7 +223,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 f"{len(alone)} of {n} objects have similarity 0 to all landmarks and get the zero vector, e.g. "
                 f"X[{alone[0]}]; are they of the same kind (case, alphabet, labels) as the training objects?",
                 UserWarning,
-                stacklevel=3,  # scikit-learn wraps transform
+                stacklevel=4,  # scikit-learn and `lazily` wrap transform
             )
         return out
 
@@ -270,6 +274,11 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes."""
+        s = len(self.landmark_indices_)
+        return np.zeros((1, s)) if self._precomputed else take(self.landmarks_, [0])
+
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
@@ -296,6 +305,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _gram(self, kernel: Any, X: Any) -> Gram:
         if not self._precomputed:
             return Gram(kernel, X)
+        if isinstance(X, Distributed):
+            raise TypeError('kernel="precomputed" needs the matrix here, as a numpy array; fit to X.compute()')
         K = _as_matrix(X)
         if K.shape[0] == K.shape[1]:
             return PrecomputedGram(K)

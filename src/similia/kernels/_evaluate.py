@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.objects import n_objects, take
+from similia.objects._distributed import Distributed
 
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
 
@@ -22,7 +23,9 @@ _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values 
 def as_objects(kernel: Any, X: Any) -> Any:
     """Return `X` in the layout `kernel` (or a distance) works on: its ``as_objects`` hook, or `X` itself."""
     refuse_class(kernel, "the kernel or distance")
-    return kernel.as_objects(X) if hasattr(kernel, "as_objects") else X
+    if not hasattr(kernel, "as_objects"):
+        return X
+    return X.converted(kernel.as_objects) if isinstance(X, Distributed) else kernel.as_objects(X)
 
 
 def decided(kernel: Any, X: Any) -> Any:

@@ -76,7 +76,7 @@ class _Composite(Kernel):
 
     def decided(self, X: Any) -> Any:
         """Return the combination of the parts as `X` decides them."""
-        X, parts = self.as_objects(X), self._parts()
+        X, parts = as_objects(self, X), self._parts()
         found = [decided(kernel, X) for kernel in parts]
         unchanged = all(new is old for new, old in zip(found, parts, strict=True))
         return self if unchanged else clone(self).set_params(kernels=found)

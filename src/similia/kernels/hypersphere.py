@@ -20,6 +20,8 @@ from sklearn.base import clone
 
 from similia._config import rows_per_block, settings
 from similia.kernels.base import Kernel
+from similia.objects import concatenate
+from similia.objects._distributed import Distributed
 
 Mapping = str | None
 ZeroRows = str
@@ -230,6 +232,8 @@ class SphereKernel(Kernel):
 
     def decided(self, X: Any) -> Self:
         """Return this kernel with the map that "auto" is for the rows of `X`; estimators ask for it in `fit`."""
+        if isinstance(X, Distributed):
+            X = concatenate([*X.map(_lowest_row)])
         mapping = resolve_mapping(as_rows(X), self.mapping)
         return self if mapping == self.mapping else clone(self).set_params(mapping=mapping)
 
@@ -240,6 +244,16 @@ class SphereKernel(Kernel):
     def _of_versines(self, V: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
         """Write the kernel of vectors of `n` features over their versines V, in place, and return it."""
         raise NotImplementedError
+
+
+def _lowest_row(part: Any, start: int) -> npt.NDArray:
+    """Return the row with the smallest entry: by it, "auto" is decided."""
+    rows = as_rows(part)
+    values = _values(rows)
+    place = int(values.argmin()) if values.size else 0
+    if not sp.issparse(rows):
+        return rows[place // rows.shape[1]][None]
+    return rows[[max(0, int(np.searchsorted(rows.indptr, place, side="right")) - 1)]].toarray()
 
 
 class Cosine(SphereKernel):

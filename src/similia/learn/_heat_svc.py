@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from joblib import cpu_count
 from sklearn.svm import SVC
 
 from similia._config import settings
-from similia._threads import one_blas_thread
+from similia._threads import n_threads, one_blas_thread
 from similia._validation import check_labels, check_positive
 
 Floats = npt.NDArray[np.float64]
@@ -273,8 +272,8 @@ def _scores(
             scores[a, c, t] = right
 
     n_bytes = 8 * max(len(train) for train, _ in tasks) ** 2
-    n_threads = max(1, min(cpu_count(), len(tasks), settings().max_memory // n_bytes - 2))
-    with ThreadPoolExecutor(n_threads) as pool:
+    workers = max(1, min(n_threads(), len(tasks), settings().max_memory // n_bytes - 2))
+    with ThreadPoolExecutor(workers) as pool:
         for a, parameter in enumerate(parameters):
             K = gram_of(parameter)
             with one_blas_thread():

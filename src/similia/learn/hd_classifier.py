@@ -20,8 +20,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._validation import check_codes, check_labels, check_positive_int, check_vectors, generator
+from similia.objects._distributed import Distributed
 
 if TYPE_CHECKING:
     from typing import Self
@@ -116,6 +118,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         self.binary_prototypes = binary_prototypes
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Learn prototypes from samples and labels.
 
@@ -136,10 +139,10 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             If a parameter, `X` or `y` is not as described, or `y` holds one class only.
         """
         self._check_parameters()
+        if isinstance(X, Distributed):
+            return self._fit_parts(X, y)
         X = _as_hypervectors(X)
-        y = _as_labels(y, len(X))
-        classes, targets = np.unique(y, return_inverse=True)
-        _check_two_classes(classes, "y")
+        classes, targets = _classes(y, len(X))
         rng = generator(self.random_state)
         trainer = _Trainer(X, targets, np.zeros((len(classes), _dimension(X))))
         if self.init == "bundle":
@@ -151,6 +154,15 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             if n_updates[-1] == 0:
                 break
         return self._learnt(classes, X.shape[1], trainer.prototypes(), n_updates)
+
+    def _fit_parts(self, X: Distributed, y: npt.ArrayLike) -> Self:
+        """Bundle packed bits where they are (sums of whole numbers, in any order); else pass over a copy in a file."""
+        if self.init == "zeros" or self.max_iter > 0 or X.example().dtype != np.uint8:
+            with X.spooled() as rows:
+                return self.fit(rows, y)
+        classes, targets = _classes(y, len(X))
+        parts = X.map(_bundles, len(classes), along=[targets])
+        return self._learnt(classes, X.example().shape[1], sum(parts), [])
 
     def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
         """Make one pass over a batch, in the given order, starting from what was learnt before.
@@ -195,6 +207,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         n_columns = X.shape[1] if first else self.n_features_in_
         return self._learnt(known, n_columns, trainer.prototypes(), n_updates)
 
+    @lazily
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return cosine similarities to the prototypes.
 
@@ -222,6 +235,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         margin[np.abs(margin) <= TIE] = 0.0
         return margin
 
+    @lazily
     def predict(self, X: npt.ArrayLike) -> npt.NDArray:
         """Return the label of the most similar prototype, the first in ``classes_`` on ties.
 
@@ -298,6 +312,13 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"learning_rate must be a number in [1e-50, 1e50], got {rate!r}")
 
 
+def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: int) -> npt.NDArray[np.float64]:
+    codes = _as_hypervectors(codes)
+    trainer = _Trainer(codes, targets, np.zeros((n_classes, _dimension(codes))))
+    trainer.bundle()
+    return trainer.prototypes()
+
+
 class _Trainer:
     """The compiled loops on one batch, with prototypes in the order of dimensions that they want."""
 
@@ -366,6 +387,13 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
     if X.dtype.itemsize <= 2:
         X = X.astype(np.float32)
     return np.ascontiguousarray(check_vectors(X, "X"))
+
+
+def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
+    """Return the classes and the number of each label's class."""
+    classes, targets = np.unique(_as_labels(y, n), return_inverse=True)
+    _check_two_classes(classes, "y")
+    return classes, targets
 
 
 def _as_labels(y: Any, n: int) -> npt.NDArray:

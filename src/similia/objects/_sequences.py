@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from similia.objects._base import Batch, resolve_indices
+from similia.objects._distributed import Distributed
 
 T = TypeVar("T")
 
@@ -76,7 +78,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     ['c', 'a']
     """
     positions = resolve_indices(indices, n_objects(X))
-    if isinstance(X, Batch):
+    if isinstance(X, Batch | Distributed):
         return X.take(positions)
     if hasattr(X, "iloc"):  # pandas
         return X.iloc[positions]
@@ -103,7 +105,8 @@ def concatenate(collections: Sequence[Any]) -> Any:
     Parameters
     ----------
     collections : sequence of collections
-        As for `n_objects`. Batches and arrays of one kind give that kind back; anything else gives a list.
+        As for `n_objects`. Batches, arrays, sparse matrices (as CSR) and pandas objects of one kind give that
+        kind back; anything else gives a list.
 
     Raises
     ------
@@ -123,6 +126,12 @@ def concatenate(collections: Sequence[Any]) -> Any:
         return type(collections[0]).concatenate(collections)
     if kinds == {np.ndarray}:
         return np.concatenate(collections)
+    if all(map(sp.issparse, collections)):
+        return sp.csr_array(sp.vstack(collections))
+    if len(kinds) == 1 and hasattr(collections[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(collections)
     return [x for part in collections for x in part]
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import cpu_count
+
+from similia._threads import n_threads
 
 Codes = npt.NDArray[np.uint8]
 
@@ -78,7 +79,7 @@ def add(index: Any, codes: Codes) -> None:
 
 def search(index: Any, queries: Codes, k: int, n_probes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Return distances and row numbers (-1 where fewer than `k` rows were met), both (q, k)."""
-    with threads(cpu_count()):
+    with threads(n_threads()):
         if hasattr(index, "nprobe"):
             index.nprobe = min(n_probes, index.nlist)
         elif hasattr(index, "hnsw"):

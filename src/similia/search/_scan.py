@@ -61,8 +61,13 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
         found[start] = distances, ids
 
     run_in_ranges(scan, n_rows, _grain(queries))
-    distances = np.concatenate([pair[0] for pair in found.values()], axis=1)
-    ids = np.concatenate([pair[1] for pair in found.values()], axis=1)
+    return best(list(found.values()), k)
+
+
+def best(found: Sequence[tuple[Distances, Ids]], k: int) -> tuple[Distances, Ids]:
+    """Return the `k` best of several answers to the same queries, by distance, then id."""
+    distances = np.concatenate([pair[0] for pair in found], axis=1)
+    ids = np.concatenate([pair[1] for pair in found], axis=1)
     order = np.lexsort((ids, distances))[:, :k]
     return np.take_along_axis(distances, order, axis=1), np.take_along_axis(ids, order, axis=1)
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from similia._lazily import is_lazy
 from similia._validation import check_codes, check_n_bits, check_positive_int, generator
 from similia.search._ids import Ids, check_ids, count_on
 from similia.search._rows import Rows
@@ -133,6 +134,8 @@ class HammingIndex(BaseEstimator):
             If a parameter, the codes or the ids are not as described.
         """
         self._check_parameters()
+        if is_lazy(codes):
+            raise TypeError("codes is a Dask collection, expected an array; similia.scale.ShardedIndex takes it")
         given = codes
         codes = check_codes(codes, n_bits=self.n_bits)
         ids = count_on(0, len(codes)) if ids is None else check_ids(ids, len(codes))

@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import is_lazy
 from similia._progress import track
 from similia._validation import check_codes, check_positive_int
 from similia.objects import concatenate, n_objects, take
@@ -136,6 +137,11 @@ class SimilaritySearch(BaseEstimator):
             Itself.
         """
         self._check()
+        if is_lazy(X):
+            raise TypeError(
+                "X is a Dask collection, expected objects that are here; encoder.fit(X).transform(X) makes codes, "
+                "which similia.scale.ShardedIndex searches"
+            )
         at_least_one(X)
         encoder = clone(self.encoder).fit(X, y)
         n_bits = code_length(encoder, X)

@@ -1,0 +1,172 @@
+"""Nearest codes of a Dask array: an index for each part, searched where it is, and one merge of the few best."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import dask
+import numpy as np
+import numpy.typing as npt
+from dask.delayed import delayed
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from similia._validation import check_codes, check_n_bits, check_positive_int
+from similia.scale._partitions import Partitions, as_partitions, inside_task
+from similia.search import HammingIndex
+from similia.search._ids import Ids, check_ids, count_on
+from similia.search._scan import best
+
+Distances = npt.NDArray[np.int32]
+
+
+class ShardedIndex(BaseEstimator):
+    """Find the nearest codes by the number of bits that differ, among codes in the parts of a Dask array.
+
+    Answers are those of one exact `HammingIndex` of all codes, ties included: by distance, then id. A query travels to
+    all shards, and k candidates of each come back. On a cluster shards stay in the memory of the workers; that
+    of a worker that dies is built anew from the graph of the codes. (Codes that should survive the cluster: write
+    them, for instance with ``similia index build``, and search a `HammingIndex` of the folder.)
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of the codes, a multiple of 8.
+
+    Attributes
+    ----------
+    n_codes_ : int
+        Codes in all shards.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import similia as sm
+    >>> codes = np.random.default_rng(0).integers(256, size=(100, 4), dtype=np.uint8)
+    >>> index = sm.scale.ShardedIndex(n_bits=32).fit(da.from_array(codes, chunks=(30, 4)))
+    >>> distances, ids = index.kneighbors(codes[:2], n_neighbors=3)
+    >>> ids[:, 0], distances[:, 0]
+    (array([0, 1]), array([0, 0], dtype=int32))
+    """
+
+    def __init__(self, n_bits: int) -> None:
+        self.n_bits = n_bits
+
+    def fit(self, codes: Any, ids: Any = None) -> Self:
+        """Build the shards.
+
+        Parameters
+        ----------
+        codes : dask.array.Array of uint8, shape (n, n_bits // 8)
+            Packed bits.
+        ids : int array of shape (n,), optional
+            Distinct, >= 0; by default 0 to n - 1, in the order of the rows.
+
+        Returns
+        -------
+        ShardedIndex
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the codes or the ids are not as described.
+        TypeError
+            If `codes` is no Dask collection.
+        """
+        check_n_bits(self.n_bits)
+        if not isinstance(codes, Partitions) and not hasattr(codes, "__dask_graph__"):
+            raise TypeError(f"codes is a {type(codes).__name__}, expected a Dask array; HammingIndex takes arrays")
+        parts = as_partitions(codes)
+        check_codes(parts.example(), n_bits=self.n_bits)
+        n = len(parts)
+        numbers = count_on(0, n) if ids is None else check_ids(ids, n)
+        shards = zip(parts.lazy(_shard, self.n_bits, along=[numbers]), parts.lengths, strict=True)
+        lengths = [length for length in parts.lengths if length]
+        self._shards = list(zip(dask.persist(*(s for s, length in shards if length)), lengths, strict=True))
+        self.n_codes_ = n
+        return self
+
+    def __len__(self) -> int:
+        return int(getattr(self, "n_codes_", 0))
+
+    def kneighbors(self, codes: Any, n_neighbors: int = 10) -> tuple[Distances, Ids]:
+        """Find the nearest codes of each query.
+
+        Parameters
+        ----------
+        codes : uint8 array of shape (q, n_bits // 8)
+            Queries.
+        n_neighbors : int, default=10
+            How many to find, k: at most the number of codes in the index.
+
+        Returns
+        -------
+        distances : int32 array of shape (q, k)
+            Numbers of differing bits, ascending.
+        ids : int64 array of shape (q, k)
+            Ascending where distances are equal.
+
+        Raises
+        ------
+        ValueError
+            If the index holds fewer than `n_neighbors` codes, or the queries are no packed bits of its length.
+        """
+        check_is_fitted(self)
+        queries, k = check_codes(codes, n_bits=self.n_bits), check_positive_int(n_neighbors, "n_neighbors")
+        if k > self.n_codes_:
+            raise ValueError(f"n_neighbors={k} is more than the {self.n_codes_} codes in the index; ask for fewer")
+        asked = delayed(queries, pure=False, traverse=False)
+        found = [delayed(_nearest)(shard, asked, min(k, n)) for shard, n in self._shards]
+        return best(dask.compute(*found), k)
+
+    def radius_neighbors(self, codes: Any, radius: float) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:
+        """Find all codes in a radius of each query.
+
+        Parameters
+        ----------
+        codes : uint8 array of shape (q, n_bits // 8)
+            Queries.
+        radius : float
+            Largest number of differing bits, >= 0.
+
+        Returns
+        -------
+        distances : object array of shape (q,)
+            An int32 array for each query, ascending.
+        ids : object array of shape (q,)
+            An int64 array for each query, ascending where distances are equal.
+
+        Raises
+        ------
+        ValueError
+            If `radius` is no number >= 0, or the queries are no packed bits of the index's length.
+        """
+        check_is_fitted(self)
+        queries = check_codes(codes, n_bits=self.n_bits)
+        if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
+            raise ValueError(f"radius must be a number >= 0, got {radius!r}")
+        asked = delayed(queries, pure=False, traverse=False)
+        found = dask.compute(*(delayed(_within)(shard, asked, radius) for shard, _ in self._shards))
+        distances, ids = np.empty(len(queries), object), np.empty(len(queries), object)
+        for i in range(len(queries)):
+            far, who = (np.concatenate([part[which][i] for part in found]) for which in (0, 1))
+            order = np.lexsort((who, far))
+            distances[i], ids[i] = far[order], who[order]
+        return distances, ids
+
+
+def _shard(codes: Any, start: int, ids: Ids, n_bits: int) -> HammingIndex:
+    return HammingIndex(n_bits).fit(codes, ids)
+
+
+def _nearest(shard: HammingIndex, queries: Any, k: int) -> tuple[Distances, Ids]:
+    with inside_task():
+        return shard.kneighbors(queries, k)
+
+
+def _within(shard: HammingIndex, queries: Any, radius: float) -> Any:
+    with inside_task():
+        return shard.radius_neighbors(queries, radius)
