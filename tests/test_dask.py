@@ -1,5 +1,8 @@
 """Dask collections: what is learnt and returned is that of the same objects in memory, however they are parted."""
 
+import os
+import signal
+
 import dask
 import dask.array as da
 import dask.bag as db
@@ -9,8 +12,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask.delayed import delayed
+from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -58,6 +63,7 @@ def test_nystroem(at, landmarks):
     local, remote = (sm.Nystroem(KERNEL, 20, landmarks=landmarks, random_state=1) for _ in range(2))
     there = bag(WORDS, at)
     assert_same(local.fit(WORDS), remote.fit(there))
+    assert type(remote.landmarks_) is type(local.landmarks_)  # in the layout the kernel works on
     Z = remote.transform(there)
     assert Z.shape == (len(WORDS), remote.rank_)  # known since fit has counted
     assert np.array_equal(Z.compute(scheduler="sync"), local.transform(WORDS))
@@ -258,3 +264,36 @@ def test_sharded_index_refuses():
         index.kneighbors(CODES, 121)
     with pytest.raises(ValueError, match="radius must be"):
         index.radius_neighbors(CODES, -1)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two processes of one thread each."""
+    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(2, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def test_processes_learn_and_answer_the_same(client):
+    landmarks = sm.Nystroem(KERNEL, 20, landmarks="rpcholesky", random_state=0)
+    local, remote = (make_pipeline(clone(landmarks), *nyshd_steps()) for _ in range(2))
+    there = bag(WORDS, [31, 31, 70])
+    assert_same(local.fit(WORDS, LABELS)[-1], remote.fit(there, LABELS)[-1])
+    assert np.array_equal(remote.predict(there).compute(), local.predict(WORDS))
+    vectors = array(VECTORS, [50])
+    assert_same(sm.ITQ(16, random_state=0).fit(VECTORS), sm.ITQ(16, random_state=0).fit(vectors))
+    index = sm.scale.ShardedIndex(16).fit(array(CODES, [30, 90]))
+    assert np.array_equal(index.kneighbors(CODES, 9)[1], sm.HammingIndex(16).fit(CODES).kneighbors(CODES, 9)[1])
+
+
+def test_shards_of_dead_workers_are_built_anew(client):
+    index = sm.scale.ShardedIndex(16).fit(array(CODES, [30, 60, 90]))
+    right = sm.HammingIndex(16).fit(CODES).kneighbors(CODES, 9)[1]
+    assert np.array_equal(index.kneighbors(CODES, 9)[1], right)
+    for process in client.run(os.getpid).values():
+        os.kill(process, signal.SIGKILL)
+    assert np.array_equal(index.kneighbors(CODES, 9)[1], right)
+
+
+def nyshd_steps():
+    return [sm.SignRandomProjection(64, random_state=0), sm.HDClassifier(init="bundle", max_iter=0)]

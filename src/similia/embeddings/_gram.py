@@ -105,9 +105,9 @@ def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
     return check_finite(values[:, None], range(len(values)), [0], "X[{}] and itself")[:, 0]
 
 
-def row_blocks(n: int, bytes_per_row: int) -> Iterator[Index]:
+def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[Index]:
     """Yield the row numbers 0, ..., n - 1 in blocks that fit into ``config(max_memory)``."""
-    step = rows_per_block(bytes_per_row)
+    step = rows_per_block(bytes_per_row, at_most)
     for start in range(0, n, step):
         yield np.arange(start, min(start + step, n))
 

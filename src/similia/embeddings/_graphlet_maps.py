@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from similia._config import rows_per_block
+from similia._threads import run_in_ranges
 from similia.objects.graphlets import canonical_forms, count_patterns, n_pairs, unpack_graphlets
 
 Codes = npt.NDArray[np.uint64]
@@ -29,13 +30,17 @@ class Histograms(NamedTuple):
     places: npt.NDArray[np.int64]
     shares: npt.NDArray[np.float32]
 
-    def mean(self, features: npt.NDArray, start: int, stop: int) -> npt.NDArray:
-        """Return each graph's share of the mean from the patterns start..stop with these feature rows."""
+    def add_to(self, out: npt.NDArray, features: npt.NDArray, start: int, stop: int) -> None:
+        """Add each graph's share of the mean from the patterns start..stop, with these feature rows, one by one.
+
+        Sums have one order, wherever the patterns of other graphs cut them into blocks.
+        """
+        from similia.embeddings._graphlet_sums import add_shares
+
         inside = (self.places >= start) & (self.places < stop)
-        offsets = np.concatenate(([0], np.cumsum(inside)))[self.offsets]
+        offsets = np.concatenate(([0], np.cumsum(inside)))[self.offsets].astype(np.int64)
         weights = self.shares[inside].astype(features.dtype)
-        table = csr_array((weights, self.places[inside] - start, offsets), shape=(len(offsets) - 1, stop - start))
-        return np.asarray(table @ features)
+        add_shares(offsets, self.places[inside] - start, weights, np.ascontiguousarray(features), out)
 
 
 def histograms(codes: Codes, n_bits: int) -> Histograms:
@@ -49,11 +54,6 @@ def histograms(codes: Codes, n_bits: int) -> Histograms:
     met[found.codes] = 1
     distinct = np.flatnonzero(met).astype(np.uint64)
     return Histograms(distinct, found.offsets, (np.cumsum(met) - 1)[found.codes], shares)
-
-
-def pattern_bits(codes: Codes, size: int) -> npt.NDArray[np.float32]:
-    """Return the distinct flattened adjacency matrices among codes, shape (n_patterns, D)."""
-    return unpack_graphlets(histograms(codes, n_pairs(size)).codes, size).astype(np.float32)
 
 
 @dataclass
@@ -109,11 +109,18 @@ class Quadratic:
 
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
         """Return moments times matrix."""
+        from similia._row_product import panels, row_product
         from similia.objects._graphlet_moments import second_moments
 
-        product = second_moments(codes, self.size).astype(self.matrix.dtype) @ self.matrix
-        product += self.constants
-        return product
+        moments = second_moments(codes, self.size)
+        out, matrix = np.empty((len(moments), self.n_features), self.matrix.dtype), panels(self.matrix, len(moments))
+
+        def work(start: int, stop: int) -> None:
+            out[start:stop] = row_product(moments[start:stop], matrix)
+            out[start:stop] += self.constants
+
+        run_in_ranges(work, len(moments), 64)
+        return out
 
 
 @dataclass
@@ -152,10 +159,12 @@ class PerPattern:
         """Return the mean of the function, in blocks of patterns."""
         found = histograms(codes, n_pairs(self.size))
         block = rows_per_block(16 * max(self.n_features, n_pairs(self.size)))
-        out: Any = 0.0
+        out: Any = None
         for start in range(0, len(found.codes), block):
             stop = min(start + block, len(found.codes))
-            out = out + found.mean(self.rows(found.codes[start:stop]), start, stop)
+            rows = self.rows(found.codes[start:stop])
+            out = np.zeros((len(codes), self.n_features), rows.dtype) if out is None else out
+            found.add_to(out, rows, start, stop)
         return np.asarray(out)
 
     def rows(self, codes: Codes) -> npt.NDArray[np.floating]:
@@ -186,7 +195,9 @@ class Spectra:
 
     def __call__(self, bits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return sqrt(2 / m) cos(w . eigenvalues + b)."""
-        angles = spectra(bits, self.size).astype(np.float32) @ self.frequencies
+        from similia._row_product import panels, row_product
+
+        angles = row_product(spectra(bits, self.size), panels(self.frequencies, len(bits)))
         angles += self.phases
         return np.cos(angles, out=angles) * np.float32(np.sqrt(2 / len(self.phases)))
 

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_memory
 
+from similia._lazily import as_parts, from_parts, lazily
 from similia._validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.distances.base import check_distance
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
@@ -35,6 +36,7 @@ from similia.kernels.from_distance import (
     random_stream,
 )
 from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
+from similia.objects._distributed import Distributed
 from similia.objects._sequences import at_least_one
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
@@ -126,6 +128,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.memory = memory
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the random objects and settle gamma.
 
@@ -161,6 +164,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.gamma_ = factor / median if median > 0 else factor
         return self
 
+    @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Embed objects.
 
@@ -186,6 +190,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         return self.fit(X, y).transform(X)
 
+    @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
         """Return the distances of objects to the random objects.
 
@@ -249,7 +254,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.sampler_ is None:
             raise ValueError(f"the {had} random objects were given as a collection; there are no more to draw")
         if X is not None:
-            X = as_objects(self.distance, X)
+            X = as_objects(self.distance, as_parts(X))
         if isinstance(self.sampler_, Representatives):
             if X is None:
                 raise ValueError("Representatives are drawn from the training objects; write extend(n_components, X)")
@@ -278,6 +283,10 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes."""
+        return take(self.random_objects_, [0])
+
     def _cached_distances(self) -> Any:
         """Return `distance_matrix`, or that which looks into `memory` first."""
         memory = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
@@ -289,7 +298,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if isinstance(objects, str):
             if objects != "auto":
                 raise ValueError(f'objects must be "auto", a sampler or a collection of objects, got {objects!r}')
-            objects = _AUTO.get(type(X), Representatives)()
+            objects = _AUTO.get(type(_like(X)), Representatives)()
         if not is_sampler(objects):
             return None
         return objects.complete(X) if hasattr(objects, "complete") else objects
@@ -300,7 +309,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return as_objects(self.distance, self.objects)
         if isinstance(self.sampler_, Representatives):
             return take(X, self._order(n_objects(X))[:R])
-        return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance, X)
+        return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance, _like(X))
 
     def _order(self, n: int) -> npt.NDArray[np.int64]:
         """Return the order in which n training objects become representatives."""
@@ -329,6 +338,11 @@ def gamma_spec(gamma: Any) -> tuple[float, str | None]:
         return check_positive(float(found[1] or 1), "gamma"), "median"  # type: ignore[index]
     except (TypeError, ValueError):
         raise ValueError(f'gamma must be a positive number, "median" or such as "4*median", got {gamma!r}') from None
+
+
+def _like(X: Any) -> Any:
+    """Return a collection that is here, of objects like those of `X`."""
+    return X.example() if isinstance(X, Distributed) else X
 
 
 def _seed(random_state: RandomState) -> int:

@@ -29,6 +29,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import settings
+from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._validation import check_labels
 from similia.embeddings.d2ke import D2KE, gamma_spec
@@ -36,6 +37,7 @@ from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomSt
 from similia.kernels._evaluate import as_objects
 from similia.kernels.from_distance import exp_features
 from similia.objects import n_objects, take
+from similia.objects._distributed import Distributed
 from similia.objects._sequences import _short
 
 Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
@@ -110,8 +112,9 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         self.scoring = scoring
         self.n_jobs = n_jobs
 
+    @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the parameters and fit the pipeline.
+        """Choose the parameters and fit the pipeline; the distances, n x R numbers, are held in memory.
 
         Parameters
         ----------
@@ -135,10 +138,18 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         self.best_params_: dict[str, Any] = {}
         kept = _not_held_out(d2ke.fit(X), n_objects(X))
         anew = bool(grid) and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT)
+        if anew and isinstance(X, Distributed):
+            raise TypeError(
+                f"X is a Dask collection, and random objects made of training objects, {type(d2ke.sampler_).__name__}, "
+                "are drawn anew in each fold, which needs all objects here; tune others, such as RandomStrings(), or "
+                "fit to X.compute()"
+            )
         splits = self._splits(X, y) if anew else []
         among = _all_distances(d2ke, X, len(splits))
         if among is not None:
             D = among[:, d2ke.representative_indices_]
+        elif isinstance(X, Distributed):
+            D, y = np.concatenate([*X.map(_distances, d2ke)])[kept], y[kept]
         else:
             D, y = d2ke.distances(X if len(kept) == len(y) else take(X, kept)), y[kept]
         if gammas and not anew:
@@ -214,16 +225,19 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
                 i = int(np.argmax(bad))
                 raise ValueError(f"y[{i}] is {y[i]}, expected finite numbers to predict; drop that object")
 
+    @lazily
     def predict(self, X: Any) -> npt.NDArray:
         """Return the label or number predicted for each object, shape (n,)."""
         return self._fitted().predict(X)
 
     @available_if(_learner_has("decision_function"))
+    @lazily
     def decision_function(self, X: Any) -> npt.NDArray:
         """Return the learner's confidences, shape (n,) for two classes, else (n, n_classes)."""
         return self._fitted().decision_function(X)
 
     @available_if(_learner_has("predict_proba"))
+    @lazily
     def predict_proba(self, X: Any) -> npt.NDArray:
         """Return the learner's probabilities, shape (n, n_classes)."""
         return self._fitted().predict_proba(X)
@@ -244,6 +258,10 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = learner.classifier_tags, learner.regressor_tags
         tags.input_tags.string = True
         return tags
+
+    def _example(self) -> Any:
+        """Return a collection of one object that `predict` takes."""
+        return self._fitted()[0]._example()
 
     def _fitted(self) -> Pipeline:
         check_is_fitted(self)
@@ -304,10 +322,14 @@ def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
     n = n_objects(X)
     if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
         return None
-    if 8 * n * n > settings().max_memory:
+    if isinstance(X, Distributed) or 8 * n * n > settings().max_memory:
         return None
     D: npt.NDArray = d2ke._cached_distances()(d2ke.distance, X, X)
     return D
+
+
+def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
+    return d2ke.distances(X)
 
 
 def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:

@@ -23,13 +23,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._validation import RandomState, check_positive, check_positive_int, generator
 from similia.embeddings import _graphlet_maps as maps
+from similia.embeddings._moments import moments
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.kernels._evaluate import refuse_class
 from similia.objects import GraphBatch
-from similia.objects.graphlets import as_structures, sample_graphlets
+from similia.objects._distributed import Distributed
+from similia.objects.graphlets import as_structures, sample_graphlets, unpack_graphlets
 
 FEATURES = ("match", "match_iso", "gaussian", "gaussian_complex", "gaussian_eig", "optical")
 
@@ -55,6 +58,7 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
            [2., 3.]])
     """
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the means and deviations of columns.
 
@@ -68,9 +72,18 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
         FeatureScaler
             The fitted estimator itself.
         """
-        self.scaler_ = StandardScaler(with_mean=not issparse(X)).fit(X)
+        like = X.example() if isinstance(X, Distributed) else X
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        scaler = StandardScaler(with_mean=not issparse(like)).fit(like)  # learns names and number of the columns
+        n, mean, variance = moments(X, _rows)
+        eps = np.finfo(np.float64).eps
+        constant = variance <= n * eps * variance + (n * mean * eps) ** 2  # as scikit-learn sees it
+        scaler.n_samples_seen_, scaler.mean_, scaler.var_ = n, mean, variance
+        scaler.scale_ = np.where(constant, 1.0, np.sqrt(variance))
+        self.scaler_ = scaler
         return self
 
+    @lazily
     def transform(self, X: Any) -> Any:
         """Return the vectors scaled, in the form they came in, shape (n, n_features)."""
         check_is_fitted(self)
@@ -86,6 +99,16 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
+    """Return rows as a dense array of finite floats, or raise naming the first that is not."""
+    rows = np.ascontiguousarray(X.toarray() if issparse(X) else X)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        row = start + int(np.argmin(finite))
+        raise ValueError(f"X[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+    return rows
 
 
 class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -202,6 +225,7 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.bandwidth = bandwidth
         self.small = small
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features.
 
@@ -216,7 +240,7 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         GraphletSampling
             The fitted estimator itself.
         """
-        graphs = as_structures(X)
+        graphs = as_structures(X.example() if isinstance(X, Distributed) else X)
         rng = generator(self.random_state)
         self.seed_ = int(rng.integers(2**63))
         check_positive_int(self.size, "size", minimum=2)
@@ -225,10 +249,11 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_positive(self.bandwidth, "bandwidth")
         refuse_class(self.features, "features")
         self._sample(graphs[:1])  # refuses wrong parameters at once
-        self.map_ = self._map(graphs, rng)
+        self.map_ = self._map(X if isinstance(X, Distributed) else graphs, rng)
         self._n_features_out = self.map_.n_features
         return self
 
+    @lazily
     def transform(self, X: Any) -> Any:
         """Embed graphs.
 
@@ -249,11 +274,16 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return parts[0]
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
+    def _example(self) -> list[Any]:
+        """Return a collection of one graph that `transform` takes."""
+        path = np.arange(self.size)
+        return [{"edge_index": np.stack([path[:-1], path[1:]]), "n_nodes": self.size}]
+
     def _sample(self, graphs: GraphBatch) -> npt.NDArray[np.uint64]:
         """Return the codes of graphlets, shape (n, n_samples)."""
         return sample_graphlets(graphs, self.size, self.n_samples, self.sampling, self.flyback, self.small, self.seed_)
 
-    def _map(self, graphs: GraphBatch, rng: np.random.Generator) -> Any:
+    def _map(self, graphs: Any, rng: np.random.Generator) -> Any:
         """Return the map named by `features`, drawn."""
         name, size = self.features, self.size
         if not isinstance(name, str):
@@ -289,15 +319,21 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         features.fit(np.zeros((1, maps.n_pairs(self.size))))
         return maps.optical(self.size, features.weights_, features.bias_)
 
-    def _given_map(self, graphs: GraphBatch, rng: np.random.Generator) -> Any:
+    def _given_map(self, graphs: Any, rng: np.random.Generator) -> Any:
         """Return the map that a function or transformer computes."""
         function = self.features
         if isinstance(function, OpticalRandomFeatures) and not function.structured and function.quantize is None:
             return self._optical_map(function, rng)
         if hasattr(function, "transform"):
-            bits = maps.pattern_bits(self._sample(graphs), self.size)
-            function = clone(function).fit(bits)
+            found = graphs.map(_patterns, self) if isinstance(graphs, Distributed) else [_patterns(graphs, 0, self)]
+            bits = unpack_graphlets(np.unique(np.concatenate([*found])), self.size)
+            function = clone(function).fit(bits.astype(np.float32))
         elif not callable(function):
             raise ValueError(f"features must be a name, a function or a transformer, got {function!r}")
         trial = np.asarray(maps.apply(function, np.zeros((2, maps.n_pairs(self.size)), dtype=np.float32)))
         return maps.PerPattern(self.size, function, trial.shape[-1] if trial.ndim else 0)
+
+
+def _patterns(graphs: Any, start: int, sampling: GraphletSampling) -> npt.NDArray[np.uint64]:
+    """Return the codes of the distinct graphlets of some graphs."""
+    return np.unique(sampling._sample(as_structures(graphs)))

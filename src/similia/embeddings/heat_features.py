@@ -22,15 +22,18 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import from_parts, lazily
 from similia._threads import run_blas_tasks
 from similia._validation import RandomState, check_columns, check_positive_int, generator
 from similia.kernels.heat import HypersphericalHeat
-from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere
+from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
+from similia.objects._distributed import Distributed
 
 _TILE = 2**20  # bytes of products that stay in cache until they are looked up
 
@@ -148,6 +151,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.orthogonal = orthogonal
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the directions.
 
@@ -168,10 +172,12 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(
                 f"n_components must be even (a real and an imaginary part for each direction), got {m}; use {m + 1}"
             )
-        rows = as_rows(X)
+        like = X.example() if isinstance(X, Distributed) else X
+        rows = as_rows(like)
         n = rows.shape[1]
-        self.t_ = HypersphericalHeat(self.contrast, self.t)._time(n)
-        self.mapping_ = resolve_mapping(rows, self.mapping)
+        kernel = HypersphericalHeat(self.contrast, self.t, self.mapping)
+        self.t_ = kernel._time(n)
+        self.mapping_ = kernel.decided(X).mapping
         table(n, self.t_)  # a t that is too small fails here
         if self.orthogonal not in (True, False, "auto"):
             raise ValueError(f'orthogonal must be True, False or "auto", got {self.orthogonal!r}')
@@ -179,9 +185,10 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.directions_ = _directions(n, m // 2, orthogonal, generator(self.random_state), rows.dtype)
         self._n_features_out = m
         self.n_features_in_ = n
-        check_columns(self, X, reset=True)
+        check_columns(self, like, reset=True)
         return self
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Return the features of vectors.
 
@@ -215,6 +222,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _write_features(self, X: Any, out: Floats) -> None:
         """Write the features of unit rows to `out`."""
+        from similia._row_product import panels, row_product
         from similia.embeddings._heat_features import look_up, table
 
         n, k, dtype = self.n_features_in_, self._n_features_out // 2, X.dtype.type
@@ -223,9 +231,11 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         start, per_unit = dtype(found.start), dtype(found.per_unit)
         W = np.ascontiguousarray(self.directions_, dtype=dtype)
         step = rows_per_block(k * X.dtype.itemsize, at_most=max(16, _TILE // (k * X.dtype.itemsize)))
+        copy = None if sp.issparse(X) else panels(W, len(out))
 
         def block(first: int) -> None:
-            products = np.asarray(X[first : first + step] @ W)
+            rows = X[first : first + step]
+            products = np.asarray(rows @ W) if copy is None else row_product(rows, copy)
             look_up(products, coefficients, start, per_unit, found.root, out[first : first + step])
 
         run_blas_tasks(block, range(0, len(out), step), len(out) * n * k)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from similia._lazily import lazily
 from similia._validation import check_positive_int
 from similia.kernels._evaluate import check_kernel, refuse_class
 
@@ -80,6 +81,7 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         check_positive_int(self.n_features, "n_features")
         return self
 
+    @lazily
     def transform(self, X: Any) -> sp.csr_array:
         """Return the features of objects.
 

@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from similia._lazily import from_parts, lazily, refuse_lazy
 from similia._progress import track
 from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive_int, generator
@@ -126,6 +127,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks and decompose their distances.
 
@@ -142,6 +144,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._fit(X)
         return self
 
+    @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
         """Fit and embed the training objects; where all are landmarks, no distance is computed twice.
 
@@ -157,6 +160,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         D = self._fit(X)
         return self.transform(X) if self.n_landmarks is not None else self._project(D)
 
+    @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Embed objects.
 
@@ -229,6 +233,10 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes."""
+        return np.zeros((1, len(self.landmarks_))) if self._precomputed else take(self.landmarks_, [0])
+
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.distance, str) and self.distance == "precomputed"
@@ -237,6 +245,10 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Learn the space and return the distances among the landmarks."""
         if self.n_components is not None:
             check_positive_int(self.n_components, "n_components")
+        if self._precomputed:
+            refuse_lazy(X, "the matrix of distances is needed here, as a numpy array; fit to X.compute()")
+        if self.n_landmarks is None:
+            refuse_lazy(X, "without n_landmarks the distances of all pairs are needed; give n_landmarks")
         X = _as_matrix(X, square=True) if self._precomputed else as_objects(self._checked_distance(), X)
         n = at_least_one(X)
         chosen = np.arange(n)

@@ -24,8 +24,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import from_parts, lazily
 from similia._threads import run_blas_tasks, run_in_ranges
 from similia._validation import RandomState, check_positive, check_positive_int, check_vectors, generator
+from similia.objects import n_objects, take
+from similia.objects._distributed import Distributed
 
 _MIN_PADDED = 64  # coordinates below which Hadamard products would be biased by more than 2.5e-4
 _EXPOSURE_ROWS = 1024  # training vectors from which the brightest level is learnt
@@ -146,6 +149,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.binary_input = binary_input
         self.quantize = quantize
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the medium; with `quantize`, set the exposure of the camera by the vectors.
 
@@ -162,8 +166,12 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         m = check_positive_int(self.n_components, "n_components")
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         levels = self._n_levels()
-        X = self._check(X)
-        self.n_features_in_ = d = X.shape[1]
+        if isinstance(X, Distributed):
+            X = X.converted(self._check)
+            like = X.example()
+        else:
+            X = like = self._check(X)
+        self.n_features_in_ = d = like.shape[1]
         self._n_features_out = m
         rng = generator(self.random_state)
         self.weights_ = self.bias_ = self.turns_ = self.step_ = None
@@ -172,16 +180,16 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             self.turns_ = rng.integers(0, 4, size=(-(-m // p), 3, p), dtype=np.int8)
         else:
             medium = rng.standard_normal((m, d + 1, 2)).view(np.complex128)[:, :, 0] / np.sqrt(2)
-            dtype = np.complex64 if X.dtype == np.float32 else np.complex128
+            dtype = np.complex64 if like.dtype == np.float32 else np.complex128
             self.weights_ = np.ascontiguousarray(scale * medium[:, :d].T, dtype=dtype)
             self.bias_ = np.ascontiguousarray(bias * medium[:, d], dtype=dtype)
         if levels is not None:
-            n = X.shape[0]
-            some = X[np.sort(rng.permutation(n)[:_EXPOSURE_ROWS])] if n > _EXPOSURE_ROWS else X
-            brightest = float(self._intensities(some).max())
+            some = np.sort(rng.permutation(n_objects(X))[:_EXPOSURE_ROWS])
+            brightest = float(self._intensities(take(X, some)).max())
             self.step_ = (brightest or 1.0) / levels
         return self
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Return the features of vectors.
 
@@ -245,6 +253,8 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return out
 
     def _multiply(self, X: Any, out: Floats) -> None:
+        from similia._row_product import panels, row_product
+
         # A complex row seen as pairs of real numbers: one real product gives real and imaginary parts side by side.
         single = X.dtype == np.float32
         W = np.ascontiguousarray(self.weights_, np.complex64 if single else np.complex128).view(X.dtype)
@@ -252,8 +262,11 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         n, m = out.shape
         step = rows_per_block(2 * m * X.dtype.itemsize, at_most=max(16, _TILE // (2 * m * X.dtype.itemsize)))
 
+        copy = None if sp.issparse(X) else panels(W, n)
+
         def block(start: int) -> None:
-            amplitudes = np.asarray(X[start : start + step] @ W)
+            rows = X[start : start + step]
+            amplitudes = np.asarray(rows @ W) if copy is None else row_product(rows, copy)
             amplitudes += b
             np.square(amplitudes, out=amplitudes)
             rows = out[start : start + step]

@@ -15,14 +15,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from similia._validation import check_positive_int
-from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings
+from similia.embeddings._moments import BLOCK, moments
+from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings, n_objects
+from similia.objects._distributed import Distributed, each_block
+from similia.objects._sequences import named
 
 Span = int | tuple[int, int]
 _BATCHES = (StringBatch, SeriesBatch, SetBatch)
@@ -104,7 +107,7 @@ class RandomStrings(RandomObjects):
     def complete(self, X: Any) -> Self:
         _span(self.length, "length", minimum=0)
         self._need(X, "alphabet")
-        alphabet = self.alphabet if self.alphabet is not None else _letters(as_strings(X))
+        alphabet = self.alphabet if self.alphabet is not None else _letters(X)
         if not isinstance(alphabet, str | bytes) or len(alphabet) == 0:
             raise ValueError(f"alphabet must be a str (or bytes) of at least one letter, got {self.alphabet!r}")
         return type(self)(self.length, alphabet)
@@ -157,13 +160,13 @@ class RandomSeries(RandomObjects):
     def complete(self, X: Any) -> Self:
         _span(self.length, "length", minimum=1)
         self._need(X, "scale", "mean", "n_channels")
-        values = as_series(X).values if self._missing("scale", "mean", "n_channels") else None
-        n_channels = self.n_channels if values is None or self.n_channels is not None else values.shape[1]
+        n_channels, scale, mean = self.n_channels, self.scale, self.mean
+        if self._missing("scale", "mean", "n_channels"):
+            _, means, variances = moments(X if isinstance(X, Distributed) else as_series(X), _points)
+            n_channels = len(means) if n_channels is None else n_channels
+            scale = np.sqrt(variances) if scale is None else scale
+            mean = means if mean is None else mean
         n_channels = check_positive_int(n_channels, "n_channels")
-        scale, mean = self.scale, self.mean
-        if values is not None:
-            scale = values.std(axis=0, dtype=np.float64) if scale is None else scale
-            mean = values.mean(axis=0, dtype=np.float64) if mean is None else mean
         scale, mean = _per_channel(scale, "scale", n_channels), _per_channel(mean, "mean", n_channels)
         if (scale < 0).any():
             raise ValueError(f"scale must be a standard deviation >= 0, got {self.scale!r}")
@@ -216,12 +219,13 @@ class RandomSets(RandomObjects):
         self._need(X, "radius", "n_dims", "non_negative")
         radius, n_dims, non_negative = self.radius, self.n_dims, self.non_negative
         if self._missing("radius", "n_dims", "non_negative"):
-            values = as_sets(X).values
-            if len(values) == 0:
+            found = [*each_block(X if isinstance(X, Distributed) else as_sets(X), BLOCK, _of_points)]
+            n = sum(part.n for part in found)
+            if n == 0:
                 raise ValueError("all training sets are empty: found no point to take radius from; write radius=...")
-            radius = float(np.linalg.norm(values, axis=1).mean(dtype=np.float64)) if radius is None else radius
-            n_dims = values.shape[1] if n_dims is None else n_dims
-            non_negative = bool((values >= 0).all()) if non_negative is None else non_negative
+            radius = sum(part.norms for part in found) / n if radius is None else radius
+            n_dims = found[0].n_dims if n_dims is None else n_dims
+            non_negative = min(part.lowest for part in found) >= 0 if non_negative is None else non_negative
         if isinstance(radius, bool) or not isinstance(radius, Real) or not 0 <= radius < np.inf:
             raise ValueError(f"radius must be a number >= 0, got {self.radius!r}")
         return type(self)(self.size, float(radius), check_positive_int(n_dims, "n_dims"), bool(non_negative))
@@ -328,8 +332,9 @@ class Mosaics(RandomObjects):
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
         self.complete(X)
-        batch = X if isinstance(X, _BATCHES) else as_strings(X) if isinstance(X[0], str | bytes) else as_series(X)
-        members = rng.integers(len(batch), size=(n, self.n_pieces))
+        drawn = rng.integers(n_objects(X), size=(n, self.n_pieces))
+        some, members = named(X, drawn.ravel())
+        batch, members = _as_batch(some), members.reshape(drawn.shape)
         cuts = np.zeros((n, self.n_pieces + 1))
         cuts[:, 1:-1] = np.sort(rng.random((n, self.n_pieces - 1)), axis=1)
         cuts[:, -1] = 1.0
@@ -410,13 +415,55 @@ def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
-def _letters(batch: StringBatch) -> str | bytes:
+def _letters(X: Any) -> str | bytes:
     """Return the letters that occur, in order, without the very rare."""
-    values, counts = np.unique(batch.values, return_counts=True)
+    found = [*X.map(_counts)] if isinstance(X, Distributed) else [_counts(X)]
+    if len({part.is_bytes for part in found}) > 1:
+        raise TypeError("X holds str and bytes, expected one kind; use bytes.decode or str.encode")
+    values, places = np.unique(np.concatenate([part.letters for part in found]), return_inverse=True)
     if len(values) == 0:
         raise ValueError("all training strings are empty: found no letter for random strings; write alphabet=...")
+    counts = np.zeros(len(values), np.int64)
+    np.add.at(counts, places, np.concatenate([part.counts for part in found]))
     values = values[counts >= _RARE * counts.mean()]
-    return bytes(values) if batch.is_bytes else "".join(map(chr, values))
+    return bytes(values.astype(np.uint8)) if found[0].is_bytes else "".join(map(chr, values))
+
+
+class _Counts(NamedTuple):
+    letters: npt.NDArray
+    counts: npt.NDArray[np.int64]
+    is_bytes: bool
+
+
+def _counts(X: Any, start: int = 0) -> _Counts:
+    """Return the letters of strings and how often each occurs."""
+    batch = as_strings(X)
+    return _Counts(*np.unique(batch.values, return_counts=True), batch.is_bytes)
+
+
+def _points(X: Any, start: int) -> npt.NDArray[np.floating]:
+    return as_series(X).values
+
+
+class _OfPoints(NamedTuple):
+    n: int
+    n_dims: int
+    norms: float  # their sum
+    lowest: float  # of all coordinates
+
+
+def _of_points(X: Any, start: int) -> _OfPoints:
+    """Return what random sets learn from the points of some sets."""
+    values = as_sets(X).values
+    norms = float(np.linalg.norm(values, axis=1).sum(dtype=np.float64))
+    return _OfPoints(len(values), values.shape[1], norms, float(values.min(initial=np.inf)))
+
+
+def _as_batch(X: Any) -> Any:
+    """Return strings, series or sets as a batch."""
+    if isinstance(X, _BATCHES):
+        return X
+    return as_strings(X) if isinstance(next(iter(X)), str | bytes) else as_series(X)
 
 
 def _per_channel(value: Any, name: str, n_channels: int) -> npt.NDArray[np.float64]:
