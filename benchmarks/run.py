@@ -22,6 +22,7 @@ MODULES = (
     *("dtw", "set_distances", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
     *("heat", "heat_features"),
+    *("streaming", "plan"),
 )
 
 _HEAD = """# Benchmarks

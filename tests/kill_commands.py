@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from similia.cli import search as commands
+from similia.cli.encode import encode
 from similia.search.on_disk import SearchFolder, is_search
 
 OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 8, "text": "text", "seed": 0}
@@ -40,7 +41,7 @@ def run(command: str, folder: Path, chunk: int) -> None:
     """Run one command to its end."""
     first, second = str(folder / "first.fasta"), str(folder / "second.fasta")
     if command == "encode":
-        commands.encode(first, folder / "codes.npy", model=None, **OPTIONS, chunk=chunk)
+        encode(first, folder / "codes.npy", model=None, **OPTIONS, chunk=chunk)
     elif command == "build":
         commands.build_index(first, folder / "index", **OPTIONS, **BUILD, chunk=chunk)
     else:

@@ -269,7 +269,7 @@ def test_sharded_index_refuses():
 @pytest.fixture(scope="module")
 def client():
     """Two processes of one thread each."""
-    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(2, **options) as cluster, Client(cluster) as client:
         yield client
 
@@ -297,3 +297,22 @@ def test_shards_of_dead_workers_are_built_anew(client):
 
 def nyshd_steps():
     return [sm.SignRandomProjection(64, random_state=0), sm.HDClassifier(init="bundle", max_iter=0)]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        sm.kernels.Optical(bias=0.5),
+        sm.kernels.HypersphericalHeat(mapping="projection"),
+        sm.kernels.Cosine(mapping="projection"),
+        sm.kernels.Parametrix(contrast=4.0, mapping="projection"),
+    ],
+    ids=lambda kernel: type(kernel).__name__,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernels_of_vectors_do_not_depend_on_the_block(kernel, dtype):
+    X = VECTORS.astype(dtype)
+    K = kernel(X, X[:37])
+    for size in (1, 7, 50):
+        blocks = [kernel(X[i : i + size], X[:37]) for i in range(0, len(X), size)]
+        assert np.array_equal(np.concatenate(blocks), K)

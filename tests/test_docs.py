@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/guide.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/scale.md", "docs/plan.md"]
 
 
-def test_examples_of_the_guide():
-    failures, tried = doctest.testfile(str(ROOT / "docs/guide.md"), module_relative=False)
+@pytest.mark.parametrize("page", ["docs/guide.md", "docs/scale.md"])
+def test_examples_of_the_pages(page):
+    failures, tried = doctest.testfile(str(ROOT / page), module_relative=False)
     assert (failures, tried > 8) == (0, True)
 
 

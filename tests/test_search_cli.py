@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 import similia as sm
 from similia.cli import search as commands
 from similia.cli.app import app
+from similia.cli.encode import encode
 from similia.cli.inputs import read_objects
+from similia.scale._journal import Journal
 from similia.search.on_disk import SearchFolder
 
 runner = CliRunner()
@@ -99,7 +101,7 @@ def test_encode_does_not_go_on_with_another_model(files, tmp_path, monkeypatch):
         commands.default_encoder(read_objects(first, text="text", label=None), "Spectrum(k=2)", None, 64, 16, seed)[1]
         for seed in (0, 1)
     ]
-    append, calls = commands.Store.append, []
+    append, calls = Journal.append, []
 
     def interrupted(*arguments, **more):
         calls.append(1)
@@ -109,11 +111,11 @@ def test_encode_does_not_go_on_with_another_model(files, tmp_path, monkeypatch):
 
     sm.save(encoders[0].fit(WORDS), model)
     with monkeypatch.context() as patch:
-        patch.setattr(commands.Store, "append", interrupted)
+        patch.setattr(Journal, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            commands.encode(first, output, model=model, **OPTIONS, chunk=8)
+            encode(first, output, model=model, **OPTIONS, chunk=8)
     sm.save(encoders[1].fit(WORDS), model)
-    commands.encode(first, output, model=model, **OPTIONS, chunk=8)
+    encode(first, output, model=model, **OPTIONS, chunk=8)
     np.testing.assert_array_equal(np.load(output), encoders[1].transform(WORDS[:60]))
 
 
@@ -153,7 +155,7 @@ def test_no_command_overwrites_what_it_reads(tmp_path, files):
         assert "would be overwritten" in str(result.exception)
     sm.save(sm.SignRandomProjection(8, random_state=0).fit(np.load(data)), tmp_path / "model.npy")
     with pytest.raises(ValueError, match="would be overwritten"):
-        commands.encode(str(data), tmp_path / "model.npy", model=tmp_path / "model.npy", **OPTIONS)
+        encode(str(data), tmp_path / "model.npy", model=tmp_path / "model.npy", **OPTIONS)
     assert data.read_bytes() == before
 
 
@@ -161,7 +163,7 @@ def test_the_encoder_beside_the_codes_is_no_input(tmp_path):
     data = tmp_path / "d.encoder.similia"
     data.write_text("data of another program")
     with pytest.raises(ValueError, match=r"d\.encoder\.similia is what this command reads"):
-        commands.encode(str(data), tmp_path / "d.npy", model=None, **OPTIONS)
+        encode(str(data), tmp_path / "d.npy", model=None, **OPTIONS)
 
 
 @pytest.mark.parametrize("command", [["index", "search", "INDEX", "FILE", "-o"], ["encode", "FILE", "-o"]])
@@ -224,7 +226,7 @@ def test_a_table_of_numbers_is_told_from_one_without_the_column(tmp_path):
 def interrupted_build(files, monkeypatch):
     first, _, folder = files
     with monkeypatch.context() as patch:
-        patch.setattr(SearchFolder, "add", stopping_at(2))
+        patch.setattr(SearchFolder, "_append", stopping_at(2))
         with pytest.raises(KeyboardInterrupt):
             commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=13)
 
@@ -271,14 +273,15 @@ def test_ctrl_c_ends_with_one_line_and_130(files, tmp_path):
     script = tmp_path / "stopped.py"
     script.write_text(
         "import sys\n"
-        "from similia.cli import main, search\n"
-        "append, calls = search.Store.append, []\n"
+        "from similia.cli import main\n"
+        "from similia.scale._journal import Journal\n"
+        "append, calls = Journal.append, []\n"
         "def stopping(*a, **b):\n"
         "    calls.append(1)\n"
         "    if len(calls) == 3:\n"
         "        raise KeyboardInterrupt\n"
         "    return append(*a, **b)\n"
-        "search.Store.append = stopping\n"
+        "Journal.append = stopping\n"
         f"sys.argv = ['similia', 'encode', {first!r}, '-o', {str(tmp_path / 'codes.npy')!r}, '--chunk', '8']\n"
         "main()\n"
     )
@@ -307,8 +310,8 @@ BUILD = {"rerank": "kernel", "kind": "exact", "candidates": 20}
 
 
 def stopping_at(call):
-    """Return `SearchFolder.add` as it is, but interrupted at one call."""
-    add, calls = SearchFolder.add, []
+    """Return `SearchFolder._append` as it is, but interrupted at one call."""
+    add, calls = SearchFolder._append, []
 
     def interrupted(*arguments, **more):
         calls.append(1)
@@ -325,13 +328,13 @@ def test_an_interrupted_run_is_gone_on_with(files, stop, monkeypatch, tmp_path):
     commands.build_index(first, tmp_path / "whole", **OPTIONS, **BUILD)
     commands.add_to_index(second, tmp_path / "whole", text="text", again=False)
     with monkeypatch.context() as patch:
-        patch.setattr(SearchFolder, "add", stopping_at(stop))
+        patch.setattr(SearchFolder, "_append", stopping_at(stop))
         with pytest.raises(KeyboardInterrupt):
             commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=13)
     assert len(SearchFolder.open(folder)) == 13 * (stop - 1)
     commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=8)
     with monkeypatch.context() as patch:
-        patch.setattr(SearchFolder, "add", stopping_at(stop))
+        patch.setattr(SearchFolder, "_append", stopping_at(stop))
         with pytest.raises(KeyboardInterrupt):
             commands.add_to_index(second, folder, text="text", again=False, chunk=7)
     assert len(SearchFolder.open(folder)) == 60 + 7 * (stop - 1)
@@ -363,7 +366,7 @@ def test_encode_with_an_encoder_of_its_own_and_with_a_given_one(files, tmp_path)
 def test_encode_goes_on_where_it_was(files, tmp_path, monkeypatch):
     first, _, _ = files
     output = tmp_path / "codes.npy"
-    calls, store_append = [], commands.Store.append
+    calls, store_append = [], Journal.append
 
     def append(*arguments, **more):
         calls.append(1)
@@ -372,13 +375,13 @@ def test_encode_goes_on_where_it_was(files, tmp_path, monkeypatch):
         return store_append(*arguments, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(commands.Store, "append", append)
+        patch.setattr(Journal, "append", append)
         with pytest.raises(KeyboardInterrupt):
-            commands.encode(first, output, model=None, **OPTIONS, chunk=8)
+            encode(first, output, model=None, **OPTIONS, chunk=8)
     assert not output.exists()
     calls.clear()
-    monkeypatch.setattr(commands.Store, "append", lambda *a, **b: (calls.append(1), store_append(*a, **b))[1])
-    commands.encode(first, output, model=None, **OPTIONS, chunk=8)
+    monkeypatch.setattr(Journal, "append", lambda *a, **b: (calls.append(1), store_append(*a, **b))[1])
+    encode(first, output, model=None, **OPTIONS, chunk=8)
     assert len(calls) == 5  # of 60 words, 24 were there
     np.testing.assert_array_equal(np.load(output), sm.load(tmp_path / "codes.encoder.similia").transform(WORDS[:60]))
 
@@ -433,7 +436,7 @@ def test_clear_sentences(files, tmp_path):
     with pytest.raises(ValueError, match=r"holds vectors, and .* is an index of strings"):
         commands.add_to_index(str(tmp_path / "v.npy"), folder, text="text", again=False)
     with pytest.raises(ValueError, match=r"must be a \.npy file, got"):
-        commands.encode(first, tmp_path / "codes.csv", model=None, **OPTIONS)
+        encode(first, tmp_path / "codes.csv", model=None, **OPTIONS)
     np.save(tmp_path / "cube.npy", np.zeros((3, 2, 2)))
     with pytest.raises(ValueError, match=r"expected numbers of shape \(n, n_features\)"):
         read_objects(str(tmp_path / "cube.npy"), text="text", label=None)

@@ -11,6 +11,12 @@ import numpy.typing as npt
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
+def _shown(value: Any) -> str:
+    """Return a repr that fits into the one line of an error message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
 def generator(random_state: Any) -> np.random.Generator:
     """Return a `numpy.random.Generator` for a seed, a generator, a RandomState or None."""
     if isinstance(random_state, np.random.Generator):
@@ -19,7 +25,7 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     if random_state is None or (isinstance(random_state, Integral) and int(random_state) >= 0):
         return np.random.default_rng(None if random_state is None else int(random_state))
-    raise ValueError(f"random_state must be None, an integer >= 0 or a numpy generator, got {random_state!r}")
+    raise ValueError(f"random_state must be None, an integer >= 0 or a numpy generator, got {_shown(random_state)}")
 
 
 def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
@@ -35,7 +41,7 @@ def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
 def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     """Return `value` as int, or raise if it is not an integer >= `minimum`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {_shown(value)}")
     return int(value)
 
 
@@ -43,7 +49,7 @@ def check_positive(value: Any, name: str, zero: bool = False, hint: str = "") ->
     """Return `value` as float, or raise if it is no finite number above 0 (or at 0, where `zero` allows it)."""
     number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
     if not number or value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{name} must be a {'number >= 0' if zero else 'positive number'}, got {value!r}{hint}")
+        raise ValueError(f"{name} must be a {'number >= 0' if zero else 'positive number'}, got {_shown(value)}{hint}")
     return float(value)
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-import zlib
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+
+from similia._model_file import check_model_file
+from similia._states import check_states
+from similia.objects._sequences import _short
 
 _HEADER = "similia-model"
 
@@ -144,6 +146,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
             f"the model holds {', '.join(held)}, which a saved file may not contain (loading it could run code); "
             f"{_way_out(held)}"
         )
+    try:
+        check_states(model)
+    except ValueError as error:
+        raise ValueError(f"the model cannot be saved: {error}") from None
     write_atomically(path, data)
     return path
 
@@ -211,27 +217,19 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{path} is the folder of a search; similia.SimilaritySearch.load({str(path)!r}) reads it")
     if not path.is_file():
         raise FileNotFoundError(f"no model at {path}; similia.save(model, path) writes one")
-    _check_archive(path)
-    try:
-        content = skops_load(path, trusted=list(_TRUSTED))
-    except UntrustedTypesFoundException as error:
-        raise ValueError(f"{path} was not loaded: {error}") from None
-    except (ValueError, KeyError, AttributeError, ImportError, TypeError) as error:
-        raise ValueError(f"{path} is not a model that similia.save wrote ({type(error).__name__}: {error})") from error
-    if not isinstance(content, dict) or content.get("format") != _HEADER:
+    with path.open("rb") as stream:
+        try:
+            check_model_file(stream)
+        except ValueError as error:
+            raise ValueError(f"{path} {error}") from None
+        try:
+            content = skops_load(stream, trusted=list(_TRUSTED))
+            check_states(content)
+        except UntrustedTypesFoundException as error:
+            raise ValueError(f"{path} was not loaded: {_short(str(error), 200)[1:-1]}") from None
+        except (Exception, RecursionError, MemoryError) as error:  # whatever a part raises that was tampered with
+            problem = _short(f"{type(error).__name__}: {error}", 200)[1:-1]
+            raise ValueError(f"{path} is not a model that similia.save wrote ({problem})") from error
+    if not isinstance(content, dict) or content.get("format") != _HEADER or "model" not in content:
         raise ValueError(f"{path} was written by another program; similia.save(model, path) writes what load reads")
     return content["model"]
-
-
-def _check_archive(path: Path) -> None:
-    """Raise unless `path` is a whole zip archive with the description of a model."""
-    try:
-        with ZipFile(path) as archive:
-            damaged = archive.testzip()
-            names = archive.namelist()
-    except (BadZipFile, EOFError, ValueError, UnicodeDecodeError, NotImplementedError, zlib.error) as error:
-        raise ValueError(f"{path} is not a model, or it is truncated ({error}); save the model again") from error
-    if damaged is not None:
-        raise ValueError(f"{path} is damaged (its part {damaged} fails the checksum); save the model again")
-    if "schema.json" not in names:
-        raise ValueError(f"{path} is a zip archive but not a model; similia.save(model, path) writes one")

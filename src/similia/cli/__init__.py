@@ -5,18 +5,25 @@ Commands import what they need when they run, so that ``similia --help`` answers
 
 from __future__ import annotations
 
+import errno
 import sys
 
 
 def main() -> None:
     """Run the command line; a wrong input ends with one sentence on stderr and exit code 2."""
-    from similia.cli.app import app
-
     try:
+        from similia.cli.app import app
+
         app()
     except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"similia: {error}", file=sys.stderr)
+        print(f"similia: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:  # while a command was being imported
         print("similia: stopped before anything was written", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", None)):
+        return f"the disk is full ({error.strerror}); make room and run the same again"
+    return str(error)

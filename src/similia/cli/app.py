@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -32,10 +34,34 @@ _Bits = Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")]
 _Landmarks = Annotated[int, typer.Option(min=1, help="Landmarks of a kernel, or of a distance.")]
 _Text = Annotated[str, typer.Option(help="Column with the strings.")]
 _Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-_Chunk = Annotated[int, typer.Option(min=1, help="Objects encoded and committed together.")]
+_Chunk = Annotated[int, typer.Option(min=1, help="Objects worked on and committed together, at most.")]
+_Memory = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--max-memory", help="Working memory, e.g. 512MiB, to which chunks are cut; results stay the same."),
+]
+_Cluster = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--cluster", help="local or local:N: work in N processes of this machine (needs similia[dask])."),
+]
+_Scheduler = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--scheduler", help="Address of a Dask scheduler whose workers do the work, e.g. tcp://10.0.0.1:8786."
+    ),
+]
 _Kernel = Annotated[Optional[str], typer.Option(help=_KERNEL_HELP)]  # noqa: UP045
 _Distance = Annotated[Optional[str], typer.Option(help=_DISTANCE_HELP)]  # noqa: UP045
 _Folder = Annotated[Path, typer.Argument(help="Folder of the index.")]
+
+
+@contextmanager
+def _asked(max_memory: str | None, cluster: str | None, scheduler: str | None) -> Iterator[Any]:
+    """Hold the working memory that was asked for, and yield the workers."""
+    from similia._config import config
+    from similia.cli.inputs import parse_workers
+
+    with config(max_memory=max_memory):
+        yield parse_workers(cluster, scheduler)
 
 
 def _version(value: bool) -> None:
@@ -117,15 +143,20 @@ def predict(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")
     ] = None,
-    text: Annotated[str, typer.Option(help="Column with the strings.")] = "text",
+    text: _Text = "text",
+    chunk: _Chunk = 10_000,
+    max_memory: _Memory = None,
+    cluster: _Cluster = None,
+    scheduler: _Scheduler = None,
 ) -> None:
-    """Predict labels of new data with a model.
+    """Predict labels of new data with a model. Killed and run again, it goes on where it was.
 
     [bold]similia predict model.similia new.csv --text sequence -o predictions.csv[/bold]
     """
     from similia.cli.models import predict_with_model
 
-    predict_with_model(model, data, output, text=text)
+    with _asked(max_memory, cluster, scheduler) as workers:
+        predict_with_model(model, data, output, text=text, chunk=chunk, workers=workers)
 
 
 @app.command()
@@ -176,6 +207,9 @@ def encode(
     text: _Text = "text",
     seed: _Seed = 0,
     chunk: _Chunk = 10_000,
+    max_memory: _Memory = None,
+    cluster: _Cluster = None,
+    scheduler: _Scheduler = None,
 ) -> None:
     """Make packed bits of objects. Killed and run again, it goes on where it was.
 
@@ -183,20 +217,22 @@ def encode(
 
     [bold]similia encode more.fasta -o more.npy --model reads.encoder.similia[/bold]
     """
-    from similia.cli.search import encode as run
+    from similia.cli.encode import encode as run
 
-    run(
-        data,
-        output,
-        model=model,
-        kernel=kernel,
-        distance=distance,
-        bits=bits,
-        landmarks=landmarks,
-        text=text,
-        seed=seed,
-        chunk=chunk,
-    )
+    with _asked(max_memory, cluster, scheduler) as workers:
+        run(
+            data,
+            output,
+            model=model,
+            kernel=kernel,
+            distance=distance,
+            bits=bits,
+            landmarks=landmarks,
+            text=text,
+            seed=seed,
+            chunk=chunk,
+            workers=workers,
+        )
 
 
 @index.command("build")
@@ -219,6 +255,9 @@ def index_build(
     text: _Text = "text",
     seed: _Seed = 0,
     chunk: _Chunk = 10_000,
+    max_memory: _Memory = None,
+    cluster: _Cluster = None,
+    scheduler: _Scheduler = None,
 ) -> None:
     """Make an index of objects. Killed and run again, it goes on where it was.
 
@@ -228,20 +267,22 @@ def index_build(
     """
     from similia.cli.search import build_index
 
-    build_index(
-        data,
-        folder,
-        kernel=kernel,
-        distance=distance,
-        rerank=rerank,
-        kind=kind,
-        bits=bits,
-        landmarks=landmarks,
-        candidates=candidates,
-        text=text,
-        seed=seed,
-        chunk=chunk,
-    )
+    with _asked(max_memory, cluster, scheduler) as workers:
+        build_index(
+            data,
+            folder,
+            kernel=kernel,
+            distance=distance,
+            rerank=rerank,
+            kind=kind,
+            bits=bits,
+            landmarks=landmarks,
+            candidates=candidates,
+            text=text,
+            seed=seed,
+            chunk=chunk,
+            workers=workers,
+        )
 
 
 @index.command("add")
@@ -251,6 +292,9 @@ def index_add(
     again: Annotated[bool, typer.Option("--again", help="Add a file once more that was added already.")] = False,
     text: _Text = "text",
     chunk: _Chunk = 10_000,
+    max_memory: _Memory = None,
+    cluster: _Cluster = None,
+    scheduler: _Scheduler = None,
 ) -> None:
     """Add objects to an index. Killed and run again, it goes on where it was.
 
@@ -259,7 +303,8 @@ def index_add(
     """
     from similia.cli.search import add_to_index
 
-    add_to_index(data, folder, text=text, again=again, chunk=chunk)
+    with _asked(max_memory, cluster, scheduler) as workers:
+        add_to_index(data, folder, text=text, again=again, chunk=chunk, workers=workers)
 
 
 @index.command("remove")
@@ -305,3 +350,63 @@ def index_info(folder: _Folder) -> None:
     from similia.cli.search import show_info
 
     show_info(folder)
+
+
+@app.command()
+def plan(
+    objects: Annotated[Optional[float], typer.Option(help="Number of objects, e.g. 1e9.")] = None,  # noqa: UP045
+    length: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Their mean length: letters, nodes of a graph, points of a series or set, or numbers."),
+    ] = None,
+    data: Annotated[Optional[str], typer.Option(help="Instead, a sample of these: " + _DATA_HELP)] = None,  # noqa: UP045
+    kernel: _Kernel = None,
+    distance: _Distance = None,
+    landmarks: _Landmarks = 300,
+    random: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="With a distance: random objects, instead of landmarks."),
+    ] = None,
+    bits: _Bits = 1024,
+    cores: Annotated[Optional[int], typer.Option(min=1, help="All of this machine if not given.")] = None,  # noqa: UP045
+    kind: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="strings, graphs, series, sets or vectors, where the kernel or distance leaves it open."),
+    ] = None,
+    edges: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Mean edges of a graph; as many as nodes if not given."),
+    ] = None,
+    letters: Annotated[int, typer.Option(min=1, help="Different letters of strings, or labels of nodes.")] = 4,
+    channels: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="Numbers of a point of a series (1 if not given) or set (2)."),
+    ] = None,
+    text: _Text = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what bits of many objects will cost: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
+
+    [bold]similia plan --objects 1e9 --length 100 --kernel 'GappyKmers(k=4, gaps=1)' --cores 64[/bold]
+
+    [bold]similia plan --data reads.fasta --distance 'Levenshtein()' --random 1024[/bold]
+    """
+    from similia.cli.plan import show_plan
+
+    show_plan(
+        objects=objects,
+        length=length,
+        data=data,
+        text=text,
+        kernel=kernel,
+        distance=distance,
+        as_json=as_json,
+        landmarks=landmarks,
+        random=random,
+        bits=bits,
+        cores=cores,
+        kind=kind,
+        edges=edges,
+        letters=letters,
+        channels=channels,
+    )

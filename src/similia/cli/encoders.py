@@ -10,15 +10,19 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import similia as sm
+from similia._progress import meter
 from similia.cli.inputs import Objects
 from similia.cli.specs import parse_distance, parse_kernel
+from similia.objects.streams import ObjectStream
 
 FIT_ON = 20_000  # objects that an encoder is fitted to
+FIT_BYTES = 2**28  # that they may have
 _N_KMERS = 600  # different k-mers, about, that tell strings apart: 5-mers of DNA, 2-mers of proteins
 _COLUMNS = 4096  # that counts of k-mers are folded into
 
@@ -26,7 +30,7 @@ _COLUMNS = 4096  # that counts of k-mers are folded into
 def default_encoder(
     data: Objects, kernel: str | None, distance: str | None, bits: int, landmarks: int, seed: int
 ) -> tuple[str, Any]:
-    """Return what makes bits of objects, and its description.
+    """Return what makes bits of objects, and its description; `data` are those it will be fitted to.
 
     - strings, unless told otherwise or compared by an edit distance: counts of k-mers, PCA, ITQ; of too few or too
       simple strings for so many bits, `Nystroem` and signs;
@@ -35,10 +39,7 @@ def default_encoder(
     - series and point sets, and what another distance is given for: `D2KE` by distances to objects of the data,
       centred, and signs.
     """
-    if kernel and distance:
-        raise ValueError("--kernel and --distance exclude each other: each describes how bits are made")
-    if bits < 8 or bits % 8:
-        raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
+    check_options(kernel, distance, bits)
     if data.kind == "vectors" and not (kernel or distance):
         return _of_vectors(data, bits, seed)
     edits = sm.distances.Levenshtein, sm.distances.DamerauLevenshtein
@@ -48,23 +49,72 @@ def default_encoder(
         kernel = kernel or "WeisfeilerLehman(n_iter=3, normalize=True)"
         return f"kernel {kernel}", _by_kernel(parse_kernel(kernel), data, bits, landmarks, seed)
     distance = distance or ("DTW()" if data.kind == "series" else "ModifiedHausdorff()")
-    n, own = min(landmarks, len(data.objects), FIT_ON), sm.embeddings.Representatives()
+    n, own = min(landmarks, len(data.objects)), sm.embeddings.Representatives()
     d2ke = sm.D2KE(parse_distance(distance), n_components=n, objects=own, random_state=seed)
     return f"distance {distance}", Pipeline([("d2ke", d2ke), *_signs(bits, seed).steps])
 
 
-def default_rerank(data: Objects, distance: str | None) -> str:
+def default_rerank(data: Objects | ObjectStream, distance: str | None) -> str:
     """Return how candidates are sorted if nothing is said."""
     if data.kind == "strings":
         return distance or "Levenshtein()"
     return "projected" if data.kind == "vectors" else "kernel"
 
 
-def fit_sample(data: Objects, seed: int) -> Any:
-    """Return the objects that an encoder is fitted to."""
-    n = len(data.objects)
-    rows = np.random.default_rng(seed).permutation(n)[:FIT_ON] if n > FIT_ON else np.arange(n)
-    return sm.objects.take(data.objects, np.sort(rows))
+def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
+    """Raise if options cannot be met, before anything is read."""
+    if kernel and distance:
+        raise ValueError("--kernel and --distance exclude each other: each describes how bits are made")
+    if bits < 8 or bits % 8:
+        raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
+    if kernel:
+        parse_kernel(kernel)
+    if distance:
+        parse_distance(distance)
+
+
+def sample_of(stream: ObjectStream, seed: int) -> tuple[int, Objects]:
+    """Read a stream once; return how many objects it has, and those that an encoder is fitted to, in their order.
+
+    Each object draws a number, and those with the `FIT_ON` smallest are kept, fewer if these have more than
+    `FIT_BYTES`: a uniform sample that does not depend on chunks, in constant memory.
+    """
+    rng, limit, n = np.random.default_rng(seed), np.inf, 0
+    parts: list[_Part] = []
+    with meter("sample", 0, stream.n, stream.size) as update:
+        for chunk in stream.chunks():
+            drawn = rng.random(chunk.stop - chunk.start)
+            rows = np.flatnonzero(drawn < limit)
+            if len(rows):
+                parts.append((drawn[rows], _sizes(chunk.objects)[rows], sm.objects.take(chunk.objects, rows)))
+            if sum(len(p[0]) for p in parts) > 2 * FIT_ON or sum(p[1].sum() for p in parts) > 2 * FIT_BYTES:
+                parts = [_smallest(parts)]
+                limit = parts[0][0].max()
+            n = chunk.stop
+            update(n, chunk.bytes_read)
+    return n, Objects(stream.source, stream.kind, _smallest(parts)[2])
+
+
+_Part = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], Any]  # numbers drawn, sizes, objects
+
+
+def _smallest(parts: list[_Part]) -> _Part:
+    """Return the objects that drew the smallest numbers, in their order, as one part."""
+    drawn, sizes = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    order = np.argsort(drawn, kind="stable")[:FIT_ON]
+    most = max(1, int(np.searchsorted(np.cumsum(sizes[order]), FIT_BYTES, side="right")))
+    rows = np.sort(order[:most])
+    objects = parts[0][2] if len(parts) == 1 else sm.objects.concatenate([part[2] for part in parts])
+    return drawn[rows], sizes[rows], sm.objects.take(objects, rows)
+
+
+def _sizes(objects: Any) -> npt.NDArray[np.int64]:
+    """Return the bytes of vectors, the letters of strings, and 0 of others, which are in memory anyway."""
+    if isinstance(objects, np.ndarray):
+        return np.full(len(objects), objects[0].nbytes)
+    if isinstance(objects, sm.objects.StringBatch):
+        return np.diff(objects.offsets)
+    return np.zeros(len(objects), np.int64)
 
 
 def kmer_length(strings: Any) -> int:
@@ -79,11 +129,12 @@ def kmer_length(strings: Any) -> int:
 
 
 def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:
-    sample = fit_sample(data, seed)
+    sample = data.objects
     kernel = sm.kernels.Spectrum(k=kmer_length(sample), normalize=True)
     counts = sm.KernelFeatures(kernel, _COLUMNS)
     pca = sm.GeneralizedNystroemPCA(bits, min(len(sample), 4 * bits), 1.0, random_state=seed)
-    if _has_directions(pca, counts.transform(sample)):
+    features = counts.transform(sample)
+    if len(np.unique(features.indices)) > bits and _has_directions(pca, features):  # as many k-mers: spare the trial
         itq = sm.ITQ(bits, max_iter=20, random_state=seed, max_samples=10_000)
         return f"{kernel.k}-mers, PCA and ITQ", Pipeline([("kmers", counts), ("pca", pca), ("itq", itq)])
     return f"kernel {kernel}", _by_kernel(kernel, data, bits, landmarks, seed)
@@ -92,13 +143,13 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 def _of_vectors(data: Objects, bits: int, seed: int) -> tuple[str, Any]:
     share = 1.0 if len(data.objects) < FIT_ON else 0.3
     learnt = sm.recipes.pca_itq(bits, share, share, random_state=seed)
-    if _has_directions(learnt[0], fit_sample(data, seed)):
+    if _has_directions(learnt[0], data.objects):
         return "PCA and ITQ", learnt
     return "signs of random projections", _signs(bits, seed)
 
 
 def _by_kernel(kernel: Any, data: Objects, bits: int, landmarks: int, seed: int) -> Pipeline:
-    n = min(landmarks, len(data.objects), FIT_ON)
+    n = min(landmarks, len(data.objects))
     nystroem = sm.Nystroem(kernel, n_components=n, random_state=seed)
     return Pipeline([("nystroem", nystroem), ("bits", sm.SignRandomProjection(bits, random_state=seed))])
 

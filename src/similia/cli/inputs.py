@@ -1,10 +1,13 @@
-"""Files, folders and names to objects and labels: what ``similia fit`` and ``similia predict`` read."""
+"""Files, folders and names to objects and labels, read whole or, where files may be long, as streams."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 import similia as sm
+from similia._threads import n_threads
+from similia.objects.streams import Chunk, ObjectStream, open_stream
+from similia.scale._workers import import_dask
+from similia.scale.stream import bounds
 
 _TABLES = {".csv", ".tsv", ".parquet"}
+_BLOCK = 10_000
 _SEQUENCES = {".fa", ".fasta", ".fna", ".faa", ".fq", ".fastq"}
 
 
@@ -58,8 +66,7 @@ def read_objects(data: str, *, text: str, label: str | None) -> Objects:
     path = Path(data)
     if not path.exists():
         return _named(data)
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    ending = suffixes[-1] if suffixes else ""
+    ending = _ending(path)
     if ending in _TABLES:
         return _table(path, text, label)
     if ending in _SEQUENCES:
@@ -75,6 +82,79 @@ def read_objects(data: str, *, text: str, label: str | None) -> Objects:
         f"{path} has an unknown ending; similia reads {', '.join(sorted(_TABLES | _SEQUENCES | {'.ts', '.npy'}))}, "
         "and folders or zips of the TUDataset format"
     )
+
+
+class Collection:
+    """Objects that are in memory as a stream: data sets by name, TUDataset folders, files of series."""
+
+    size = None
+
+    def __init__(self, read: Objects, chunk: int) -> None:
+        self.source, self.kind, self.n = read.source, read.kind, len(read.objects)
+        self._read, self._chunk = read, chunk
+
+    def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
+        """Yield the objects from number `start` on."""
+        for first in range(start, self.n, self._chunk):
+            stop = min(self.n, first + self._chunk)
+            names = None if self._read.names is None else self._read.names[first:stop]
+            yield Chunk(sm.objects.take(self._read.objects, np.arange(first, stop)), names, first, stop, "", 0)
+
+    def fingerprint(self) -> str:
+        """Return a digest of the objects."""
+        objects, digest = self._read.objects, hashlib.blake2b(f"{self.kind}".encode(), digest_size=16)
+        arrays = [objects] if isinstance(objects, np.ndarray) else [getattr(objects, f.name) for f in fields(objects)]
+        for array in map(np.atleast_1d, arrays):  # flags and what is None as arrays of one
+            digest.update(f"{array.dtype} {array.shape}".encode())
+            for start in range(0, len(array), _BLOCK):
+                block = array[start : start + _BLOCK]
+                digest.update(str(block).encode() if block.dtype == object else np.ascontiguousarray(block).tobytes())
+        return digest.hexdigest()
+
+
+def open_objects(data: str, *, text: str, chunk: int, workers: Any = None) -> ObjectStream:
+    """Open objects as a stream whose chunks fit into memory; its first object is looked at.
+
+    Raises
+    ------
+    ValueError
+        As `read_objects`, for what the first rows of a file show.
+    """
+    path = Path(data)
+    if not path.is_file() or _ending(path) not in _TABLES | _SEQUENCES | {".npy"}:
+        return Collection(read_objects(data, text=text, label=None), chunk)  # type: ignore[return-value]
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty")
+    try:
+        first_of(open_stream(path, text=text, chunk=1))
+        return open_stream(path, text=text, **bounds(chunk, workers))
+    except ValueError as error:
+        raise _no_column(error, path) from None
+
+
+def first_of(stream: ObjectStream) -> Any:
+    """Return a collection of the first object of a file."""
+    with closing(stream.chunks()) as chunks:  # type: ignore[type-var]
+        return sm.objects.take(next(chunks).objects, [0])
+
+
+def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
+    """Return what ``--cluster local[:N]`` or ``--scheduler ADDRESS`` ask for, as `similia.scale.stream` takes it."""
+    if cluster is not None and scheduler is not None:
+        raise ValueError("--cluster and --scheduler exclude each other: the first starts workers, the second has some")
+    if cluster is not None or scheduler is not None:
+        import_dask()
+    if cluster is None:
+        return scheduler
+    found = re.fullmatch(r"local(?::([1-9][0-9]*))?", cluster)
+    if found is None:
+        raise ValueError(f"--cluster must be local or local:N, such as local:4, got {cluster}; others by --scheduler")
+    return int(found[1]) if found[1] else n_threads()
+
+
+def _ending(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    return suffixes[-1] if suffixes else ""
 
 
 def _named(name: str) -> Objects:
@@ -97,13 +177,18 @@ def _table(path: Path, text: str, label: str | None) -> Objects:
     try:
         strings, *labels = sm.objects.read_columns(path, *([text] if label is None else [text, label]))
     except ValueError as error:
-        if label is None and "has no column" in str(error) and _holds_numbers(path):
-            raise ValueError(f"{path} holds numbers only; give vectors as .npy, which numpy.save writes") from None
-        raise
+        raise error if label is not None else _no_column(error, path) from None
     for i, value in enumerate(labels[0] if labels else []):
         if value is None or value == "":
             raise ValueError(f"row {i} of {path} has no {label}; fill it in or leave the row out")
     return Objects(str(path), "strings", sm.objects.as_strings(strings), np.asarray(labels[0]) if labels else None)
+
+
+def _no_column(error: ValueError, path: Path) -> ValueError:
+    """Return another sentence for a table of vectors, which has no column of strings."""
+    if "has no column" in str(error) and _holds_numbers(path):
+        return ValueError(f"{path} holds numbers only; give vectors as .npy, which numpy.save writes")
+    return error
 
 
 def _holds_numbers(path: Path) -> bool:
@@ -121,14 +206,8 @@ def _holds_numbers(path: Path) -> bool:
 
 def _vectors(path: Path) -> npt.NDArray:
     """Return a memory map of the rows of a .npy file."""
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not an array that numpy.save wrote ({error})") from error
-    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or len(vectors) == 0:
-        found = f"{vectors.dtype} of shape {vectors.shape}"
-        raise ValueError(f"{path} holds {found}, expected numbers of shape (n, n_features)")
-    return np.asarray(vectors)
+    open_stream(path)  # which raises if the header is damaged or lies
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _sequences(path: Path, label: str | None, fastq: bool) -> Objects:

@@ -12,10 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 import similia as sm
-from similia._threads import cpu_count
-from similia.cli.inputs import Objects, read_objects
-from similia.cli.outputs import check_output, write_csv
+from similia._threads import n_threads
+from similia.cli.encode import checksum
+from similia.cli.inputs import Objects, first_of, open_objects, read_objects
+from similia.cli.outputs import check_output, meters, note, stoppable
 from similia.cli.specs import parse_distance, parse_kernel
+from similia.objects.streams import ObjectStream
+from similia.scale._journal import Journal
+from similia.scale.stream import CHUNK, Labels, partial_of, print_stream, write_stream
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
 _DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
@@ -74,7 +78,7 @@ def fit_model(
         if bits < 8 or bits % 8:
             raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
         model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=bits, random_state=seed)
-    _check_comparison(compared, data_read)
+    _check_comparison(compared, data_read, sm.objects.take(X, [0]))
     classes, counts = np.unique(y, return_counts=True)
     numbers = y.dtype.kind == "f"
     if numbers and not isinstance(compared, Distance):
@@ -103,34 +107,40 @@ def fit_model(
     console.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
-def predict_with_model(model_path: Path, data: str, output: Path | None, *, text: str) -> None:
+def predict_with_model(
+    model_path: Path, data: str, output: Path | None, *, text: str, chunk: int = CHUNK, workers: Any = None
+) -> None:
     """Write the predicted label of each object of `data`, as CSV; FASTA records keep their names."""
     if output is not None:
         check_output(output, data, model_path)
     model = sm.load(model_path)
-    data_read = read_objects(data, text=text, label=None)
+    stream = open_objects(data, text=text, chunk=chunk, workers=workers)
     first = model[0]
-    _check_comparison(first.kernel if hasattr(first, "kernel") else first.distance, data_read)
-    labels = model.predict(data_read.objects).tolist()
-    names = data_read.names or range(len(labels))
-    rows = [["item", "label"], *zip(names, labels, strict=True)]
-    write_csv(rows, output)
-    if output is not None:
-        Console().print(f"wrote {len(labels)} predictions to {output}")
+    _check_comparison(first.kernel if hasattr(first, "kernel") else first.distance, stream, first_of(stream))
+    form = Labels(model)
+    if output is None:
+        print_stream(form, stream, sys.stdout, workers=workers)
+        return
+    console = Console(soft_wrap=True)
+    belongs = {"data": stream.fingerprint(), "model": checksum(model_path)}
+    said = {"say": console.print, "warn": lambda text: note(f"warning: {text}")}
+    with Journal(partial_of(output)) as journal, stoppable(lambda: journal.done, stream.n), meters():
+        write_stream(journal, belongs, form, stream, output, workers=workers, n=stream.n, **said)
+    console.print(f"wrote {journal.done} predictions to {output}")
 
 
 def _fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
     """Fit, with bars on a terminal; the folds of a search in threads, since the learner computes outside Python."""
     from joblib import parallel_config
 
-    with sm.config(progress=sys.stderr.isatty()), parallel_config("threading", n_jobs=cpu_count()):
+    with sm.config(progress=sys.stderr.isatty()), parallel_config("threading", n_jobs=n_threads()):
         return model.fit(X, y)
 
 
-def _check_comparison(compared: Any, data_read: Objects) -> None:
+def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: Any) -> None:
     """Raise if a kernel or distance compares strings and the data are graphs, or the like."""
     try:
-        compared.as_objects(sm.objects.take(data_read.objects, [0]))
+        compared.as_objects(first)
     except (TypeError, ValueError) as error:
         fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
         raise ValueError(

@@ -12,7 +12,9 @@ from typing import Any
 
 from rich.console import Console
 
+from similia._config import config
 from similia.persistence import write_atomically
+from similia.scale.stream import of
 
 
 def check_output(output: Path, *inputs: str | Path | None) -> None:
@@ -25,13 +27,23 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
 
 
 @contextmanager
-def stoppable(done: Callable[[], int], n: int) -> Iterator[None]:
+def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
     """Say how far a command came if Ctrl-C stops it (typer then ends it with exit code 130, without a word)."""
     try:
         yield
     except KeyboardInterrupt:
-        print(f"similia: stopped after {done()} of {n}; run the same command again to go on", file=sys.stderr)
+        print(f"similia: stopped after {of(done(), n)}; run the same command again to go on", file=sys.stderr)
         raise
+
+
+def bars() -> Any:
+    """Show bars of loops on a terminal, and in a log nothing."""
+    return config(progress=sys.stderr.isatty())
+
+
+def meters() -> Any:
+    """Show how far a stream is, on a terminal and in a log."""
+    return config(progress=True)
 
 
 def note(text: str) -> None:

@@ -1,4 +1,4 @@
-"""``similia index`` and ``similia encode``: files in; codes, an index, neighbours out; a killed run is gone on with.
+"""``similia index``: files in, an index on disk, neighbours out; a stopped run is gone on with.
 
 Objects are added in chunks, each committed in one step together with how far the file was read: what a killed run
 had not committed is done again by the next, and what it had is not.
@@ -6,13 +6,8 @@ had not committed is done again by the next, and what it had is not.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +17,16 @@ from rich.table import Table
 from sklearn.pipeline import Pipeline
 
 import similia as sm
-from similia._progress import track
-from similia.cli.encoders import default_encoder, default_rerank, fit_sample
-from similia.cli.inputs import Objects, read_objects
-from similia.cli.outputs import check_output, note, stoppable, write_csv
+from similia.cli.encoders import check_options, default_encoder, default_rerank, sample_of
+from similia.cli.inputs import Objects, open_objects, read_objects
+from similia.cli.outputs import bars, check_output, meters, note, stoppable, write_csv
 from similia.cli.specs import parse_comparison
-from similia.persistence import write_atomically
+from similia.objects.streams import ObjectStream
+from similia.scale.stream import CHUNK, add_stream, of
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search._metric import metric_of, shares_found
-from similia.search._store import Store
 from similia.search.on_disk import SearchFolder, is_search
-from similia.search.similarity_search import code_length
 
-CHUNK = 10_000  # objects committed together
-_PARTIAL = ".partial"
 _ASKED, _NEIGHBOURS, _LITTLE = 100, 10, 0.8  # queries that recall is measured by, their neighbours, a recall to warn of
 _OPTIONS = "bits", "landmarks", "seed", "rerank", "index", "candidates"
 _KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
@@ -55,31 +46,42 @@ def build_index(
     text: str,
     seed: int,
     chunk: int = CHUNK,
+    workers: Any = None,
 ) -> None:
     """Fit an encoder to `data`, write it, and add the objects; goes on if a run with the same options was killed."""
+    check_options(kernel, distance, bits)
     console = Console(soft_wrap=True)
-    found = read_objects(data, text=text, label=None)
-    spec, encoder = default_encoder(found, kernel, distance, bits, landmarks, seed)
-    sort = default_rerank(found, distance) if rerank is None else rerank
+    stream = open_objects(data, text=text, chunk=chunk, workers=workers)
+    key, n = stream.fingerprint(), stream.n
+    sort = default_rerank(stream, distance) if rerank is None else rerank
     sort = distance if distance and sort == "kernel" else sort
-    asked = {"kind": found.kind, "encoder": spec, "bits": bits, "landmarks": landmarks, "seed": seed, "rerank": sort}
-    asked |= {"index": kind, "candidates": candidates}
+    made_by: dict[str, Any] = {
+        "kernel": kernel,
+        "distance": distance,
+        "bits": bits,
+        "landmarks": landmarks,
+        "seed": seed,
+    }
+    asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, **made_by}
     if is_search(folder):
         opened = SearchFolder.open(folder)
-        source = opened.store.progress.get(_fingerprint(found))
-        if opened.store.meta != asked or (source is None and len(opened)):
+        meta = {name: value for name, value in opened.store.meta.items() if name != "encoder"}
+        if meta != asked or (key not in opened.store.progress and len(opened)):
             raise _not_the_same(opened, data)
+        n = opened.store.progress.get(key, {"n": n})["n"]
     else:
         how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
         index = HammingIndex(bits, kind=kind, random_state=seed)
-        search = SimilaritySearch(encoder, how, n_candidates=candidates, index=index)
-        console.print(f"{len(found.objects)} {found.kind}; {bits} bits by {spec}, sorted by {sort}")
-        with stoppable(lambda: 0, len(found.objects)):
-            sample = fit_sample(found, seed)
-            SearchFolder.create(folder, search.fit(sample), asked)
-            _show_recall(search, sample, sort, seed, console)
+        with stoppable(lambda: 0, n), meters():
+            n, sample = sample_of(stream, seed)
+        with stoppable(lambda: 0, n), bars():
+            spec, encoder = default_encoder(sample, **made_by)
+            search = SimilaritySearch(encoder, how, n_candidates=candidates, index=index)
+            console.print(f"{n} {stream.kind}; {bits} bits by {spec}, sorted by {sort}")
+            SearchFolder.create(folder, search.fit(sample.objects), {**asked, "encoder": spec})
+            _show_recall(search, sample.objects, sort, seed, console)
     once_more = f"to add its objects once more: similia index add --again {data} {folder}"
-    _add(SearchFolder.open(folder), data, found, again=False, chunk=chunk, console=console, once_more=once_more)
+    _add(SearchFolder.open(folder), stream, key, n, once_more, console, workers=workers)
 
 
 def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
@@ -97,7 +99,7 @@ def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
     """Return how far each source was added that was not added whole; `but` is the fingerprint of one to leave out."""
     sources = opened.store.progress.items()
-    return [f"{s['done']} of {s['n']} from {s['name']}" for key, s in sources if s["done"] < s["n"] and key != but]
+    return [f"{of(s['done'], s['n'])} from {s['name']}" for key, s in sources if s["done"] != s["n"] and key != but]
 
 
 def _note_unfinished(opened: SearchFolder, but: str = "") -> None:
@@ -134,14 +136,16 @@ def _compares(encoder: Any) -> bool:
     return True
 
 
-def add_to_index(data: str, folder: Path, *, text: str, again: bool, chunk: int = CHUNK) -> None:
+def add_to_index(data: str, folder: Path, *, text: str, again: bool, chunk: int = CHUNK, workers: Any = None) -> None:
     """Add the objects of `data`, or those that a killed run left."""
     opened = SearchFolder.open(folder)
-    found = read_objects(data, text=text, label=None)
-    _check_kind(found, opened)
-    _note_unfinished(opened, but=_fingerprint(found))
-    once_more = f"--again adds its {len(found.objects)} {found.kind} once more"
-    _add(opened, data, found, again=again, chunk=chunk, console=Console(soft_wrap=True), once_more=once_more)
+    stream = open_objects(data, text=text, chunk=chunk, workers=workers)
+    _check_kind(stream, opened)
+    key = stream.fingerprint()
+    _note_unfinished(opened, but=key)
+    n = opened.store.progress.get(key, {"n": stream.n})["n"]
+    once_more = f"--again adds its {n} {stream.kind} once more"
+    _add(opened, stream, key, n, once_more, Console(soft_wrap=True), again=again, workers=workers)
 
 
 def remove_from_index(folder: Path, wanted: list[str]) -> None:
@@ -168,25 +172,22 @@ def remove_from_index(folder: Path, wanted: list[str]) -> None:
 
 
 def _add(
-    folder: SearchFolder, data: str, found: Objects, *, again: bool, chunk: int, console: Console, once_more: str
+    folder: SearchFolder,
+    stream: ObjectStream,
+    key: str,
+    n: int | None,
+    once_more: str,
+    console: Console,
+    again: bool = False,
+    workers: Any = None,
 ) -> None:
-    n, print_of = len(found.objects), _fingerprint(found)
-    with folder.store.writing():
-        sources = folder.store.progress
-        source = sources.get(print_of, {"name": data, "n": n, "done": 0, "times": 1})
-        if source["done"] == n and not again:
-            console.print(f"{data} is in the index already; {once_more}")
+    def done() -> int:
+        return int(folder.store.progress.get(key, {"done": 0})["done"])
+
+    with stoppable(done, n), meters():
+        if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console.print):
+            console.print(f"{stream.source} is in the index already; {once_more}")
             return
-        if source["done"] == n:
-            source = {**source, "done": 0, "times": source["times"] + 1}
-        if source["done"]:
-            console.print(f"going on after {source['done']} of {n}")
-        with stoppable(lambda: folder.store.progress.get(print_of, source)["done"], n), _progress():
-            for rows in _chunks(source["done"], n, chunk):
-                names = found.names[rows] if found.names is not None else None
-                sources[print_of] = {**source, "done": rows.stop}
-                part = sm.objects.take(found.objects, np.arange(rows.start, rows.stop))
-                folder.add(part, names, progress=sources)
     console.print(f"{folder.folder}: {len(folder)} objects")
 
 
@@ -244,109 +245,11 @@ def show_info(folder: Path) -> None:
     for source in store.progress.values():
         times = f", {source['times']} times" if source["times"] > 1 else ""
         state = "" if source["done"] == source["n"] else " (not finished: run the same command again)"
-        table.add_row("added", f"{source['done']} of {source['n']}{times}{state}\nfrom {source['name']}")
+        table.add_row("added", f"{of(source['done'], source['n'])}{times}{state}\nfrom {source['name']}")
     Console().print(table)
 
 
-def encode(
-    data: str,
-    output: Path,
-    *,
-    model: Path | None,
-    kernel: str | None,
-    distance: str | None,
-    bits: int,
-    landmarks: int,
-    text: str,
-    seed: int,
-    chunk: int = CHUNK,
-) -> None:
-    """Write packed codes as .npy; without a model, fit an encoder and write it beside them."""
-    if output.suffix != ".npy":
-        raise ValueError(f"the output must be a .npy file, got {output}")
-    encoder_path = output.with_suffix(".encoder.similia")
-    for path in [output] if model is not None else [output, encoder_path]:
-        check_output(path, data, model)
-    found = read_objects(data, text=text, label=None)
-    n = len(found.objects)
-    partial, console = output.with_name(output.name + _PARTIAL), Console(soft_wrap=True)
-    by = f"{kernel} {distance} {bits} {landmarks} {seed}" if model is None else _checksum(model)
-    asked = {"data": _fingerprint(found), "encoder": by}
-    started = (partial / "index.json").exists() and Store.open(partial).meta == asked
-    if model is not None:
-        encoder = load_encoder(model)
-    elif started:
-        encoder = sm.load(encoder_path)
-    else:
-        spec, encoder = default_encoder(found, kernel, distance, bits, landmarks, seed)
-        console.print(f"{n} {found.kind}; {bits} bits by {spec}")
-        with stoppable(lambda: 0, n):
-            sm.save(encoder.fit(fit_sample(found, seed)), encoder_path)
-    if not started:
-        _discard(partial)
-        Store.create(partial, code_length(encoder, found.objects), meta=asked)
-    store = Store.open(partial)
-    if len(store):
-        console.print(f"going on after {len(store)} of {n}")
-    with store.writing(), stoppable(lambda: len(store), n), _progress():
-        for rows in _chunks(len(store), n, chunk):
-            store.append(encoder.transform(sm.objects.take(found.objects, np.arange(rows.start, rows.stop))))
-    codes = io.BytesIO()
-    np.save(codes, np.concatenate([part for part, _ in store.arrays(mmap=True)]))
-    write_atomically(output, codes.getvalue())
-    _discard(partial)
-    console.print(f"wrote {n} codes of {store.n_bits} bits to {output}")
-    if model is None:
-        console.print(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")
-
-
-def load_encoder(path: Path) -> Any:
-    """Return what makes bits in a model that `similia.save` wrote, or in an index."""
-    if path.is_dir():
-        return SearchFolder.open(path).search.encoder_
-    model = sm.load(path)
-    if isinstance(model, Pipeline) and not hasattr(model[-1], "transform"):
-        return model[:-1]  # a classifier's
-    return model
-
-
-def _checksum(model: Path) -> str:
-    """Return what tells a model or index from another one in its place."""
-    path = model / "search.similia" if model.is_dir() else model
-    return hashlib.blake2b(path.read_bytes() if path.is_file() else b"", digest_size=16).hexdigest()
-
-
-def _progress() -> Any:
-    return sm.config(progress=sys.stderr.isatty())
-
-
-def _chunks(start: int, n: int, size: int) -> Iterator[slice]:
-    starts = range(start, n, size)
-    return (slice(first, min(n, first + size)) for first in track(starts, "chunks", len(starts)))
-
-
-def _fingerprint(found: Objects) -> str:
-    """Return what tells collections apart, whatever file and column they are from."""
-    objects = found.objects
-    arrays = [objects] if isinstance(objects, np.ndarray) else [getattr(objects, f.name) for f in fields(objects)]
-    digest = hashlib.blake2b(f"{found.kind} {found.names}".encode(), digest_size=16)
-    for array in map(np.atleast_1d, arrays):  # flags and what is None as arrays of one
-        digest.update(f"{array.dtype} {array.shape}".encode())
-        for start in range(0, len(array), CHUNK):
-            block = array[start : start + CHUNK]
-            digest.update(str(block).encode() if block.dtype == object else np.ascontiguousarray(block).tobytes())
-    return digest.hexdigest()
-
-
-def _check_kind(found: Objects, opened: SearchFolder) -> None:
+def _check_kind(found: Objects | ObjectStream, opened: SearchFolder) -> None:
     kind = opened.store.meta.get("kind", found.kind)
     if found.kind != kind:
         raise ValueError(f"{found.source} holds {found.kind}, and {opened.folder} is an index of {kind}")
-
-
-def _discard(folder: Path) -> None:
-    """Delete the folder of a `Store`: first the manifest, without which it is none."""
-    if folder.is_dir():
-        for path in sorted(folder.iterdir(), key=lambda path: path.name != "index.json"):
-            path.unlink()
-        folder.rmdir()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import similia.distances
 import similia.kernels
+from similia.objects._sequences import _short
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,16 @@ class _Parser:
 
     def parse(self) -> Any:
         try:
-            tree = ast.parse(self.text.strip(), mode="eval").body
-        except SyntaxError:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)  # of "1if": what is malformed is said below
+                tree = ast.parse(self.text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # a NUL or a surrogate; deep nesting
             raise self._malformed() from None
         return self._build(tree, self.rooms)
 
     def _malformed(self) -> ValueError:
         nouns, examples = (" or ".join(parts) for parts in zip(*((r.noun, r.example) for r in self.rooms), strict=True))
-        return ValueError(f"{self.text!r} is not a {nouns}; write e.g. '{examples}'")
+        return ValueError(f"{_short(self.text, 60)} is not a {nouns}; write e.g. '{examples}'")
 
     def _build(self, node: ast.expr, rooms: tuple[_Room, ...]) -> Any:
         name = node if isinstance(node, ast.Name) else getattr(node, "func", None)
@@ -94,20 +98,19 @@ class _Parser:
             raise self._malformed()
         room = next((room for room in rooms if name.id in room.names), None)
         if room is None:
-            known = ", ".join(known for room in rooms for known in room.names)
+            known = ", ".join(rooms[0].names) if len(rooms) == 1 else "those of similia.kernels and similia.distances"
             nouns = " or ".join(room.noun for room in rooms)
-            raise ValueError(f"no {nouns} is called {name.id!r}; there are {known}")
+            raise ValueError(f"no {nouns} is called {_short(name.id)}; there are {known}")
         cls = getattr(room.package, name.id)
-        if isinstance(node, ast.Name):
-            return cls()
-        assert isinstance(node, ast.Call)
-        arguments = [self._value(argument) for argument in node.args]
-        keywords = {str(keyword.arg): self._value(keyword.value) for keyword in node.keywords}
+        call = node if isinstance(node, ast.Call) else ast.Call(name, [], [])
+        arguments = [self._value(argument) for argument in call.args]
+        keywords = {str(keyword.arg): self._value(keyword.value) for keyword in call.keywords}
         try:
             return cls(*arguments, **keywords)
         except TypeError as error:
             taken = ", ".join(cls._get_param_names()) or "no parameters"
-            raise ValueError(f"{self.text!r}: {error}; {name.id} takes {taken}") from None
+            problem = _short(str(error), 100)[1:-1]
+            raise ValueError(f"{_short(self.text, 60)}: {problem}; {name.id} takes {taken}") from None
 
     def _value(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Call):
@@ -116,5 +119,6 @@ class _Parser:
             return [self._value(element) for element in node.elts]
         try:
             return ast.literal_eval(node)
-        except ValueError:
-            raise ValueError(f"{self.text!r}: {ast.unparse(node)} is neither a literal nor a kernel") from None
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # a set in a set, deep nesting
+            found = _short(ast.get_source_segment(self.text.strip(), node))
+            raise ValueError(f"{_short(self.text, 60)}: {found} is neither a literal nor a kernel") from None

@@ -20,9 +20,12 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import from_parts, is_lazy, lazily
 from similia._validation import generator
 from similia.codes.bits import unpack_signs
 from similia.codes.hypervectors import bind, check_output, empty_output, random, sign
+from similia.objects._distributed import Distributed
+from similia.objects._sequences import at_least_one
 
 Vectors = npt.NDArray[Any]
 
@@ -74,6 +77,7 @@ class Bundle(TransformerMixin, BaseEstimator):
         self.output = output
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the encoders and draw the roles.
 
@@ -93,11 +97,15 @@ class Bundle(TransformerMixin, BaseEstimator):
             If there are no encoders or no records, a column is missing, or an encoder emits no 2-D array or
             hypervectors of another width than the first.
         """
-        self.fit_transform(X, y)
+        self._fit(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Vectors:
         """Fit, and return what `transform` returns for the same records."""
+        return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))
+
+    def _fit(self, X: Any, y: Any) -> list[Vectors]:
+        """Fit the encoders, draw the roles and return the parts of the records (of one, if they are elsewhere)."""
         self._check_parameters()
         self.encoders_ = [clone(encoder) for _, encoder in self.encoders]
         parts = [
@@ -108,8 +116,9 @@ class Bundle(TransformerMixin, BaseEstimator):
         rng = generator(self.random_state)
         self.roles_ = random(len(parts), n_bits, rng)
         self.ties_ = random(1, n_bits, rng)
-        return self._bundle(parts)
+        return parts
 
+    @lazily
     def transform(self, X: Any) -> Vectors:
         """Encode records.
 
@@ -140,6 +149,9 @@ class Bundle(TransformerMixin, BaseEstimator):
 
     def _columns(self, X: Any) -> list[Any]:
         """Return what each encoder is given; all checks of the records happen before any encoder works."""
+        if isinstance(X, Distributed):
+            at_least_one(X)
+            return [X.converted(functools.partial(_select, spec=spec)) for spec, _ in self.encoders]
         table = _Table(X)
         columns = [table.select(spec) for spec, _ in self.encoders]
         for (spec, _), column in zip(self.encoders, columns, strict=True):
@@ -224,6 +236,10 @@ class _Table:
         return self.data[name]
 
 
+def _select(X: Any, spec: Any) -> Any:
+    return _Table(X).select(spec)
+
+
 def _entry(i: int, record: Any, name: Any) -> Any:
     try:
         return record[name]
@@ -235,10 +251,16 @@ def _entry(i: int, record: Any, name: Any) -> Any:
 
 def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
     """Fit an encoder and return its codes, or say how it is given vectors if it cannot read one column of numbers."""
+    here = column.example() if isinstance(column, Distributed) else column
     try:
-        return encoder.fit(column, y).transform(column)
+        return encoder.fit(column, y).transform(here)
     except (TypeError, ValueError) as error:
-        if isinstance(spec, list) or not all(isinstance(value, Real) for value in column):
+        if isinstance(column, Distributed):
+            raise type(error)(
+                f"the encoder of column {spec!r} learns nothing from a Dask collection ({error}); fit to "
+                "X.compute(), or to a part of it, and transform all"
+            ) from error
+        if isinstance(spec, list) or not all(isinstance(value, Real) for value in here):
             raise
         raise ValueError(
             f"the encoder of column {spec!r} does not take its numbers as objects ({error}); "

@@ -34,7 +34,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import from_parts, lazily
 from similia._validation import check_n_bits, check_positive, check_vectors, generator
+from similia.objects._distributed import Distributed
 
 _LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
 
@@ -95,6 +97,7 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.output = output
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw frequencies and phases; of `X` only the number of features is used.
 
@@ -115,7 +118,7 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             bad row is named).
         """
         bandwidth, n_bits = self._check_parameters(), check_n_bits(self.n_bits)
-        self.n_features_in_ = check_vectors(X).shape[1]
+        self.n_features_in_ = check_vectors(X.example() if isinstance(X, Distributed) else X).shape[1]
         if self.n_features_in_ == 0:
             raise ValueError("X has 0 features, expected at least one")
         rng = generator(self.random_state)
@@ -123,6 +126,7 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.frequencies_ = rng.standard_normal((self.n_features_in_, n_bits // 2)) * (2 / np.pi / bandwidth)
         return self
 
+    @lazily
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Encode vectors.
 
@@ -160,6 +164,10 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             rows = np.ascontiguousarray(X[start : start + step], dtype=np.float64)
             encode(rows, self.frequencies_, self.phases_, out[start : start + step])
         return out
+
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes."""
+        return np.zeros((1, self.n_features_in_))
 
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the expected similarity of hypervectors, over the draw of frequencies and phases.

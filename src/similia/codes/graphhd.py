@@ -22,6 +22,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from similia._lazily import lazily
 from similia._validation import check_n_bits, check_positive_int
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output
@@ -111,6 +112,7 @@ class GraphHDEncoder(TransformerMixin, BaseEstimator):
         self.seed_: int = _words.draw_seed(self.random_state)
         return self
 
+    @lazily
     def transform(self, X: Any) -> Codes | Counts:
         """Encode graphs.
 
@@ -140,6 +142,10 @@ class GraphHDEncoder(TransformerMixin, BaseEstimator):
         out = empty_output(len(batch), self.n_bits, self.output)
         bundle_members(table, ranks[edges], offsets, ties, out)
         return out
+
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes."""
+        return [{"edge_index": np.array([[0], [1]]), "n_nodes": 2}]
 
 
 def _edges(batch: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

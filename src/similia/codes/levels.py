@@ -15,6 +15,7 @@ a continuous model for fast robust inference", Logic Journal of the IGPL 23 (201
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -23,10 +24,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import from_parts, lazily
 from similia._threads import run_in_ranges
 from similia._validation import check_n_bits, check_positive_int, check_vectors, generator
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, level, random
+from similia.objects._distributed import Distributed
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,6 +97,7 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.output = output
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the ranges that are not given; draw levels and roles.
 
@@ -114,13 +118,14 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             anything but numbers.
         """
         check_level_parameters(self.n_levels, self.n_bits, self.output)
-        values = _numbers(X)
-        self.n_features_in_ = values.shape[1]
-        self.low_, self.high_ = learn_range(values, self.low, self.high, "features")
+        ends = column_ends(X, _numbers)
+        self.n_features_in_ = ends.shape[1]
+        self.low_, self.high_ = learn_range(ends, self.low, self.high, "features")
         rng = generator(self.random_state)
         self.levels_, self.ties_, self.roles_ = draw_levels(self.n_levels, self.n_bits, self.n_features_in_, rng)
         return self
 
+    @lazily
     def transform(self, X: Any) -> Codes | Counts:
         """Encode numbers.
 
@@ -152,6 +157,10 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._bundle(table, factors, encoded)
         return out
 
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes."""
+        return np.zeros((1, self.n_features_in_))
+
     def _bundle(self, table: _words.Words, factors: npt.NDArray[np.int64], out: Codes | Counts) -> None:
         """Write to `out` the bundles of products of the rows `factors`, shape (n, n_features, 1 or 2), of the table."""
         n_features = factors.shape[1]
@@ -178,6 +187,18 @@ def check_level_parameters(n_levels: Any, n_bits: Any, output: Any) -> None:
 def draw_levels(n_levels: int, n_bits: int, n_roles: int, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
     """Draw level vectors, the vector that settles ties, and roles: these last, so that more leave the rest."""
     return level(n_levels, n_bits, rng), random(1, n_bits, rng), random(n_roles, n_bits, rng)
+
+
+def column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
+    """Return the least and the largest number of each column, shape (2, n); `read` makes a 2-D array of objects."""
+    parts = X.map(_ends, read) if isinstance(X, Distributed) else [_ends(X, 0, read)]
+    rows = np.concatenate([*parts])
+    return np.stack([rows.min(axis=0), rows.max(axis=0)])
+
+
+def _ends(X: Any, start: int, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
+    values = read(X)
+    return np.stack([values.min(axis=0), values.max(axis=0)])
 
 
 def learn_range(values: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -> tuple[Floats, Floats]:

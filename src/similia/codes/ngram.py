@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import lazily
 from similia._validation import check_n_bits, check_positive_int
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, permute
@@ -112,6 +113,7 @@ class NGramEncoder(TransformerMixin, BaseEstimator):
         self.seed_: int = _words.draw_seed(self.random_state)
         return self
 
+    @lazily
     def transform(self, X: Any) -> Codes | Counts:
         """Encode strings.
 
@@ -141,6 +143,10 @@ class NGramEncoder(TransformerMixin, BaseEstimator):
             ngrams, offsets = _ngrams(letters, batch.offsets[run.start : run.stop + 1], self.n, len(symbols))
             bundle_members(table, ngrams, offsets, ties, out[run], self.binding == "add")
         return out
+
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes."""
+        return ["a"]
 
 
 def _ngrams(

@@ -25,13 +25,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
+from similia._lazily import from_parts, lazily
 from similia._validation import check_positive_int, generator
 from similia.codes.hypervectors import Codes, Counts, empty_output
-from similia.codes.levels import check_level_parameters, draw_levels, learn_range, level_indices
+from similia.codes.levels import check_level_parameters, column_ends, draw_levels, learn_range, level_indices
 from similia.objects import SeriesBatch
 
 
@@ -107,6 +110,7 @@ class SequenceEncoder(TransformerMixin, BaseEstimator):
         self.output = output
         self.random_state = random_state
 
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the ranges that are not given; draw levels and roles.
 
@@ -127,12 +131,13 @@ class SequenceEncoder(TransformerMixin, BaseEstimator):
         check_level_parameters(self.n_levels, self.n_bits, self.output)
         if self.n is not None:
             check_positive_int(self.n, "n")
-        series = _finite_series(X)
-        self.low_, self.high_ = learn_range(series.values, self.low, self.high, "channels")
+        ends = column_ends(X, _finite_values)
+        self.low_, self.high_ = learn_range(ends, self.low, self.high, "channels")
         rng = generator(self.random_state)
-        self.levels_, self.ties_, self.roles_ = draw_levels(self.n_levels, self.n_bits, series.n_dims, rng)
+        self.levels_, self.ties_, self.roles_ = draw_levels(self.n_levels, self.n_bits, ends.shape[1], rng)
         return self
 
+    @lazily
     def transform(self, X: Any) -> Codes | Counts:
         """Encode time series.
 
@@ -166,6 +171,10 @@ class SequenceEncoder(TransformerMixin, BaseEstimator):
             bundle.write(levels, rows - rows[0], part)
         return out
 
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes."""
+        return [np.zeros((1, len(self.low_)))]
+
 
 def _finite_series(X: Any) -> SeriesBatch:
     """Return series whose values are all finite (a batch made by hand may hold others), or raise."""
@@ -175,3 +184,7 @@ def _finite_series(X: Any) -> SeriesBatch:
     series = as_series(X)
     check_finite(series.values, series.offsets, "X[{i}], time point {place}, channel {column}")
     return series
+
+
+def _finite_values(X: Any) -> npt.NDArray[np.floating]:
+    return _finite_series(X).values

@@ -111,7 +111,10 @@ class _Edited(_Elastic):
 
         def prepared(side: SeriesBatch) -> SeriesBatch:
             side = side.astype(np.float64)
-            return side if costs is None else SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
+            if costs is None:
+                return side
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite distances are refused where they are used
+                return SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
 
         def fill(*where: Any) -> None:
             loops.fill(kind, parameter, p, window, *where)

@@ -19,6 +19,7 @@ from similia._threads import run_in_ranges
 from similia.objects.graphlets import canonical_forms, count_patterns, n_pairs, unpack_graphlets
 
 Codes = npt.NDArray[np.uint64]
+_GRAIN = 16  # graphs that are worth a call
 _LARGEST_TABLE = 21  # bits up to which patterns are found by a table of all
 
 
@@ -40,7 +41,12 @@ class Histograms(NamedTuple):
         inside = (self.places >= start) & (self.places < stop)
         offsets = np.concatenate(([0], np.cumsum(inside)))[self.offsets].astype(np.int64)
         weights = self.shares[inside].astype(features.dtype)
-        add_shares(offsets, self.places[inside] - start, weights, np.ascontiguousarray(features), out)
+        places, rows = self.places[inside] - start, np.ascontiguousarray(features)
+
+        def work(first: int, last: int) -> None:
+            add_shares(offsets, places, weights, rows, first, last, out)
+
+        run_in_ranges(work, len(out), _GRAIN)
 
 
 def histograms(codes: Codes, n_bits: int) -> Histograms:

@@ -6,9 +6,11 @@ from similia._jit import njit
 
 
 @njit()
-def add_shares(offsets, places, weights, features, out):  # type: ignore[no-untyped-def]
-    """Add ``weights[e] * features[places[e]]`` for its entries e, one by one, to each graph's row of `out`."""
-    for g in range(len(out)):
+def add_shares(offsets, places, weights, features, start, stop, out):  # type: ignore[no-untyped-def]
+    """Add ``weights[e] * features[places[e]]`` for its entries e, one by one, to the rows of graphs start..stop."""
+    for g in range(start, stop):
+        row = out[g]
         for e in range(offsets[g], offsets[g + 1]):
-            for j in range(out.shape[1]):
-                out[g, j] += weights[e] * features[places[e], j]
+            weight, feature = weights[e], features[places[e]]
+            for j in range(len(row)):
+                row[j] += weight * feature[j]

@@ -135,6 +135,8 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : collection of n objects
+            Of a Dask collection few objects are drawn and sums taken; a sampler of your own is given one that has
+            ``len(X)`` and ``X.take(indices)``.
         y : collection of n labels, optional
             Only counted.
 

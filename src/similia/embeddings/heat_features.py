@@ -83,7 +83,8 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Notes
     -----
     Output is float32 for float32 input, else float64; columns are the m / 2 real parts, then the imaginary ones.
-    `fit` reads the number of columns of `X` and, for mapping="auto", its signs; nothing else.
+    `fit` reads the number of columns of `X` and, for mapping="auto", its signs; nothing else. The features of a row are
+    the same, bit for bit, in whatever block, subset or number of threads they are computed.
 
     *Bias.* Degrees left out change the kernel by 2^-58 at most; cutting f where abs(s) is beyond all but 2^-60 of its
     mass, by less than 1e-15, and its table by 2e-12 (checked by quadrature for n = 2 to 1000, t down to 1e-5). In

@@ -105,6 +105,8 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     Features of sparse input are computed without making it dense, except if structured.
 
+    A vector has the same features, bit for bit, in whatever block, subset or number of threads they are computed.
+
     References
     ----------
     Saade et al., "Random projections through multiple optical scattering", ICASSP 2016; Ohana et al., "Kernel
@@ -176,8 +178,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         rng = generator(self.random_state)
         self.weights_ = self.bias_ = self.turns_ = self.step_ = None
         if self.structured:
-            p = max(_MIN_PADDED, 1 << (d + (bias > 0) - 1).bit_length())
-            self.turns_ = rng.integers(0, 4, size=(-(-m // p), 3, p), dtype=np.int8)
+            self.turns_ = rng.integers(0, 4, size=self._shape_of_turns(), dtype=np.int8)
         else:
             medium = rng.standard_normal((m, d + 1, 2)).view(np.complex128)[:, :, 0] / np.sqrt(2)
             dtype = np.complex64 if like.dtype == np.float32 else np.complex128
@@ -275,10 +276,18 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
         run_blas_tasks(block, range(0, n, step), 2 * n * m * X.shape[1])
 
+    def _shape_of_turns(self) -> tuple[int, int, int]:
+        """Return the shape of the diagonals: blocks of p features, p a power of two that holds vector and bias."""
+        p = max(_MIN_PADDED, 1 << (self.n_features_in_ + (self.bias > 0) - 1).bit_length())
+        return -(-self._n_features_out // p), 3, p
+
     def _transform_structured(self, X: Any, out: Floats) -> None:
         from similia.embeddings import _optical as loops
 
         scale, bias = float(self.scale), float(self.bias)
+        if self.turns_.shape != self._shape_of_turns():  # the loop does not look at bounds
+            found, expected = self.turns_.shape, self._shape_of_turns()
+            raise ValueError(f"turns_ has shape {found}, expected {expected} for such vectors; fit again")
         m, p = out.shape[1], self.turns_.shape[2]
         factor = scale**2 / (p**2 * np.sqrt(m * (1 - 1 / p + 1 / p**2)))
         reference, dtype = X.dtype.type(bias / scale), X.dtype

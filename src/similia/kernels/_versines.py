@@ -19,6 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia._jit import njit
+from similia._row_product import panels, row_product
 from similia._threads import run_blas_tasks
 from similia.kernels._counts import _dense_columns, _postings, _scatter_dense
 from similia.kernels.hypersphere import row_sums
@@ -45,8 +46,13 @@ def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) ->
     scale_b = scale_a if same else _reciprocal_norms(B)
     V = np.empty((len(A), len(B)))
 
+    starts = range(0, 0 if same else len(B), _TILE_COLUMNS)
+    others = {first: panels(B[first : first + _TILE_COLUMNS].T, len(A)) for first in starts}
+
     def product(start: int, stop: int, first: int, last: int) -> npt.NDArray[np.floating]:
-        return np.asarray(A[start:stop] @ B[first:last].T)
+        if same:
+            return np.asarray(A[start:stop] @ B[first:last].T)
+        return row_product(A[start:stop], others[first])  # an object is as near to landmarks in whatever block it comes
 
     def refine(start: int, stop: int, first: int, last: int) -> None:
         _refine_dense(A, scale_a, B, scale_b, start, stop, first, last, same, V)
@@ -66,16 +72,19 @@ def of_sparse(X: Any, Y: Any) -> Floats:
     scale_a = _reciprocal_norms(A)
     scale_b = scale_a if same else _reciprocal_norms(B)
     V = np.empty((A.shape[0], B.shape[0]))
-    dense = _dense_columns(a[1], b[1], A.shape[1], V.size)
+    # By B alone if it is another: what is near landmarks does not depend on the block that an object comes in.
+    dense = _dense_columns(b[1], b[1], A.shape[1], B.shape[0] ** 2)
     n_dense = int(dense.max(initial=-1)) + 1
     b_dense = np.zeros((B.shape[0], n_dense), dtype)
     _scatter_dense(*b, dense, 0, b_dense)
     postings = _postings(*b, dense)
+    others = None if same else panels(b_dense.T, A.shape[0])
 
     def product(start: int, stop: int, first: int, last: int) -> npt.NDArray[np.floating]:
         a_dense = np.zeros((stop - start, n_dense), dtype)
         _scatter_dense(*a, dense, start, a_dense)
-        out = (a_dense @ b_dense[:last].T).astype(np.float64, copy=False)
+        out = a_dense @ b_dense[:last].T if others is None else row_product(a_dense, others)
+        out = out.astype(np.float64, copy=False)
         _add_rare(*a, dense, start, *postings, out)
         return out
 

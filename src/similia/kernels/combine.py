@@ -27,7 +27,7 @@ from similia.kernels._evaluate import as_objects, check_kernel, decided, diagona
 from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects._base import Batch
-from similia.objects._sequences import as_second, at_least_one
+from similia.objects._sequences import _short, as_second, at_least_one
 
 _TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
 
@@ -165,7 +165,12 @@ class Sum(_Composite):
         n_parts = len(self._parts())
         if self.weights is None:
             return np.ones(n_parts)
-        weights = np.asarray(self.weights, dtype=np.float64)
+        try:
+            weights = np.asarray(self.weights, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                f"weights must be one number for each of {n_parts} kernels, got {_short(self.weights)}"
+            ) from None
         if weights.shape != (n_parts,):
             raise ValueError(f"weights must be one number for each of {n_parts} kernels, got shape {weights.shape}")
         if not (np.isfinite(weights) & (weights >= 0)).all():

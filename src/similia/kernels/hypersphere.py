@@ -388,7 +388,8 @@ def row_sums(X: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
     """Return the sums by row of values in the places of those of `X`."""
     if not sp.issparse(X):
         return values.sum(axis=1)
-    return np.add.reduceat(np.append(values, 0.0), X.indptr[:-1]) * (np.diff(X.indptr) > 0)
+    # The 0 is a segment of its own: as a term of the last row it would change the order of its sum.
+    return np.add.reduceat(np.append(values, 0.0), X.indptr)[:-1] * (np.diff(X.indptr) > 0)
 
 
 def _largest(X: Any) -> npt.NDArray[np.float64]:

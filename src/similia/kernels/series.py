@@ -141,6 +141,8 @@ class GlobalAlignment(Kernel):
     def _how(self) -> tuple[float, bool, int, int, float]:
         """Return rate, kind and triangular, and the band of steps (and no share of the length) where w is not 0."""
         s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
+        if not 1e-150 < s < 1e150:
+            raise ValueError(f"bandwidth must be a number whose square is one, got {s!r}")
         T = check_positive_int(self.triangular, "triangular", minimum=0)
         return 0.5 / s**2, True, T, T - 1 if T else UNLIMITED, 0.0
 

@@ -101,7 +101,8 @@ class DistanceRBF(_Substitution):
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray:
         gamma = check_positive(self.gamma, "gamma")
         D = distances_between(self.distance, X, Y)
-        return np.exp(-gamma * np.square(D))
+        with np.errstate(over="ignore", invalid="ignore"):  # far apart: 0; NaN is refused where values are used
+            return np.exp(-gamma * np.square(D))
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,): 1 wherever d(x, x) = 0."""
@@ -162,7 +163,8 @@ class NegativeDistance(_Substitution):
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray:
         power = check_positive(self.power, "power")
-        K = -(distances_between(self.distance, X, Y) ** power)
+        with np.errstate(over="ignore"):  # infinity, which is refused where kernel values are used
+            K = -(distances_between(self.distance, X, Y) ** power)
         if self.origin is None:
             return K
         to_x = self._from_origin(X)

@@ -24,6 +24,7 @@ from sklearn.svm import SVC
 from similia._config import settings
 from similia._threads import n_threads, one_blas_thread
 from similia._validation import check_labels, check_positive
+from similia.embeddings._ordered_product import ordered_product
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -92,7 +93,7 @@ def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) ->
 
     The number of pairs that a class wins, plus a share below 1/3 that grows with the sum of its margins.
     """
-    margins = K @ weights.T + intercepts
+    margins = ordered_product(K, weights.T) + intercepts
     votes, sums = np.zeros((len(K), n_classes)), np.zeros((len(K), n_classes))
     for p, (i, j) in enumerate(combinations(range(n_classes), 2)):
         won = margins[:, p] >= 0

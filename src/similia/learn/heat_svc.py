@@ -24,7 +24,9 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block, settings
+from similia._lazily import lazily, refuse_lazy
 from similia._validation import RandomState, check_columns, check_labels, check_positive, generator
+from similia.embeddings._ordered_product import ordered_product
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
 from similia.learn._heat_svc import (
@@ -159,6 +161,9 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         HeatSVC
             The fitted estimator itself.
         """
+        refuse_lazy(
+            X, "the angles of all pairs of rows are needed; take HeatRandomFeatures or Nystroem(HypersphericalHeat())"
+        )
         problem = self._problem(X, y)
         codes, self.classes_, class_weight = coded(problem.labels, self.class_weight)
         V = versines(problem.rows)
@@ -213,6 +218,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         )
         return of._replace(parameters=[candidate.contrast for candidate in of.parameters])
 
+    @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return confidences, shape (m,) for two classes (above 0: the second one), else (m, n_classes).
 
@@ -233,11 +239,12 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
             V = versines(rows[start : start + step], self.support_vectors_)
             K = self.kernel_._of_versines(V, self.n_features_in_)
             if n_classes == 2:
-                parts.append(-(K @ self.pair_coef_[0] + self.pair_intercept_[0]))
+                parts.append(-(ordered_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0]))
             else:
                 parts.append(decisions(K, self.pair_coef_, self.pair_intercept_, n_classes))
         return np.concatenate(parts)
 
+    @lazily
     def predict(self, X: Any) -> npt.NDArray:
         """Return the label predicted for each row, shape (m,).
 

@@ -14,6 +14,7 @@ _NAMES = {
     "AttributeScaler": "scaling",
     "read_tudataset": "tudataset", "read_ts": "ts_files",
     "read_fasta": "readers", "read_fastq": "readers", "read_columns": "readers",
+    "open_stream": "streams", "ObjectStream": "streams", "Chunk": "streams",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

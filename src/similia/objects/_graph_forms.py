@@ -17,6 +17,7 @@ import numpy.typing as npt
 from similia.objects._graphs import GraphBatch
 from similia.objects._labels import hash_labels
 from similia.objects._sequences import _short
+from similia.objects._series_forms import endless
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class _Table:
         return tuple({name: None for data in self.data for name, value in data.items() if value is not None})
 
     def at(self, i: int) -> str:
-        return f"{self.what} {self.keys[i]!r}"
+        return f"{self.what} {_short(self.keys[i])}"
 
 
 def _from_tables(nodes: _Table, edges: _Table, pairs: list[tuple[int, int]], directed: bool, names: Names) -> Part:
@@ -162,15 +163,30 @@ def _from_igraph(graph: Any, names: Names) -> Part:
 def _labels(values: list[Any]) -> npt.NDArray[np.int64]:
     for i, label in enumerate(values):
         if label is None or (isinstance(label, float) and label != label):
-            raise ValueError(f"has a missing label ({label}) at position {i}, expected an integer or a text")
+            raise ValueError(f"has a missing label ({_short(label)}) at position {i}, expected an integer or a text")
     return hash_labels(values)
 
 
 def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
+    array = _array(value, what)
     try:
-        return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"has {what} that are not numbers: {_short(value)}") from None
+        if array.dtype.kind != "c":
+            return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"has {what} that are not numbers: {_short(value)}")
+
+
+def _array(value: Any, what: str) -> npt.NDArray[Any]:
+    """Return `value` as an array, or raise ValueError."""
+    try:
+        if not endless(value):
+            return np.asarray(value)
+        raise MemoryError
+    except ValueError:
+        raise ValueError(f"has {what} that are no array: {_short(value)}") from None
+    except MemoryError:
+        raise ValueError(f"has {what} {_short(value)}, more than fit") from None
 
 
 # --- adjacency matrices -----------------------------------------------------------------------
@@ -233,7 +249,7 @@ def _is_dict(graph: Any) -> bool:
 def _from_dict(graph: Any, names: Names) -> Part:
     unknown = [key for key in graph if key not in _KEYS]
     if unknown or "edge_index" not in graph:
-        problem = f"an unknown key {unknown[0]!r}" if unknown else "no key 'edge_index'"
+        problem = f"an unknown key {_short(unknown[0])}" if unknown else "no key 'edge_index'"
         raise ValueError(f"is a dict with {problem}; keys are {', '.join(_KEYS)}")
     n_nodes = graph.get("n_nodes")
     if n_nodes is None:  # also where what tells it is left out
@@ -286,7 +302,7 @@ def _part(
     edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any
 ) -> Part:
     """Check arrays as users give them: arcs as given, labels of any kind."""
-    arcs = np.asarray(edge_index)
+    arcs = _array(edge_index, "edge_index")
     if arcs.size == 0:
         arcs = np.zeros((2, 0), dtype=np.int64)
     if arcs.ndim != 2 or arcs.shape[0] != 2 or arcs.dtype.kind not in "iu":
@@ -308,7 +324,7 @@ def _part(
 
 
 def _label_array(values: Any) -> npt.NDArray[np.int64]:
-    array = np.asarray(values)
+    array = _array(values, "labels")
     return hash_labels(array) if array.dtype.kind in "bi" else _labels(array.tolist())
 
 

@@ -26,7 +26,7 @@ def collection(X: Any, noun: str) -> Any:
     if hasattr(X, "columns"):
         hint = "; similia.objects.series_from_long reads a long one" if noun == "series" else ""
         raise TypeError(f"X must be a collection of {many}, got a table ({type(X).__name__}){hint}")
-    ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, Mapping | Set)
+    ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, Mapping | Set | range)
     if not ordered or isinstance(X, str | bytes | bytearray) or hasattr(X, "toarray") or getattr(X, "ndim", 1) == 0:
         raise TypeError(f"X must be an ordered collection of {many}, got {type(X).__name__} ({_short(X)}); use a list")
     if hasattr(X, "iloc") and hasattr(X.array, "__arrow_array__"):  # pandas gives Python floats, Arrow keeps float32
@@ -39,6 +39,11 @@ def collection(X: Any, noun: str) -> Any:
     return X
 
 
+def endless(item: Any) -> bool:
+    """Return whether `item` is a range so long that numpy would fill the memory with Python integers."""
+    return isinstance(item, range) and bool(item[2**28 :])
+
+
 def numbers(item: Any) -> npt.NDArray:
     """Return one object as an array of numbers in the dtype it has; what is raised goes on after its name."""
     if hasattr(item, "as_py"):  # an Arrow scalar: of a list the values, without a detour over Python floats
@@ -46,6 +51,8 @@ def numbers(item: Any) -> npt.NDArray:
     readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)
     if not readable or isinstance(item, str | bytes):  # of a dict, set or graph, numpy takes the keys
         raise TypeError(f"is {_short(item)}, expected an array of numbers")
+    if endless(item):
+        raise ValueError(f"is {_short(item)}, more numbers than fit")
     if np.ma.isMaskedArray(item):
         item = np.ma.filled(item.astype(np.result_type(item, np.float32)), np.nan)
     try:
@@ -54,6 +61,8 @@ def numbers(item: Any) -> npt.NDArray:
             array = np.array(array.tolist())
     except ValueError:
         raise ValueError("has rows of different lengths, expected an array") from None
+    except MemoryError:
+        raise ValueError(f"is {_short(item)}, more numbers than fit") from None
     if array.dtype.kind not in "fiub":
         raise TypeError(f"holds {_short(array.ravel()[:1].tolist())} of dtype {array.dtype}, expected real numbers")
     return array

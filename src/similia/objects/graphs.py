@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from similia._config import settings
 from similia.objects._graph_forms import Names, Part, is_graph, read_graph
 from similia.objects._graphs import GraphBatch
 from similia.objects._sequences import _short
@@ -63,7 +64,8 @@ def as_graphs(
         If `X` is empty or a graph does not fit: an arc names a node that does not exist, rows of
         labels or attributes are missing or too many, numbers are NaN, or labels or attributes are
         present in some graphs only. The sentence names the graph. Also if a name other than the
-        default is that of no data in any graph.
+        default is that of no data in any graph, or if graphs claim more nodes without arcs than
+        ``similia.config(max_memory=...)`` holds at 8 bytes each.
     FileNotFoundError
         If `X` is a path where no TUDataset is.
 
@@ -91,6 +93,7 @@ def as_graphs(
         names = Names(node_label, node_attributes, edge_label, edge_weight)
         parts = [_read(i, graph, names) for i, graph in enumerate(_items(X))]
         _check_names(parts, names)
+        _check_claims(parts)
         X = _join(parts)
     if len(X) == 0:
         raise ValueError("X is empty: found 0 graphs, expected at least one")
@@ -104,7 +107,8 @@ def _items(X: Any) -> list[Any]:
         return [X[i] for i in range(len(X))]
     if is_graph(X):
         raise TypeError(f"X must be a collection of graphs, got one {type(X).__name__}; write [graph]")
-    if not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
+    ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, range | type)
+    if not ordered or getattr(X, "shape", None) == ():
         raise TypeError(f"X must be a sequence of graphs, got {type(X).__name__} ({_short(X)}); use a list")
     return list(X)
 
@@ -135,7 +139,7 @@ def _check_names(parts: list[Part], names: Names) -> None:
     ):
         name = getattr(names, parameter)
         if any_there and name not in (None, getattr(Names, parameter), *found):
-            there = ", ".join(map(repr, found)) or "no names (only networkx and igraph graphs have them)"
+            there = ", ".join(map(_short, found[:10])) or "no names (only networkx and igraph graphs have them)"
             raise ValueError(f"{parameter}={name!r} is at no {what} of any graph; {what}s carry {there}")
     default = (Names.node_label, Names.node_attributes)
     if (names.node_label, names.node_attributes) == default and not {*default} & {*node_names}:
@@ -145,8 +149,8 @@ def _check_names(parts: list[Part], names: Names) -> None:
 def _warn_unread(unread: list[str]) -> None:
     if unread:
         warnings.warn(
-            f"nodes carry {', '.join(map(repr, unread))} but no {Names.node_label!r}; say as_graphs(X, "
-            f"node_label={unread[0]!r}) to use it (node_attributes= for numbers), node_label=None to leave it out",
+            f"nodes carry {', '.join(map(_short, unread[:10]))} but no {Names.node_label!r}; say as_graphs(X, "
+            f"node_label={_short(unread[0])}) to use it (node_attributes= for numbers), node_label=None to leave it out",
             UserWarning,
             stacklevel=4,
         )
@@ -168,11 +172,25 @@ def _check(i: int, part: Part) -> None:
         ("edge_weights", n_arcs, "arcs"),
     ):
         value = getattr(part, name)
-        if value is not None and len(value) != size:
-            raise ValueError(f"graph {i} has {len(value)} rows of {name} for {size} {what}")
+        if value is not None and (np.ndim(value) == 0 or len(value) != size):
+            raise ValueError(f"graph {i} has {len(np.atleast_1d(value))} rows of {name} for {size} {what}")
         if value is not None and not np.isfinite(value).all():
             row = int(np.argwhere(~np.isfinite(value))[0, 0])
             raise ValueError(f"graph {i}, {what[:-1]} {row}: {name} are NaN or infinite, expected finite numbers")
+
+
+def _check_claims(parts: list[Part]) -> None:
+    """Raise if numbers of nodes that nothing shows would take more than the working memory."""
+    limit, claimed = settings().max_memory // 8, 0
+    for i, part in enumerate(parts):
+        rows = [column for column in (part.node_labels, part.node_attributes) if column is not None]
+        claimed += 0 if rows else max(0, part.n_nodes - part.edge_index.size)
+        if claimed > limit:
+            raise ValueError(
+                f"graph {i} has {_short(part.n_nodes)} nodes and {part.edge_index.shape[1]} arcs: nodes without arcs, "
+                "counted over all graphs, would take more than the working memory; is the number right? "
+                "similia.config(max_memory=...) allows more"
+            )
 
 
 def _join(parts: list[Part]) -> GraphBatch:

@@ -1,23 +1,26 @@
 """Strings from files: FASTA, FASTQ, and columns of CSV, TSV and Parquet tables.
 
-Text files may be compressed with gzip (a name that ends in ``.gz``). One pass, a list of str each.
+Text files may be compressed with gzip (a name that ends in ``.gz``). One pass, a list of str each; the parsers are
+those of `similia.objects.streams`, which reads files that do not fit into memory.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
 import os
-import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from similia._config import settings
+from similia.objects._blocks import Records, one_sentence
+from similia.objects._delimited_streams import delimited_records, delimiter_of
+from similia.objects._parquet_streams import parquet_column, parquet_file
+from similia.objects._sequence_files import fasta_records, fastq_records
 from similia.objects._sequences import _short
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_BOMB = 100  # times that a gzip file may grow: text grows tenfold, deflate at most a thousandfold
 
 
 def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
@@ -52,20 +55,11 @@ def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
     (['first', 'second'], ['ACGTAC', 'GG'])
     """
     names: list[str] = []
-    lines_of: list[list[str]] = []
-    with _text(path) as file:
-        for number, line in enumerate(file, 1):
-            line = line.strip()
-            if line.startswith(">"):
-                names.append(line[1:].strip())
-                lines_of.append([])
-            elif line and not line.startswith(";"):
-                if not names:
-                    raise ValueError(f"{path}, line {number}: expected '>name' before any sequence; is it FASTA?")
-                lines_of[-1].append(line)
-    if not names:
-        raise ValueError(f"{path} holds no sequences, expected lines '>name' followed by sequence lines")
-    return names, ["".join(lines) for lines in lines_of]
+    sequences: list[str] = []
+    for records in _whole(path, fasta_records(path)):
+        names += records.headers or []
+        sequences += records.columns[0].tolist()
+    return names, sequences
 
 
 def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list[str]]:
@@ -96,30 +90,13 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
     ...     read_fastq(path)
     (['read'], ['ACGT'], ['IIII'])
     """
-    names, sequences, qualities = [], [], []
-    with _text(path) as file:
-        lines = [line.rstrip("\r\n") for line in file]
-    while len(lines) % 4 and not lines[-1]:  # a read may be empty, so blank lines count inside a record
-        lines.pop()
-    for start in range(0, len(lines), 4):
-        record = lines[start : start + 4]
-        if len(record) < 4:
-            raise ValueError(
-                f"{path}, line {start + 1}: the last record has {len(record)} of 4 lines; is it truncated?"
-            )
-        name, sequence, plus, quality = record
-        if not name.startswith("@") or not plus.startswith("+"):
-            raise ValueError(f"{path}, line {start + 1}: expected '@name', sequence, '+', qualities; is it FASTQ?")
-        if len(sequence) != len(quality):
-            raise ValueError(
-                f"{path}, line {start + 4}: {len(quality)} qualities for {len(sequence)} letters; truncated?"
-            )
-        names.append(name[1:])
-        sequences.append(sequence)
-        qualities.append(quality)
-    if not names:
-        raise ValueError(f"{path} holds no records, expected '@name', sequence, '+', qualities")
-    return names, sequences, qualities
+    names: list[str] = []
+    found: tuple[list[str], list[str]] = ([], [])
+    for records in _whole(path, fastq_records(path)):
+        names += records.headers or []
+        for values, column in zip(found, records.columns, strict=True):
+            values += column.tolist()
+    return names, *found
 
 
 def read_columns(
@@ -171,88 +148,38 @@ def read_columns(
                 f"a column must be a name or a position, got {type(column).__name__} ({_short(column)}); "
                 "write read_columns(path, 'a', 'b')"
             )
-    if Path(path).suffix == ".parquet":
+    if Path(path).suffix.lower() == ".parquet":
         return _parquet(path, columns)
-    if delimiter is None:
-        suffixes = [suffix for suffix in Path(path).suffixes if suffix in _DELIMITERS]
-        if not suffixes:
-            raise ValueError(f"{path} ends neither in .csv, .tsv, .tab nor .parquet; give delimiter=',' or '\\t'")
-        delimiter = _DELIMITERS[suffixes[-1]]
-    with _text(path, newline="") as file, _long_fields():
-        return _delimited(path, file, columns, delimiter, header)
-
-
-def _delimited(
-    path: Any, file: TextIO, columns: tuple[str | int, ...], delimiter: str, header: bool
-) -> tuple[list[str], ...]:
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-    reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
-    try:
-        names = next(reader, None) if header else None
-        positions = [_position(path, column, names) for column in columns]
-        found: tuple[list[str], ...] = tuple([] for _ in columns)
-        for row in filter(None, reader):  # blank lines are not rows
-            for values, position in zip(found, positions, strict=True):
-                if not -len(row) <= position < len(row):
-                    raise ValueError(
-                        f"{path}, line {reader.line_num}: {len(row)} fields, expected more than {position}; "
-                        "is it truncated?"
-                    )
-                values.append(row[position])
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}; is it truncated?") from None
-    if not found[0]:
-        raise ValueError(f"{path} holds no rows")
+    found: tuple[list[str], ...] = tuple([] for _ in columns)
+    for records in _whole(path, delimited_records(path, columns, delimiter or delimiter_of(path), header)):
+        for values, column in zip(found, records.columns, strict=True):
+            values += column.tolist()
     return found
 
 
-def _position(path: Any, column: str | int, names: list[str] | None) -> int:
-    if isinstance(column, int):
-        return column
-    if names is None:
-        raise ValueError(f"{path} has no names of columns (header=False); give positions instead of {column!r}")
-    if column not in names:
-        raise ValueError(f"{path} has no column {column!r}; it has {', '.join(map(repr, names))}")
-    return names.index(column)
-
-
 def _parquet(path: Any, columns: tuple[str | int, ...]) -> tuple[list[Any], ...]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow") from None
-    try:
-        with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            for column in columns:
-                if isinstance(column, int) and not -len(names) <= column < len(names):
-                    raise ValueError(f"{path} has {len(names)} columns, none at position {column}")
-            wanted = [names[_position(path, column, names)] for column in columns]
-            table = file.read(columns=wanted)
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError) as error:  # Arrow reports a damaged footer as OSError
-        raise ValueError(f"{path} is not a whole Parquet file: {error}") from None
-    return tuple(table.column(name).to_pylist() for name in wanted)
+    with parquet_file(path) as file:
+        names = file.schema_arrow.names
+        wanted = [parquet_column(path, column, names) for column in columns]
+        table = file.read(columns=wanted)
+        return tuple(table.column(name).to_pylist() for name in wanted)
+
+
+def _whole(path: Any, records: Iterator[Records]) -> Iterator[Records]:
+    """Yield records for a list of them all, which a small file that unpacks to a huge one must not fill."""
+    most = settings().max_memory
+    for part in records:
+        if part.position and part.ends[-1] > max(most, _BOMB * part.position):
+            raise ValueError(
+                f"{path} unpacks to more than max_memory ({most} bytes) and {_BOMB} times its size, as a bomb does; "
+                "raise similia.config(max_memory=...) or read it with similia.objects.open_stream"
+            )
+        yield part
 
 
 @contextmanager
-def _text(path: Any, newline: str | None = None) -> Iterator[TextIO]:
+def _text(path: Any) -> Iterator[TextIO]:
     """Open a plain or gzip text file; a file that is cut or not text raises ValueError."""
-    opener: Any = gzip.open if Path(path).suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8-sig", newline=newline) as file:
-            yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is truncated or not a UTF-8 text file: {error}") from None
-
-
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    """Let fields of the csv module be as long as a chromosome (the limit is global, so it is put back)."""
-    before = csv.field_size_limit(sys.maxsize)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+    opener: Any = gzip.open if Path(path).suffix.lower() == ".gz" else open
+    with one_sentence(path), opener(path, "rt", encoding="utf-8-sig") as file:
+        yield file

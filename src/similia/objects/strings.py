@@ -55,7 +55,7 @@ def _items(X: Any) -> list[str] | list[bytes]:
     """Return the strings as a list that holds only str or only bytes."""
     if isinstance(X, str | bytes | bytearray):
         raise TypeError(f"X must be a collection of strings, got one {_short(X)}; write [x]")
-    if isinstance(X, Mapping | Set) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
+    if isinstance(X, Mapping | Set | range) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
         raise TypeError(f"X must be an ordered collection of strings, got {type(X).__name__}; use a list")
     if len(getattr(X, "shape", (0,))) != 1:
         raise TypeError(f"X must be one column of strings, got {type(X).__name__} of shape {X.shape}; select a column")

@@ -105,9 +105,9 @@ def _read_header(lines: _Lines) -> dict[str, str]:
         words[:1] = [words[0].lower()] if words else [""]
         header[name] = " ".join(words)
         if name in _FLAGS and words[0] not in ("true", "false"):
-            raise ValueError(f"{name} must be true or false, got {words[0]!r}")
+            raise ValueError(f"{name} must be true or false, got {_short(words[0])}")
         if name in _SIZES and not (words[0].isdecimal() and int(words[0])):
-            raise ValueError(f"{name} must be a number of at least 1, got {words[0]!r}")
+            raise ValueError(f"{name} must be a number of at least 1, got {_short(words[0])}")
         if name == "@timestamps" and words[0] == "true":
             raise ValueError("@timeStamps true: values with time stamps are not supported; write the values alone")
     raise ValueError("the file ends before '@data'; is it a whole .ts file?")

@@ -10,17 +10,21 @@ from __future__ import annotations
 import io
 import os
 import re
+import stat
 import zipfile
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from similia._config import settings
 from similia.objects._graphs import GraphBatch
 from similia.objects._labels import hash_labels
+from similia.objects._sequences import _short
 
 _SUFFIX = "_graph_indicator.txt"
 
@@ -61,7 +65,10 @@ def read_tudataset(
         If `path` or a needed file does not exist.
     ValueError
         If a file is truncated or of another kind, numbers of lines disagree, or an edge leaves
-        its graph; the sentence names the file and the line.
+        its graph; the sentence names the file and the line. Also if the files are larger together
+        than ``similia.config(max_memory=...)`` (1 GiB by default), whatever a zip says of their sizes,
+        if graph numbers reach so far that empty graphs would exceed it, or if a zip holds two files of
+        one name, a link, or a name that leads out of it. Nothing is unpacked to the disk.
 
     Examples
     --------
@@ -104,21 +111,46 @@ class _Files:
 
 def _open(path: Path) -> _Files:
     if path.is_dir():
-        found = {file.name: file.read_bytes for file in path.glob("*.txt")}
-        return _select(path, found)
+        return _select(path, [_Source(file.name, file.stat().st_size, file.open) for file in _regular(path)])
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give the folder or the zip file of a TUDataset data set")
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if not name.startswith("__MACOSX/")]
-            return _select(path, {Path(name).name: partial(archive.read, name) for name in names})
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path} is not a whole zip file ({error}); download it again") from None
+            return _select(path, [_member(path, archive, info) for info in archive.infolist() if _wanted(info)])
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        # encrypted, of an unknown method, of several disks
+        problem = _short(str(error), 120)[1:-1]
+        raise ValueError(f"{path} is not a whole zip file ({problem}); download it again") from None
 
 
-def _select(path: Path, found: dict[str, Any]) -> _Files:
+class _Source(NamedTuple):
+    """A file in the folder or archive; `size` is what it says of itself."""
+
+    name: str
+    size: int
+    open: Callable[[str], IO[bytes]]
+
+
+def _regular(folder: Path) -> list[Path]:
+    """Return the text files of a folder, without devices and pipes."""
+    return [file for file in sorted(folder.glob("*.txt")) if file.is_file()]
+
+
+def _wanted(info: zipfile.ZipInfo) -> bool:
+    return info.filename.endswith(".txt") and not info.filename.startswith("__MACOSX/")
+
+
+def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Source:
+    """Return a file in an archive, or raise if its name leads elsewhere: nothing is unpacked, but who packs so?"""
+    place = PurePosixPath(info.filename.replace("\\", "/"))
+    if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
+        raise ValueError(f"{path} holds {_short(info.filename)}, which leads out of it; download it again")
+    return _Source(place.name, info.file_size, lambda mode: archive.open(info))
+
+
+def _select(path: Path, found: list[_Source]) -> _Files:
     """Read the files that share the name of the one graph indicator."""
-    names = [name[: -len(_SUFFIX)] for name in found if name.endswith(_SUFFIX)]
+    names = [source.name[: -len(_SUFFIX)] for source in found if source.name.endswith(_SUFFIX)]
     if len(names) != 1:
         raise FileNotFoundError(
             f"{path} holds {len(names)} files named NAME{_SUFFIX}, expected one; "
@@ -126,7 +158,22 @@ def _select(path: Path, found: dict[str, Any]) -> _Files:
         )
     kinds = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes",
              "edge_labels", "edge_attributes")  # fmt: skip
-    contents = {kind: found[f"{names[0]}_{kind}.txt"]() for kind in kinds if f"{names[0]}_{kind}.txt" in found}
+    contents: dict[str, bytes] = {}
+    left = settings().max_memory
+    for source in found:
+        kind = source.name[len(names[0]) + 1 : -len(".txt")]
+        if source.name != f"{names[0]}_{kind}.txt" or kind not in kinds:
+            continue
+        if kind in contents:
+            raise ValueError(f"{path} holds two files named {_short(source.name)}, expected one; remove the other")
+        left -= source.size
+        if left < 0:
+            raise ValueError(
+                f"{path} holds files of more than {settings().max_memory} bytes, the working memory; "
+                "similia.config(max_memory=...) allows more"
+            )
+        with source.open("rb") as file:
+            contents[kind] = file.read(source.size)  # not more than it said of itself
     return _Files(path, names[0], contents)
 
 
@@ -188,6 +235,12 @@ def _n_graphs(files: _Files, indicator: npt.NDArray[np.int64], *per_graph: Any) 
     for kind, rows in zip(("graph_labels", "graph_attributes"), per_graph, strict=True):
         if rows is not None and len(rows) != n_graphs:
             raise ValueError(f"{files.name(kind)} has {len(rows)} lines for {n_graphs} graphs; is it truncated?")
+    if not counts and 8 * n_graphs > settings().max_memory:
+        line = int(np.argmax(indicator)) + 1
+        raise ValueError(
+            f"{files.name('graph_indicator')}, line {line}: graph number {n_graphs}, but there are {len(indicator)} "
+            "nodes; so many graphs without nodes exceed the working memory, see similia.config(max_memory=...)"
+        )
     if n_graphs == 0:
         raise ValueError(f"{files.path} holds no graphs")
     return n_graphs

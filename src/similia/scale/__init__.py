@@ -2,6 +2,13 @@
 
 from similia._lazy import attach
 
-_NAMES = {"apply": "_apply", "ShardedIndex": "sharded_index"}
+_NAMES = {
+    "apply": "_apply",
+    "ShardedIndex": "sharded_index",
+    "encode_stream": "stream",
+    "predict_stream": "stream",
+    "plan": "_plan",
+    "Plan": "_plan",
+}
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -56,12 +56,12 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Arra
     model = getattr(method, "__self__", None)
     if model is None:
         raise TypeError(f"expected a method of a fitted model, such as model.transform, got {method!r}")
-    parts, name = as_partitions(X), method.__name__  # type: ignore[attr-defined]
+    parts, name = as_partitions(X), method.__name__
     meta = _meta(model, name, parts, args, kwargs)
-    lengths = parts.known_lengths or [np.nan] * len(parts.parts)
+    lengths = np.full(len(parts.parts), np.nan) if parts.known_lengths is None else np.array(parts.known_lengths)
     values = parts.lazy(_call, model, name, meta, args, kwargs)
     columns = meta.shape[1:]
-    arrays = [da.from_delayed(v, (n, *columns), meta=meta) for v, n in zip(values, lengths, strict=True)]
+    arrays = [da.from_delayed(v, (n, *columns), meta=meta) for v, n in zip(values, lengths.tolist(), strict=True)]
     return da.concatenate(arrays, allow_unknown_chunksizes=parts.known_lengths is None)
 
 

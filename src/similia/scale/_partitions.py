@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from similia._config import config, settings
 from similia._threads import limited_to, n_threads
@@ -29,6 +30,7 @@ from similia.objects._distributed import Distributed
 
 Converter = Callable[[Any], Any]
 
+_NAMED = re.compile(r"(?<!Y, )\b(X\[|series |set |graph )(\d+)\b")  # how messages name an object of X
 _MOST_COUNTED = 1000
 _counted: dict[str, list[int]] = {}  # lengths of the parts of collections, by their names in Dask's graphs
 
@@ -167,11 +169,30 @@ def as_partitions(X: Any) -> Partitions:
         lengths = None if np.isnan(X.shape[0]) else list(map(int, X.chunks[0]))
         return Partitions(list(X.to_delayed().ravel()), lengths, meta=meta, name=X.name)
     if kind in ("Series", "DataFrame"):
-        return Partitions(list(X.to_delayed()), name=getattr(X, "_name", ""))
+        return Partitions(_without_aliases(X.to_delayed()), name=getattr(X, "_name", ""))
     raise TypeError(
         f"X is a Dask {kind}, expected a bag of objects, an array of vectors or a column of a dataframe; "
         "dask.bag.from_delayed makes a bag of delayed lists"
     )
+
+
+def _without_aliases(parts: Sequence[Delayed]) -> list[Delayed]:
+    """Return the parts of a frame with names that stand for others as tasks.
+
+    Frames made of delayed ones are names of names, of which an array cannot be computed (dask 2026.8, "Missing
+    dependency": it fuses chains of tasks and loses one).
+    """
+    if not len(parts):
+        return []
+    found = dict(parts[0].__dask_graph__())
+    tasks = {key: (_same, task.target) if type(task).__name__ == "Alias" else task for key, task in found.items()}
+    name = f"parts-{parts[0].key[0] if isinstance(parts[0].key, tuple) else parts[0].key}"
+    graph = HighLevelGraph.from_collections(name, tasks, dependencies=())
+    return [Delayed(part.key, graph, layer=name) for part in parts]
+
+
+def _same(part: Any) -> Any:
+    return part
 
 
 @contextmanager
@@ -184,7 +205,7 @@ def inside_task(max_memory: int | None = None) -> Iterator[None]:
 
 def renumbered(error: Exception, start: int) -> Exception:
     """Return an error of a part that names its objects by their numbers in the whole collection."""
-    text = re.sub(r"\b([XY])\[(\d+)\]", lambda m: f"{m[1]}[{int(m[2]) + start}]" if m[1] == "X" else m[0], str(error))
+    text = _NAMED.sub(lambda found: f"{found[1]}{int(found[2]) + start}", str(error))
     return type(error)(text) if type(error) in (TypeError, ValueError) else error
 
 

@@ -21,11 +21,15 @@ TEMPORARY = ".tmp"
 def replacing(path: Path) -> Iterator[Any]:
     """Open a temporary file that takes the place of `path` when it is complete and on the disk."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
-    with open(temporary, "wb") as stream:
-        yield stream
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)  # on a full disk, what it takes is needed
+        raise
 
 
 def sync_folder(folder: Path) -> None:

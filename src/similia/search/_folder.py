@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from similia.objects._sequences import _short
 from similia.search import _faiss
-from similia.search._ids import Ids
+from similia.search._ids import Ids, check_ids
 from similia.search._manifest import MANIFEST
 from similia.search._rows import Part
-from similia.search._store import Store
+from similia.search._store import Store, consistent
 
 if TYPE_CHECKING:
     from similia.search.hamming_index import HammingIndex
@@ -49,13 +50,22 @@ def _change(index: HammingIndex, store: Store, parts: list[Part], dead: Ids, **f
 
 def load(kind: type[HammingIndex], path: Path, mmap: bool) -> HammingIndex:
     """See `HammingIndex.load`."""
-    store = Store.open(path)
+    return consistent(path, lambda store: _loaded(kind, store, mmap))
+
+
+def _loaded(kind: type[HammingIndex], store: Store, mmap: bool) -> HammingIndex:
     try:
         index = kind(store.n_bits, **store.settings)
         index._check_parameters()
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} has settings that this similia does not know: {error}") from None
+        problem = _short(str(error), 200)[1:-1]
+        raise ValueError(f"{store.folder} has settings that this similia does not know: {problem}") from None
     _read(index, store, mmap)
+    if not mmap:
+        try:
+            check_ids(index.ids)
+        except ValueError as error:
+            raise ValueError(f"{store.folder} is damaged, {error}; restore it from a copy") from None
     _set_origin(index, store)
     return index
 
@@ -70,7 +80,10 @@ def _read(index: HammingIndex, store: Store, mmap: bool) -> None:
     index._rows.next_id = max(index._rows.next_id, store.manifest["next_id"])
     stored = store.structure()
     if stored is not None and index.kind != "exact":
-        index._structure = _faiss.from_bytes(stored[0], index.kind, index.n_bits, stored[1])
+        try:
+            index._structure = _faiss.from_bytes(stored[0], index.kind, index.n_bits, stored[1])
+        except ValueError as error:
+            raise ValueError(f"{store.folder} is damaged: {error}; restore it from a copy") from None
         index._n_built = stored[1]
 
 

@@ -17,24 +17,28 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from similia._npy import read_header
 from similia._validation import check_codes, check_n_bits
 from similia.search._disk import is_leftover, is_temporary, replacing, sync_folder, take_lock
 from similia.search._ids import Ids, check_ids, count_on
-from similia.search._manifest import FORMAT, MANIFEST, OURS, VERSION, read_manifest
+from similia.search._manifest import FORMAT, MANIFEST, OURS, VERSION, read_manifest, sealed
 
 _MAX_SEGMENTS = 64
 _BLOCK = 2**16  # rows copied at a time
+_ATTEMPTS = 5  # at reading what another process is changing
 _TYPES = {"codes": np.uint8, "ids": np.int64, "dead": np.int64, "structure": np.uint8}
 
 Codes = npt.NDArray[np.uint8]
+T = TypeVar("T")
 
 
 class Store:
@@ -62,10 +66,12 @@ class Store:
         n_bits: int,
         settings: dict[str, Any] | None = None,
         meta: dict[str, Any] | None = None,
+        first: Callable[[], None] | None = None,
     ) -> Store:
         """Make an empty index in `folder`, which must be new or empty.
 
-        `settings` (of the search) and `meta` (the user's) are JSON dicts kept in the manifest.
+        `settings` (of the search) and `meta` (the user's) are JSON dicts kept in the manifest; ``first()`` is called
+        before it is written, while no other process can make the same index.
         """
         folder = Path(folder)
         if folder.exists() and (not folder.is_dir() or any(not is_leftover(name) for name in _names(folder))):
@@ -90,24 +96,21 @@ class Store:
         with store.writing(fresh=True):
             if (folder / MANIFEST).exists():
                 raise ValueError(f"{folder} has become an index meanwhile; open it")
+            if first is not None:
+                first()
             store._commit(manifest)
         return store
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
         """Read the manifest of an index and check that its files are there and as long as it says."""
-        store = cls(Path(folder), read_manifest(Path(folder)))
-        for attempt in range(5):
-            try:
-                for entry in store._entries():
-                    store._check_file(entry)
-                break
-            except ValueError:  # another process may have merged these files since the manifest was read
-                manifest = read_manifest(store.folder)
-                if manifest["commit"] == store.manifest["commit"] or attempt == 4:
-                    raise
-                store.manifest = manifest
-        return store
+
+        def checked(store: Store) -> Store:
+            for entry in store._entries():
+                store._check_file(entry)
+            return store
+
+        return consistent(Path(folder), checked)
 
     @property
     def n_bits(self) -> int:
@@ -160,8 +163,10 @@ class Store:
         """Return the numbers of the removed rows."""
         dead = [self._array(entry, False) for entry in self.manifest["dead"]]
         rows = np.concatenate([np.empty(0, np.int64), *dead])
-        if len(rows) and (rows.min() < 0 or rows.max() >= self.n_rows):
-            raise ValueError(f"{self.folder} removes rows that do not exist: it is damaged; restore it from a copy")
+        if len(rows) and (rows.min() < 0 or rows.max() >= self.n_rows or len(np.unique(rows)) < len(rows)):
+            raise ValueError(
+                f"{self.folder} removes rows that do not exist, or some twice: it is damaged; restore it from a copy"
+            )
         return rows
 
     def structure(self) -> tuple[Codes, int] | None:
@@ -189,7 +194,7 @@ class Store:
     def verify(self) -> None:
         """Read every file and compare its checksum."""
         for entry in self._entries():
-            self._array(entry, False)
+            self._same(entry, self._array(entry, True))
 
     # writing
 
@@ -243,7 +248,8 @@ class Store:
             alive[self.dead_rows()] = False
             limits = np.cumsum([segment["rows"] for segment in self.manifest["segments"]])[:-1]
             masks = np.split(alive, limits)
-            parts = [(c, i, mask) for (c, i), mask in zip(self.arrays(mmap=True), masks, strict=False)]
+            segments = self.manifest["segments"]
+            parts = [(*self._whole(segment), mask) for segment, mask in zip(segments, masks, strict=False)]
             manifest = {**self.manifest, "dead": [], "structure": None}
             segment = self._write_segment(manifest, parts, int(alive.sum()))
             manifest["segments"] = [segment] if segment["rows"] else []
@@ -296,7 +302,7 @@ class Store:
             while first > 0 and (segments[first - 1]["rows"] <= 2 * rows or len(segments) - first < _MAX_SEGMENTS // 2):
                 first -= 1
                 rows += segments[first]["rows"]
-            parts = [(self._array(s["codes"], True), self._array(s["ids"], True), None) for s in segments[first:]]
+            parts = [(*self._whole(segment), None) for segment in segments[first:]]
             manifest["segments"] = [*segments[:first], self._write_segment(manifest, parts, rows)]
         if len(manifest["dead"]) > _MAX_SEGMENTS:
             dead = [self._array(entry, False) for entry in manifest["dead"]]
@@ -339,7 +345,7 @@ class Store:
             raise ValueError(f"progress, meta and settings must be JSON: {error}") from None
         sync_folder(self.folder)  # the array files first, then the manifest that names them
         with replacing(self.folder / MANIFEST) as stream:
-            stream.write(text.encode())
+            stream.write(sealed(text))
         sync_folder(self.folder)
         self.manifest = json.loads(text)
         self._clean()
@@ -370,20 +376,40 @@ class Store:
     def _array(self, entry: dict[str, Any], mmap: bool) -> npt.NDArray:
         path = self._check_file(entry)
         name = entry["file"].partition("-")[0]
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError:
-            array = None
         shape = (entry["rows"], self.n_bits // 8) if name == "codes" else (entry["rows"],)
-        if array is None or array.dtype != _TYPES[name] or array.shape != shape:
-            raise ValueError(f"{path} is not the array that {MANIFEST} names; restore the index from a copy")
-        array = array.view(np.ndarray)
-        if mmap:
-            return array
-        array = np.array(array)
+        try:
+            with path.open("rb") as stream:
+                header = read_header(stream)
+                whole = stream.tell() + header.n_bytes == entry["bytes"]
+            if not whole or header.dtype != _TYPES[name] or header.shape != shape:
+                raise ValueError
+            array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        except ValueError:
+            raise ValueError(f"{path} is not the array that {MANIFEST} names; restore the index from a copy") from None
+        return array if mmap else self._same(entry, np.array(array))
+
+    def _same(self, entry: dict[str, Any], array: npt.NDArray) -> npt.NDArray:
         if zlib.crc32(_bytes(array)) != entry["crc32"]:
+            path = self.folder / entry["file"]
             raise ValueError(f"{path} has another checksum than {MANIFEST} says; restore the index from a copy")
         return array
+
+    def _whole(self, segment: dict[str, Any]) -> tuple[Codes, Ids]:
+        """Map a segment that is to be written anew: its new checksums must not be those of damaged rows."""
+        codes, ids = (self._same(segment[name], self._array(segment[name], True)) for name in ("codes", "ids"))
+        return codes, ids
+
+
+def consistent(folder: Path, read: Callable[[Store], T]) -> T:
+    """Return ``read(store)`` of an index, once more if a writer merged files away between manifest and reading."""
+    for attempt in count(1):
+        store = Store(folder, read_manifest(folder))
+        try:
+            return read(store)
+        except (ValueError, FileNotFoundError):
+            if attempt == _ATTEMPTS or Store(folder, read_manifest(folder)).version == store.version:
+                raise
+    raise AssertionError
 
 
 def _names(folder: Path) -> list[str]:

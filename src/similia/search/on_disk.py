@@ -14,10 +14,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.objects import concatenate, n_objects, take
+from similia.objects._base import Batch
 from similia.persistence import load, save
 from similia.search._disk import sync_folder
 from similia.search._manifest import MANIFEST
@@ -85,10 +87,13 @@ class SearchFolder:
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
         empty = _without_objects(search)
         example = None if search.objects_ is None else take(search.objects_, [0])
-        save({"search": empty, "example": example}, folder / _SEARCH)
         index = search.index_
         settings = {name: value for name, value in index.get_params().items() if name != "n_bits"}
-        return cls(folder, empty, example, Store.create(folder / _CODES, index.n_bits, settings, meta))
+
+        def first() -> None:
+            save({"search": empty, "example": example}, folder / _SEARCH)
+
+        return cls(folder, empty, example, Store.create(folder / _CODES, index.n_bits, settings, meta, first))
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
@@ -103,6 +108,9 @@ class SearchFolder:
         if not is_search(folder):
             raise FileNotFoundError(f"no search at {folder}; 'similia index build' or search.save(folder) makes one")
         made = load(folder / _SEARCH)
+        search = made.get("search") if isinstance(made, dict) else None
+        if not isinstance(search, SimilaritySearch) or not hasattr(search, "encoder_") or "example" not in made:
+            raise ValueError(f"{folder / _SEARCH} holds no search: the folder is damaged; restore it from a copy")
         return cls(folder, made["search"], made["example"], Store.open(folder / _CODES))
 
     def __len__(self) -> int:
@@ -161,23 +169,52 @@ class SearchFolder:
         search = _without_objects(self.search)
         search.index_ = HammingIndex.load(self.folder / _CODES, mmap=mmap)
         search.ids_ = np.array(search.index_.ids)
-        parts = [load(path) for path in self._files(committed=True)]
+        origin = search.index_._origin
+        assert origin is not None
+        commit = origin["version"][1]  # a writer may have gone on since this folder was opened
+        parts = [_read_part(path) for path in self._files(committed=True, commit=commit)]
         for name in ("objects", "vectors"):
             kept = [part for part in parts if part[name] is not None]
             if kept:
                 rows = _last_rows(np.concatenate([part["ids"] for part in kept]), search.ids_)
-                setattr(search, f"{name}_", take(concatenate([part[name] for part in kept]), rows))
+                try:
+                    together = concatenate([part[name] for part in kept])
+                except (TypeError, ValueError) as error:  # of several kinds
+                    found = f"{self.folder} holds {name} that do not fit together ({error})"
+                    raise ValueError(f"{found}: it is damaged; restore it from a copy") from None
+                setattr(search, f"{name}_", take(together, rows))
         names = {int(i): name for part in parts for i, name in zip(part["ids"], part["names"] or (), strict=False)}
         return search, names
 
-    def _files(self, committed: bool) -> list[Path]:
+    def _files(self, committed: bool, commit: int | None = None) -> list[Path]:
         """Return the files of additions that were committed, or of those that a killed process left."""
-        commit, files = self.store.manifest["commit"], sorted((self.folder / _OBJECTS).glob("*.similia"))
+        files = sorted((self.folder / _OBJECTS).glob("*.similia"))
+        commit = self.store.manifest["commit"] if commit is None else commit
         return [path for path in files if (int(path.name.partition(".")[0]) < commit) == committed]
 
     def _clean(self) -> None:
         for path in self._files(committed=False):
             path.unlink()
+
+
+def _read_part(path: Path) -> dict[str, Any]:
+    """Return what one addition wrote, or raise if a part of it is of another kind or length."""
+    part = load(path)
+    try:
+        ids, objects, vectors, names = (part[name] for name in ("ids", "objects", "vectors", "names"))
+        fits = isinstance(ids, np.ndarray) and ids.dtype == np.int64 and ids.ndim == 1
+        fits = fits and (names is None or (isinstance(names, list) and len(names) == len(ids)))
+        if objects is not None:
+            known = isinstance(objects, Batch | list | np.ndarray) or issparse(objects)
+            fits = fits and known and n_objects(objects) == len(ids)
+        if vectors is not None:
+            fits = fits and vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == len(ids)
+            fits = fits and bool((np.abs(vectors) < 2).all())  # they have length 1
+    except (TypeError, KeyError, AttributeError, IndexError):
+        fits = False
+    if not fits:
+        raise ValueError(f"{path} does not hold objects of a search: the folder is damaged; restore it from a copy")
+    return part
 
 
 def is_search(folder: Path) -> bool:

@@ -405,6 +405,8 @@ class SimilaritySearch(BaseEstimator):
         if metric is not None:
             values = self._of_candidates(metric, X, rows)
         else:
+            if vectors is None or vectors.shape[1:] != self.vectors_.shape[1:]:
+                raise ValueError(f"vectors_ has shape {self.vectors_.shape}, but not the encoder's vectors; fit again")
             values = _cosines(vectors, self.vectors_, rows)
         order = sorted_candidates(values, ids, self.higher_is_better)[:, :k]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(values, order, axis=1)

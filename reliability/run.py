@@ -1,0 +1,77 @@
+"""Run the reliability sections and write docs/reliability.md.
+
+    python reliability/run.py                                      # all sections, tables on the terminal
+    python reliability/run.py fuzz --inputs 100000 --seed 3
+    python reliability/run.py fuzz --output docs/reliability.md    # this section anew, the others stay as they are
+
+A section is a module beside this file with
+
+    TITLE, TEXT       heading and a paragraph of what is done, what counts, and what is not covered
+    INPUTS            how many trials by default
+    MUST_BE_ZERO      columns whose every number must be 0; otherwise the command fails
+    run(n, seed)      the rows of the table: dicts with equal keys, in the order of the columns
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+ORDER = ("fuzz", "faults", "soak", "determinism")  # of the document; a module that is not there is left out
+SECTIONS = tuple(name for name in ORDER if (FOLDER / f"{name}.py").exists())
+
+_HEAD = """# Reliability
+
+What was tried to break similia, and how often it did. Each table stands below the command that made it.
+"""
+_SECTION = re.compile(r"<!-- (?P<name>\w+) -->\n(?P<body>.*?)\n<!-- end (?P=name) -->", re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*SECTIONS, []], help=f"any of {', '.join(SECTIONS)}")
+    parser.add_argument("--inputs", type=int, help="number of trials, by default that of the section")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, help="Markdown file whose sections of these names are replaced")
+    arguments = parser.parse_args()
+    failed = False
+    for name in arguments.names or SECTIONS:
+        module = importlib.import_module(name)
+        n, start = arguments.inputs or module.INPUTS, time.perf_counter()
+        rows = module.run(n, arguments.seed)
+        print(f"\n== {name}: {time.perf_counter() - start:.0f} s\n{_table(rows)}", flush=True)
+        failed |= any(row[column] for row in rows for column in module.MUST_BE_ZERO)
+        if arguments.output:
+            command = f"python reliability/run.py {name} --inputs {n} --seed {arguments.seed}"
+            body = f"## {module.TITLE}\n\n`{command}`\n\n{module.TEXT.strip()}\n\n{_table(rows)}"
+            before = arguments.output.read_text(encoding="utf-8") if arguments.output.exists() else ""
+            arguments.output.write_text(updated(before, name, body), encoding="utf-8")
+            print(f"wrote section {name} of {arguments.output}")
+    sys.exit(int(failed))
+
+
+def updated(document: str, name: str, body: str) -> str:
+    """Return the document with one section replaced or added; sections stand in the order of `ORDER`."""
+    bodies = {found["name"]: found["body"] for found in _SECTION.finditer(document)} | {name: body}
+    names = sorted(bodies, key=ORDER.index)
+    return "\n".join([_HEAD, *(f"<!-- {name} -->\n{bodies[name]}\n<!-- end {name} -->\n" for name in names)])
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    columns = list(rows[0])
+    lines = [columns, ["---"] * len(columns), *([_cell(row[column]) for column in columns] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

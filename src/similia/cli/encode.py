@@ -1,0 +1,91 @@
+"""``similia encode``: files in, packed codes out; a stopped run is gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from sklearn.pipeline import Pipeline
+
+import similia as sm
+from similia.cli.encoders import check_options, default_encoder, sample_of
+from similia.cli.inputs import open_objects
+from similia.cli.outputs import bars, check_output, meters, note, stoppable
+from similia.objects.streams import ObjectStream
+from similia.scale._journal import Journal
+from similia.scale.stream import CHUNK, Rows, goes_on, partial_of, write_stream
+from similia.search.on_disk import SearchFolder
+
+
+def encode(
+    data: str,
+    output: Path,
+    *,
+    model: Path | None,
+    kernel: str | None,
+    distance: str | None,
+    bits: int,
+    landmarks: int,
+    text: str,
+    seed: int,
+    chunk: int = CHUNK,
+    workers: Any = None,
+) -> None:
+    """Write packed codes as .npy; without a model, fit an encoder and write it beside them."""
+    if output.suffix != ".npy":
+        raise ValueError(f"the output must be a .npy file, got {output}")
+    encoder_path = output.with_suffix(".encoder.similia")
+    for path in [output] if model is not None else [output, encoder_path]:
+        check_output(path, data, model)
+    options: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits, "landmarks": landmarks}
+    if model is None:
+        check_options(kernel, distance, bits)
+    encoder = None if model is None else load_encoder(model)
+    stream, console = open_objects(data, text=text, chunk=chunk, workers=workers), Console(soft_wrap=True)
+    n, belongs = stream.n, {"data": stream.fingerprint(), "options": {} if model else {**options, "seed": seed}}
+    with Journal(partial_of(output)) as journal:
+        if model is None and not goes_on(journal, {**belongs, "encoder": checksum(encoder_path)}):
+            n = _fit(stream, encoder_path, options, seed, console)
+        encoder = encoder or sm.load(encoder_path)
+        form = Rows(encoder, packed=True)
+        belongs["encoder"] = checksum(model or encoder_path)
+        if goes_on(journal, belongs):
+            n = (journal.header or {}).get("n")
+        said = {"say": console.print, "warn": lambda text: note(f"warning: {text}")}
+        with stoppable(lambda: journal.done, n), meters():
+            write_stream(journal, belongs, form, stream, output, workers=workers, n=n, **said)
+    console.print(f"wrote {journal.done} codes of {form.n_bits} bits to {output}")
+    if model is None:
+        console.print(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")
+
+
+def _fit(stream: ObjectStream, path: Path, options: dict[str, Any], seed: int, console: Console) -> int:
+    """Fit an encoder to a sample, write it, and return how many objects there are."""
+    with stoppable(lambda: 0, stream.n), meters():
+        n, sample = sample_of(stream, seed)
+    with stoppable(lambda: 0, n), bars():
+        spec, encoder = default_encoder(sample, **options, seed=seed)
+        console.print(f"{n} {stream.kind}; {options['bits']} bits by {spec}")
+        sm.save(encoder.fit(sample.objects), path)
+    return n
+
+
+def load_encoder(path: Path) -> Any:
+    """Return what makes bits in a model that `similia.save` wrote, or in an index."""
+    if path.is_dir():
+        return SearchFolder.open(path).search.encoder_
+    model = sm.load(path)
+    if isinstance(model, Pipeline) and not hasattr(model[-1], "transform"):
+        return model[:-1]  # a classifier's
+    return model
+
+
+def checksum(model: Path) -> str:
+    """Return what tells a model or index from another one in its place."""
+    path = model / "search.similia" if model.is_dir() else model
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -1,0 +1,107 @@
+"""``similia plan``: what a run will cost, as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from similia.cli.inputs import read_objects
+from similia.cli.specs import parse_distance, parse_kernel
+from similia.objects import n_objects, take
+from similia.scale._calibrate import CHUNK
+from similia.scale._plan import Plan, plan
+
+_UNITS = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
+_STREAMED = {".fa", ".fasta", ".fna", ".faa", ".fq", ".fastq", ".csv", ".tsv", ".tab", ".parquet", ".npy"}
+
+
+def show_plan(
+    *,
+    objects: float | None,
+    length: float | None,
+    data: str | None,
+    text: str,
+    kernel: str | None,
+    distance: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Print the plan of a run over `objects` objects, or over those of `data`."""
+    if (kernel is None) == (distance is None):
+        raise ValueError("give one of --kernel and --distance, e.g. --kernel 'GappyKmers(k=4, gaps=1)'")
+    if kernel is not None:
+        options["kernel"] = parse_kernel(kernel)
+    else:
+        options["distance"] = parse_distance(str(distance))
+    if data is not None:
+        if length is not None or options["edges"] is not None:
+            raise ValueError("--data says how long the objects are; leave --length and --edges out")
+        options["kind"], options["sample"], found = _sample(data, text)
+        objects = found if objects is None else objects
+    elif objects is None or length is None:
+        raise ValueError(
+            "say how many objects of what length (--objects 1e9 --length 100), or give a file (--data FILE)"
+        )
+    made = plan(objects, length, **options)
+    if as_json:
+        print(json.dumps(made.to_dict(), indent=2))
+    else:
+        _print(made)
+
+
+def _sample(data: str, text: str) -> tuple[str, Any, int]:
+    """Return kind, up to a chunk of objects, and their number in all: of a long file estimated from its first ones."""
+    path = Path(data)
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    if path.is_file() and suffixes and suffixes[-1] in _STREAMED:
+        from similia.objects.streams import open_stream
+
+        stream = open_stream(path, text=text, chunk=CHUNK)
+        first = next(stream.chunks())
+        n = stream.n if stream.n is not None else round(first.stop * (stream.size or 0) / first.bytes_read)
+        return stream.kind, first.objects, n
+    found = read_objects(data, text=text, label=None)
+    n = n_objects(found.objects)
+    rows = np.random.default_rng(0).permutation(n)[:CHUNK]
+    return found.kind, take(found.objects, np.sort(rows)), n
+
+
+def _print(made: Plan) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    what = f"{made.objects:,} {made.kind} of length {made.length:.4g}, {made.method}, {made.bits} bits"
+    console.print(what, markup=False)
+    steps = Table("step", "kernel values", "operations", f"time on {made.cores} cores")
+    for step, seconds in made.seconds.items():
+        flops = made.flops.get(step)
+        name = "one search" if step == "search" else step
+        evaluations = f"{made.evaluations[step]:,}" if step in made.evaluations else ""
+        steps.add_row(name, evaluations, "" if flops is None else f"{flops:.2g}", duration(seconds))
+    steps.add_row("all but search", "", "", duration(3600 * made.hours), style="bold")
+    console.print(steps)
+    sizes = Table("input in memory", "working memory", "model", "codes", "index on disk")
+    sizes.add_row(*(amount(value) for value in made.bytes.values()))
+    console.print(sizes)
+    for line in made.assumptions:
+        console.print(line, markup=False)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in the largest unit that fits, with two digits."""
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])
+    return f"{_rounded(seconds / size)} {unit}"
+
+
+def amount(n_bytes: float) -> str:
+    """Return bytes in the largest decimal unit that fits, with two digits."""
+    units = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+    size, unit = next(((size, unit) for size, unit in units if n_bytes >= size), units[-1])
+    return f"{_rounded(n_bytes / size)} {unit}"
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

@@ -1,0 +1,140 @@
+"""Strings of a column of a Parquet file, a few rows at a time: the bytes of Arrow become those of a `StringBatch`.
+
+Arrow unpacks a page as far as its header says. Rows of one batch are bounded by the longest entry of a dictionary,
+which a hostile file may repeat at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from similia.objects._blocks import Records
+from similia.objects._delimited_streams import position_of
+from similia.objects._lines import strings
+from similia.objects._sequences import _short
+from similia.objects._strings import StringBatch
+
+_ROWS = 1000  # read at once: few enough for the caches, and for rows that are far longer than most
+
+
+@contextmanager
+def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
+    """Open a Parquet file; what Arrow raises about it becomes one sentence."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow") from None
+    try:
+        with parquet.ParquetFile(path, **options) as file:
+            yield file
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:  # of a damaged footer
+        raise ValueError(f"{path} is not a whole Parquet file: {_first_line(error)}") from None
+
+
+def parquet_column(path: Any, column: str | int, names: list[str]) -> str:
+    """Return the name of a column, or raise."""
+    if isinstance(column, int) and not -len(names) <= column < len(names):
+        raise ValueError(f"{path} has {len(names)} columns, none at position {column}")
+    return names[position_of(path, column, names)]
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+class ParquetRows:
+    """A column of strings in a Parquet file."""
+
+    kind = "strings"
+
+    def __init__(self, path: Path, column: str | int) -> None:
+        self.path, self.size = path, path.stat().st_size
+        with parquet_file(path) as file:
+            schema = file.schema_arrow
+            self.field = schema.field(schema.names.index(parquet_column(path, column, schema.names)))
+            self.n = file.metadata.num_rows
+        self.text = self._is_text()
+        if self.n <= 0:
+            raise ValueError(f"{path} holds no rows")
+
+    def _is_text(self) -> bool:
+        from pyarrow import types
+
+        kind = self.field.type.value_type if types.is_dictionary(self.field.type) else self.field.type
+        if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+            return True
+        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+            return False
+        raise TypeError(
+            f"{self.path}: column {_short(self.field.name)} holds {str(self.field.type)[:60]}, expected strings; "
+            "name another column"
+        )
+
+    def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
+        """Yield strings from row `start` on."""
+        row = end = 0
+        name = self.field.name
+        with parquet_file(self.path, pre_buffer=False, buffer_size=2**20) as file:
+            for group in range(file.num_row_groups):
+                about = file.metadata.row_group(group)
+                if row + about.num_rows <= start:
+                    row += about.num_rows
+                    continue
+                most = self._rows_at_once(group, about, chunk, max_bytes)
+                for arrow in file.iter_batches(most, row_groups=[group], columns=[name], use_threads=False):
+                    skip = min(arrow.num_rows, max(0, start - row))
+                    batch = self._strings(arrow.column(0)[skip:], row + skip)
+                    row += arrow.num_rows
+                    if len(batch):
+                        ends = end + batch.offsets[1:]
+                        end = int(ends[-1])
+                        yield Records((batch,), ends, position=self.size * row // self.n)
+        if row != self.n:
+            raise ValueError(f"{self.path} holds {row} rows, but {self.n} by its footer; is it damaged?")
+
+    def _rows_at_once(self, group: int, about: Any, chunk: int, max_bytes: int) -> int:
+        """Return how many rows take at most about `max_bytes`."""
+        longest = about.total_byte_size // max(1, about.num_rows)
+        name = self.field.name
+        # Not about.column(j): where statistics are damaged, that ends the process (pyarrow 26), and reading raises.
+        with parquet_file(self.path, read_dictionary=[name], pre_buffer=False, buffer_size=2**20) as file:
+            for first in islice(file.iter_batches(1, row_groups=[group], columns=[name], use_threads=False), 1):
+                if hasattr(first.column(0), "dictionary"):
+                    entries = self._strings(first.column(0).dictionary, 0)
+                    longest = max(longest, int(np.diff(entries.offsets).max(initial=0)))
+        return max(1, min(chunk, _ROWS, max_bytes // max(1, longest)))
+
+    def _strings(self, array: Any, row: int) -> StringBatch:
+        """Return an Arrow array, which begins at `row` of the file, as a batch."""
+        import pyarrow as pa
+
+        if array.null_count:
+            bad = row + int(np.argmin(array.is_valid().to_numpy(zero_copy_only=False)))
+            raise ValueError(
+                f"{self.path}, row {bad} (from 0): column {_short(self.field.name)} is missing (null), expected a "
+                "string; drop the row or fill it in"
+            )
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        array = array.cast(pa.large_binary())
+        _, offsets, data = array.buffers()
+        bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+        values = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]].copy()
+        if not self.text:
+            return StringBatch(values, bounds - bounds[0], True)
+        try:
+            return strings(values, bounds - bounds[0])
+        except UnicodeDecodeError as error:
+            bad = row + int(np.searchsorted(bounds - bounds[0], error.start, "right")) - 1
+            raise ValueError(
+                f"{self.path}, row {bad} (from 0): column {_short(self.field.name)} is not UTF-8: {error}"
+            ) from None

@@ -1,0 +1,385 @@
+"""Codes, predictions and index entries of streams of any length: constant memory, and a killed run is gone on with.
+
+A stream is read chunk by chunk, the model works on each chunk (in this process or on a Dask cluster, `_workers`), and
+results are committed in order (`_journal`; an index has its own store), each with the mark where reading goes on. What
+is written does not depend on where chunks are cut, on the workers or on how often a run was stopped. Cost: that of
+`transform` on everything, one more reading of a file for its fingerprint, and two flushes to the disk a chunk.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._config import settings
+from similia._progress import meter
+from similia._validation import check_codes
+from similia.objects import concatenate, take
+from similia.objects.streams import Chunk, ObjectStream, open_stream
+from similia.scale._journal import Journal, disk_full
+from similia.scale._workers import opened
+
+CHUNK = 10_000  # objects committed together, at most
+_PARTIAL = ".partial"
+_PER_OBJECT = 2**16  # bytes of working memory that an object of a chunk may need: 8192 numbers of 8 bytes
+_PER_BYTE = 16  # and bytes of memory for each byte of input, in each chunk that is alive
+_ELSEWHERE = 32  # chunks alive on a cluster that others made
+_NPY_HEADER, _CSV_HEADER = 128, b"item,label\r\n"
+
+Source = str | os.PathLike[str] | Iterable[Any] | ObjectStream
+Say = Callable[[str], None]
+
+
+def encode_stream(
+    encoder: Any, source: Source, output: str | os.PathLike[str], *, text: str = "text", chunk: int = CHUNK,
+    workers: Any = None,
+) -> int:  # fmt: skip
+    """Write what an encoder makes of a stream of objects to a ``.npy`` file, in constant memory.
+
+    Stopped at any moment and called again with the same file and encoder, it goes on where it was. Until it is
+    complete, `output` is not there; what is done is in the folder beside it that ends in ``.partial``.
+
+    Parameters
+    ----------
+    encoder : fitted transformer
+        Its ``transform`` gives packed codes or vectors, an array with one row an object.
+    source : path or iterable
+        FASTA, FASTQ, CSV, TSV (also ``.gz``), Parquet, ``.npy``, or any iterable of objects, such as a generator (which
+        cannot be gone on with: it is read from its beginning).
+    output : path
+        The ``.npy`` file.
+    text : str, default="text"
+        Column of a table.
+    chunk : int, default=10_000
+        Objects committed together at most; fewer where ``similia.config(max_memory=...)`` asks for it.
+    workers : None, int, str or distributed.Client, optional
+        None works in this process, an int starts that many processes on this machine, a str is the address of a Dask
+        scheduler, such as ``"tcp://10.0.0.1:8786"``.
+
+    Returns
+    -------
+    int
+        The number of objects.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an object or the file is bad: the sentence names the object by its number in the stream. What was committed
+        before stays.
+    OSError
+        If the disk is full, or the cluster is gone; what was committed before stays.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np, similia as sm
+    >>> from similia.scale.stream import encode_stream
+    >>> words = ["ACGT", "CCGT", "ACCA", "GATT"]
+    >>> encoder = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 3, 64, random_state=0).fit(words, [0, 0, 1, 1])[:-1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     codes = pathlib.Path(folder, "codes.npy")
+    ...     encode_stream(encoder, (word for word in words), codes)
+    ...     np.array_equal(np.load(codes), encoder.transform(words))
+    4
+    True
+    """
+    output, stream = Path(output), open_bounded(source, text=text, chunk=chunk, workers=workers)
+    belongs = {"rows": identity(stream), "encoder": _hash(encoder)}
+    with Journal(partial_of(output)) as journal:
+        write_stream(journal, belongs, Rows(encoder), stream, output, workers=workers)
+        return journal.done
+
+
+def predict_stream(
+    model: Any, source: Source, output: str | os.PathLike[str], *, text: str = "text", chunk: int = CHUNK,
+    workers: Any = None,
+) -> int:  # fmt: skip
+    """Write the predicted label of each object of a stream to a CSV file, in constant memory.
+
+    Lines are ``item,label``; items are the names of FASTA and FASTQ records, else numbers from 0. Stopped and called
+    again, it goes on as `encode_stream` does, whose other parameters and errors it has.
+
+    Parameters
+    ----------
+    model : fitted classifier or regressor of objects
+    source, output : path (or iterable, of `source`)
+    text, chunk, workers
+        See `encode_stream`.
+
+    Returns
+    -------
+    int
+        The number of objects.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import similia as sm
+    >>> from similia.scale.stream import predict_stream
+    >>> model = sm.recipes.nyshd(sm.kernels.Spectrum(), 3, 64, random_state=0)
+    >>> model = model.fit(["AAA", "CCC", "GCC"], ["a", "c", "c"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "labels.csv")
+    ...     predict_stream(model, ["CCC", "AAA"], path)
+    ...     path.read_text().split()
+    2
+    ['item,label', '0,c', '1,a']
+    """
+    output, stream = Path(output), open_bounded(source, text=text, chunk=chunk, workers=workers)
+    belongs = {"labels": identity(stream), "model": _hash(model)}
+    with Journal(partial_of(output)) as journal:
+        write_stream(journal, belongs, Labels(model), stream, output, workers=workers)
+        return journal.done
+
+
+# ---- what the commands share with them
+def partial_of(output: Path) -> Path:
+    """Return the folder beside a file in which it grows."""
+    return output.with_name(output.name + _PARTIAL)
+
+
+def bounds(chunk: int, workers: Any = None) -> dict[str, int]:
+    """Return how many objects and bytes a chunk may have under ``max_memory``: no result depends on it."""
+    alive = 4 if workers is None else 2 * workers + 2 if isinstance(workers, int) else _ELSEWHERE
+    memory = settings().max_memory
+    most = max(2**12, memory // (_PER_BYTE * alive))
+    return {"chunk": max(1, min(chunk, memory // _PER_OBJECT)), "max_bytes": min(2**26, most)}
+
+
+def open_bounded(source: Source, *, text: str, chunk: int, workers: Any) -> ObjectStream:
+    """Return a stream with chunks that fit into memory; one that is open stays as it is."""
+    if isinstance(source, ObjectStream) or hasattr(source, "chunks"):
+        return source  # type: ignore[return-value]
+    return open_stream(source, text=text, **bounds(chunk, workers))
+
+
+def identity(stream: ObjectStream) -> str:
+    """Return what tells a stream from others; that of an iterable is like no other."""
+    try:
+        return stream.fingerprint()
+    except ValueError:
+        return os.urandom(16).hex()
+
+
+def of(done: int, n: int | None) -> str:
+    """Return how far a run is, for a sentence."""
+    return f"{done} objects" if n is None else f"{done} of {n}"
+
+
+class Rows:
+    """An encoder whose rows become an array in a ``.npy`` file; `packed` accepts codes only."""
+
+    offset = _NPY_HEADER
+
+    def __init__(self, encoder: Any, packed: bool = False) -> None:
+        self.model, self.function = encoder, _codes if packed else _rows
+        self.row: list[Any] | None = None  # type and length
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return 8 * self.row[1] if self.row else 0
+
+    def bytes_of(self, chunk: Chunk, rows: npt.NDArray) -> memoryview:
+        """Return a chunk of the data; rows must be as those before."""
+        row = [rows.dtype.str, rows.shape[1]]
+        if self.row not in (None, row) or len(rows) != chunk.stop - chunk.start:
+            where = f"objects {chunk.start} to {chunk.stop - 1}"
+            expected = self.row or row
+            raise ValueError(
+                f"the encoder makes {rows.shape} numbers of type {row[0]} of {where}, expected a row of {expected[1]} "
+                f"of type {expected[0]} of each, as before"
+            )
+        self.row = row
+        return np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
+
+    def first(self, n: int) -> bytes:
+        """Return the header of the file."""
+        assert self.row is not None
+        text = f"{{'descr': {self.row[0]!r}, 'fortran_order': False, 'shape': ({n}, {self.row[1]}), }}"
+        return b"\x93NUMPY\x01\x00" + (_NPY_HEADER - 10).to_bytes(2, "little") + f"{text:<117}\n".encode()
+
+
+class Labels:
+    """A model whose predictions become lines of a CSV file."""
+
+    offset = len(_CSV_HEADER)
+    row = None
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.function = model, _labels
+
+    def bytes_of(self, chunk: Chunk, labels: npt.NDArray) -> bytes:
+        """Return lines."""
+        lines = io.StringIO(newline="")
+        csv.writer(lines).writerows(zip(names_of(chunk), labels.tolist(), strict=True))
+        return lines.getvalue().encode()
+
+    def first(self, n: int) -> bytes:
+        """Return the line with the names of the columns."""
+        return _CSV_HEADER
+
+
+def names_of(chunk: Chunk) -> Iterable[Any]:
+    """Return the names of the objects, or their numbers where they have none."""
+    return range(chunk.start, chunk.stop) if chunk.names is None else chunk.names
+
+
+def write_stream(
+    journal: Journal, belongs: dict[str, Any], form: Rows | Labels, stream: ObjectStream, output: Path, *,
+    workers: Any = None, n: int | None = None, say: Say | None = None, warn: Say | None = None,
+) -> None:  # fmt: skip
+    """Write a stream to `output`, going on if the journal `belongs` to the same work; `n` objects, where known."""
+    header = journal.header or {}
+    started = goes_on(journal, belongs)
+    n = header.get("n") if started else stream.n if n is None else n
+    if started:
+        form.row = header["row"]
+        damage = journal.resume()
+        if damage is not None:
+            (warn or _warn)(damage)
+        if journal.done and say is not None:
+            say(f"going on after {of(journal.done, n)}")
+
+    def commit(chunk: Chunk, result: Any) -> None:
+        nonlocal started
+        data = form.bytes_of(chunk, result)
+        if not started:
+            journal.start({"belongs": belongs, "row": form.row, "n": n}, form.offset)
+            started = True
+        journal.append(data, chunk.stop, chunk.mark)
+
+    drive(form.function, form.model, stream, journal.done, journal.mark, commit, workers=workers, n=n)
+    if not started:
+        raise ValueError(f"{stream.source} holds no objects")
+    journal.finish(output, form.first(journal.done))
+
+
+def print_stream(form: Labels, stream: ObjectStream, file: TextIO, *, workers: Any = None) -> None:
+    """Write predictions to a terminal or pipe as they come."""
+
+    def show(chunk: Chunk, result: Any) -> None:
+        file.write(form.bytes_of(chunk, result).decode())
+        file.flush()
+
+    file.write(_CSV_HEADER.decode())
+    drive(form.function, form.model, stream, 0, None, show, workers=workers, n=stream.n)
+
+
+def goes_on(journal: Journal, belongs: dict[str, Any]) -> bool:
+    """Return whether the files of a journal belong to this work."""
+    return journal.header is not None and journal.header.get("belongs") == belongs
+
+
+def drive(
+    function: Any, model: Any, stream: ObjectStream, start: int, mark: str | None, commit: Callable[[Chunk, Any], None],
+    *, workers: Any, n: int | None,
+) -> None:  # fmt: skip
+    """Call ``commit(chunk, function(model, chunk.objects))`` for each chunk from object `start` on, in order."""
+    with (
+        opened(workers, ahead=stream.size is not None) as engine,
+        meter("objects", start, n, stream.size) as update,
+        closing(engine.map(function, model, stream.chunks(start, mark))) as results,
+    ):
+        for chunk, result in results:
+            commit(chunk, result)
+            update(chunk.stop, chunk.bytes_read)
+
+
+def add_stream(
+    folder: Any, stream: ObjectStream, *, key: str | None = None, n: int | None = None, again: bool = False,
+    workers: Any = None, say: Say | None = None,
+) -> bool:  # fmt: skip
+    """Add a stream to an index on disk, or what an earlier run left of it; each chunk is one commit.
+
+    Parameters
+    ----------
+    folder : similia.search.on_disk.SearchFolder
+        Whose lock is held; what was added is known by the fingerprint of the stream.
+    stream : ObjectStream
+    key : str, optional
+        Its `identity`, where it was asked for before.
+    n : int, optional
+        Number of objects, where it is known.
+    again : bool
+        Whether a stream that was added already is added once more.
+
+    Returns
+    -------
+    bool
+        Whether anything was to be done.
+    """
+    with folder.store.writing():
+        sources, key = folder.store.progress, key or identity(stream)
+        source = sources.get(key, {"name": stream.source, "n": stream.n if n is None else n, "done": 0, "times": 1})
+        if source["done"] == source["n"]:
+            if not again:
+                return False
+            source = {**source, "done": 0, "mark": None, "times": source["times"] + 1}
+        if source["done"] and say is not None:
+            say(f"going on after {of(source['done'], source['n'])}")
+
+        def commit(chunk: Chunk, encoded: tuple[Any, Any]) -> None:
+            sources[key] = {**source, "done": chunk.stop, "mark": chunk.mark}
+            metric = folder.search._metric()
+            objects = None if metric is None else metric.as_objects(chunk.objects)
+            with disk_full(lambda: f"{folder.folder} keeps the {len(folder)} objects that are done"):
+                folder._append(encoded[0], objects, encoded[1], chunk.names, None, sources)
+
+        model, start = (folder.search, folder.example), source["done"]
+        drive(_encoded, model, stream, start, source.get("mark"), commit, workers=workers, n=source["n"])
+        if source["n"] is None:
+            sources[key]["n"] = sources[key]["done"]
+            folder.store.change(progress=sources)
+    return True
+
+
+# ---- what workers do
+def _rows(encoder: Any, X: Any) -> npt.NDArray:
+    rows = encoder.transform(X)
+    if hasattr(rows, "toarray") or np.ndim(rows) != 2 or np.asarray(rows).dtype.kind not in "biufc":
+        raise TypeError(f"the encoder makes {type(rows).__name__}, expected an array of numbers with a row an object")
+    return np.asarray(rows)
+
+
+def _codes(encoder: Any, X: Any) -> npt.NDArray[np.uint8]:
+    return check_codes(encoder.transform(X), "the encoder's output")
+
+
+def _labels(model: Any, X: Any) -> npt.NDArray:
+    return np.asarray(model.predict(X))
+
+
+def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
+    """Return what `SearchFolder.add` adds beside the objects."""
+    search, example = model
+    metric = search._metric()
+    if metric is not None:
+        X = metric.as_objects(X)
+        concatenate([example, take(X, [0])])  # raises if they do not fit together
+    codes, vectors = search._encode(X)
+    return codes, vectors
+
+
+def _hash(model: Any) -> str:
+    """Return what tells a fitted model from others; one that cannot be pickled is like no other."""
+    import joblib
+
+    try:
+        return str(joblib.hash(model))
+    except Exception:
+        return os.urandom(16).hex()
+
+
+def _warn(text: str) -> None:
+    import warnings
+
+    warnings.warn(text, stacklevel=4)
