@@ -361,3 +361,19 @@ def test_what_fit_leaves_is_loaded(model, dtype, tmp_path):
     loaded = sm.load(sm.save(fitted, tmp_path / "m.similia"))
     use = (lambda m: m.predict(X)) if hasattr(fitted, "predict") else (lambda m: m.transform(X))
     np.testing.assert_array_equal(use(loaded), use(fitted))
+
+
+def test_a_search_whose_ids_are_not_those_of_its_index_is_refused():
+    encoder = make_pipeline(sm.Nystroem(sm.kernels.Spectrum(), 4, random_state=0), sm.SignRandomProjection(64))
+    search = sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=6).fit(WORDS)
+    check_states(search)
+    search.ids_ = search.ids_[::-1] + 1
+    with pytest.raises(ValueError, match="a SimilaritySearch has attributes that do not fit each other"):
+        check_states(search)
+
+
+def test_pairs_beyond_the_last_object_do_not_reach_the_loop():
+    kernel = sm.kernels.Spectrum()
+    for column in (len(WORDS), -1):
+        with pytest.raises(ValueError, match="columns must be positions of 8 objects"):
+            kernel.paired(WORDS, WORDS, [0], [column], counts=kernel.counted(WORDS))

@@ -324,6 +324,7 @@ def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
         if parameter not in state:
             raise ValueError(f"a {name} lacks its parameter {parameter}")
         found, plain = state[parameter], isinstance(default, int | float)
+        plain |= isinstance(default, str) and _is_comparison(value, {})
         if (isinstance(default, bool) and not _is_flag(found, {})) or (plain and np.ndim(found) > 0):
             raise ValueError(f"a {name} has {parameter}={_short(found)}, expected one like {default!r}")
     for parameter, most in _MOST.items():
@@ -375,6 +376,10 @@ def _signs_fit(state: dict[str, Any], sizes: Sizes) -> bool:
     return dense is None and bool(8 * sizes["b"] <= signs.shape[0] * signs.shape[2])
 
 
+def _ids_of(index: Any) -> Any:
+    return index.ids if len(index) else np.zeros(0, np.int64)
+
+
 def _n_pairs(size: int) -> int:
     return size * (size - 1) // 2
 
@@ -408,6 +413,7 @@ _WHOLE: dict[str, Callable[[dict[str, Any], Sizes], bool]] = {
     "Waves": lambda state, sizes: len(state["frequencies"]) == _n_pairs(state["size"]),
     "Quadratic": lambda state, sizes: len(state["matrix"]) == _n_pairs(_n_pairs(state["size"]) + 1),
     "HeatSVC": lambda state, sizes: sizes["c"] > 1 and sizes["p"] == _n_pairs(sizes["c"]),
+    "SimilaritySearch": lambda state, sizes: np.array_equal(np.sort(state["ids_"]), np.sort(_ids_of(state["index_"]))),
     "SVC": _svc_fits,
     "NuSVC": _svc_fits,
 }  # fmt: skip

@@ -25,6 +25,7 @@ from similia.objects.streams import ObjectStream
 from similia.scale.stream import CHUNK, add_stream, of
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search._metric import metric_of, shares_found
+from similia.search._store import Store, consistent
 from similia.search.on_disk import SearchFolder, is_search
 
 _ASKED, _NEIGHBOURS, _LITTLE = 100, 10, 0.8  # queries that recall is measured by, their neighbours, a recall to warn of
@@ -201,6 +202,7 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
     if len(opened) == 0:
         raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
     _note_unfinished(opened)
+    consistent(opened.store.folder, Store.verify)  # a search reads all codes anyway
     search, names = opened.load_named(mmap=True)
     if k > len(search):
         note(f"note: -k {k} is more than the {len(search)} objects there are; all are given")

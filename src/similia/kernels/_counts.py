@@ -137,6 +137,9 @@ def paired_products(
 
     Cost: the ids of the second object of each pair are looked up among those of the first.
     """
+    for name, places, n in (("rows", rows, len(A)), ("columns", columns, len(B))):
+        if len(places) and not 0 <= places.min() <= places.max() < n:  # the loop does not look at bounds
+            raise ValueError(f"{name} must be positions of {n} objects, got {places.min()} to {places.max()}")
     values, out = A.weighted_values(), np.empty(len(rows))
     order = np.argsort(rows, kind="stable")
     longest = int(np.diff(A.offsets).max(initial=0))
