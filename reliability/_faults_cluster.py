@@ -45,7 +45,11 @@ class Killing(Kind):
 
     def whole(self) -> None:
         """Wait until there are two workers again that have imported everything."""
-        self.client.wait_for_workers(2, timeout=60)
+        try:
+            self.client.wait_for_workers(2, timeout=30)
+        except TimeoutError:  # now and then a nanny does not start its worker again
+            self.cluster.scale(len(self.cluster.worker_spec) + 1)
+            self.client.wait_for_workers(2, timeout=60)
         self.client.run(_imported)
 
     def disturbed(self, run: Run, seconds: float, rng: random.Random, tally: Tally) -> None:

@@ -14,6 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,10 @@ def jobs() -> dict[str, tuple[Callable[[], tuple[Any, np.ndarray]], Callable[[],
             graphs,
             lambda: sm.recipes.nyshd(sm.kernels.WeisfeilerLehman(n_iter=2), 30, 512, random_state=0),
         ),
-        "D2KE": (strings, lambda: make_pipeline(sm.D2KE(sm.distances.Levenshtein(), 64, random_state=0), signs, learner)),
+        "D2KE": (
+            strings,
+            lambda: make_pipeline(sm.D2KE(sm.distances.Levenshtein(), 64, random_state=0), signs, learner),
+        ),
         "GSA-phi": (
             graphs,
             lambda: make_pipeline(sm.GraphletSampling(5, 500, n_components=128, random_state=0), signs, learner),
@@ -99,9 +103,8 @@ def transformed(method: Callable[[Any], Any], X: Any) -> np.ndarray:
     n = len(X)
     if parts := int(os.environ.get("PARTS", 0)):
         limits = np.linspace(0, n, parts + 1).astype(int)
-        return sm.scale.apply(method, collection([X[a:b] for a, b in zip(limits[:-1], limits[1:], strict=True)])).compute(
-            scheduler=os.environ.get("SCHEDULER", "threads")
-        )
+        later = sm.scale.apply(method, collection([X[a:b] for a, b in pairwise(limits)]))
+        return later.compute(scheduler=os.environ["SCHEDULER"])
     size = int(os.environ.get("CHUNK", n))
     return np.concatenate([method(X[i : i + size]) for i in range(0, n, size)])
 

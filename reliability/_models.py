@@ -241,11 +241,7 @@ def _load(item: tuple[Files, Any], folder: Path) -> Any:
 
 
 def _load_and_use(item: tuple[Files, Any], folder: Path) -> None:
-    try:
-        model = _load(item, folder)
-    except (ValueError, TypeError):
-        return  # what `sm.load` refuses is the other target's
-    use(model, item[1])
+    use(_load(item, folder), item[1])
 
 
 def _search_folders() -> list[Files]:

@@ -1,6 +1,6 @@
 """The same seed in other settings: threads, memory, chunks, processes, processor features.
 
-    python reliability/run.py determinism
+python reliability/run.py determinism
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ first run: numbers of packed codes (rows), labels and nearest neighbours (id and
 differ, and the largest relative difference of embeddings (to the largest entry). Among the objects are equal ones,
 ones that differ in one letter, and vectors of opposite sign. *Anew*: everything is fitted in the setting; *saved*: the
 models of the first run are loaded. The last settings imitate other machines: OpenBLAS and numba use the instructions of
-older processors. With models fitted anew there, eigenvectors come from other sums: floats differ in their last bits, and
-bits of codes could.
+older processors. With models fitted anew there, eigenvectors come from other sums: floats differ in their last bits,
+and bits of codes could.
 """
 INPUTS = 1  # seeds
 MUST_BE_ZERO = ("codes differ", "labels differ", "neighbours differ")

@@ -32,12 +32,12 @@ then a bit of `data` or `journal` flipped, the file cut or deleted. *Damaged ind
 Loading into memory and `verify()` compare checksums of everything; opening compares the checksum of the manifest and
 the sizes of all files; **memory maps are not read when they are opened, so that a flipped bit in codes or ids that
 are mapped (`load(mmap=True)` in Python; `index search` verifies first) is not seen until `verify()`, a load into
-memory, or a merge or compaction, which check what they copy**. *Two writers*: two or three of `index add`, `remove`, `build` and `encode`
-on one index or output. *Readers*: two processes open and search an index, in memory and mapped, while 70 additions,
-removals, merges and compactions are committed; each opening counts as a run and must show a committed state and
-answers as from brute force. *Kernel raises*: a user's callable, an error of one of six types, chunks of 1,000 to
-10,000, here and on the cluster: the sentence names X[73421], and all chunks before are kept. Power failures and disks
-that lie about `fsync` are not covered, nor is Windows.
+memory, or a merge or compaction, which check what they copy**. *Two writers*: two or three of `index add`, `remove`,
+`build` and `encode` on one index or output. *Readers*: two processes open and search an index, in memory and mapped,
+while 70 additions, removals, merges and compactions are committed; each opening counts as a run and must show a
+committed state and answers as from brute force. *Kernel raises*: a user's callable, an error of one of six types,
+chunks of 1,000 to 10,000, here and on the cluster: the sentence names X[73421], and all chunks before are kept. Power
+failures and disks that lie about `fsync` are not covered, nor is Windows.
 """
 INPUTS = 300
 MUST_BE_ZERO = ("lost", "doubled", "wrong", "hangs", "unclear")

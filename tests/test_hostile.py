@@ -247,7 +247,7 @@ def fuzz():
 
 
 def test_two_thousand_inputs(fuzz, tmp_path):
-    targets = [target for target in fuzz.targets() if target.name not in OF_OTHERS]
+    targets = fuzz.targets()
     total = sum(target.share for target in targets)
     trial, seen, wrong = fuzz.Trial(7, tmp_path), set(), []
     for target in targets:
@@ -258,9 +258,6 @@ def test_two_thousand_inputs(fuzz, tmp_path):
                 wrong.append((target.name, index, verdict))
     assert wrong == []
     assert seen == {"accepted", "refused"}
-
-
-OF_OTHERS = ("files of the command line",)
 
 
 def test_the_fuzzer_finds_what_is_there(fuzz, tmp_path):

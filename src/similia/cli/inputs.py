@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 import similia as sm
 from similia._threads import n_threads
+from similia.objects._sequences import _short
 from similia.objects.streams import Chunk, ObjectStream, open_stream
 from similia.scale._workers import import_dask
 from similia.scale.stream import bounds
@@ -196,9 +197,9 @@ def _holds_numbers(path: Path) -> bool:
     if ".parquet" in path.suffixes:
         return False
     opener: Any = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig") as file:
-        lines = [line.strip() for line in islice(file, 4)]
     try:
+        with opener(path, "rt", encoding="utf-8-sig") as file:
+            lines = [line.strip() for line in islice(file, 4)]
         return bool([float(cell) for line in (lines[1:] or lines) for cell in re.split("[,\t]", line)])
     except ValueError:
         return False
@@ -222,7 +223,7 @@ def _sequences(path: Path, label: str | None, fastq: bool) -> Objects:
         found = re.search(rf"\b{re.escape(label)}=(\S+)", name)
         if found is None:
             raise ValueError(
-                f"record {i} of {path} has no {label}=... in its header ({name!r}); "
+                f"record {i} of {path} has no {label}=... in its header ({_short(name, 60)}); "
                 "write the label there, or use a table with a label column"
             )
         labels.append(found[1])

@@ -82,7 +82,7 @@ class _Parser:
     def parse(self) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SyntaxWarning)  # of "1if": what is malformed is said below
+                warnings.simplefilter("ignore")  # of "1if" or "\\d": what is malformed is said below
                 tree = ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):  # a NUL or a surrogate; deep nesting
             raise self._malformed() from None

@@ -150,7 +150,7 @@ def _warn_unread(unread: list[str]) -> None:
     if unread:
         warnings.warn(
             f"nodes carry {', '.join(map(_short, unread[:10]))} but no {Names.node_label!r}; say as_graphs(X, "
-            f"node_label={_short(unread[0])}) to use it (node_attributes= for numbers), node_label=None to leave it out",
+            f"node_label={_short(unread[0])}) to use it (node_attributes= for numbers), or node_label=None to leave it",
             UserWarning,
             stacklevel=4,
         )

@@ -203,7 +203,8 @@ def _column(frame: Any, name: str) -> npt.NDArray[Any]:
         raise TypeError(f"expected a pandas or polars DataFrame or an Arrow table, got {type(frame).__name__}")
     if list(names).count(name) != 1:
         found = "several columns" if name in list(names) else "no column"
-        raise ValueError(f"the table has {found} {_short(name)}; its columns are {', '.join(map(_short, list(names)[:10]))}")
+        known = ", ".join(map(_short, list(names)[:10]))
+        raise ValueError(f"the table has {found} {_short(name)}; its columns are {known}")
     return np.asarray(frame[name])
 
 
