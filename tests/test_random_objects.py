@@ -255,3 +255,8 @@ def test_a_mixture_of_series_keeps_channels():
 def test_a_mixture_of_something_else_is_refused(samplers):
     with pytest.raises(ValueError, match="samplers"):
         Mixture(samplers).sample(["ab"], 2, np.random.default_rng(0))
+
+
+def test_series_too_large_to_square_are_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="too large to add; scale it down"):
+        RandomSeries().complete([[1e308, -1e308], [0.0, 1.0]])

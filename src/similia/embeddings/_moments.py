@@ -32,19 +32,26 @@ def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Fl
     """
     n, total = 0, np.zeros(1)
     for count, sums in each_block(X, BLOCK, _sums, vectors):
-        n, total = n + count, total + sums
+        with np.errstate(over="ignore", invalid="ignore"):
+            n, total = n + count, total + sums
     mean = total / n
     squares, rest = np.zeros(1), np.zeros(1)
     for of_squares, of_rest in each_block(X, BLOCK, _squares, vectors, mean):
         squares, rest = squares + of_squares, rest + of_rest
-    return n, mean, (squares - rest**2 / n) / n
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = (squares - rest**2 / n) / n
+    if not np.isfinite(variance).all():
+        raise ValueError("X holds numbers whose squares are too large to add; scale it down")
+    return n, mean, variance
 
 
 def _sums(block: Any, start: int, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Floats]:
     values = vectors(block, start)
-    return len(values), values.sum(axis=0, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return len(values), values.sum(axis=0, dtype=np.float64)
 
 
 def _squares(block: Any, start: int, vectors: Callable[[Any, int], npt.NDArray], mean: Floats) -> tuple[Floats, Floats]:
-    differences = vectors(block, start) - mean
-    return np.square(differences).sum(axis=0), differences.sum(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        differences = vectors(block, start) - mean
+        return np.square(differences).sum(axis=0), differences.sum(axis=0)
