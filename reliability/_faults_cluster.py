@@ -45,12 +45,16 @@ class Killing(Kind):
 
     def whole(self) -> None:
         """Wait until there are two workers again that have imported everything."""
-        try:
-            self.client.wait_for_workers(2, timeout=30)
-        except TimeoutError:  # now and then a nanny does not start its worker again
-            self.cluster.scale(len(self.cluster.worker_spec) + 1)
-            self.client.wait_for_workers(2, timeout=60)
-        self.client.run(_imported)
+        for _ in range(5):
+            try:
+                self.client.wait_for_workers(2, timeout=30)
+                self.client.run(_imported)
+                return
+            except TimeoutError:  # now and then a nanny does not start its worker again
+                self.cluster.scale(len(self.cluster.worker_spec) + 1)
+            except OSError:  # the worker that was killed was still counted
+                time.sleep(1)
+        raise RuntimeError("the cluster does not get two workers again; begin with another one")
 
     def disturbed(self, run: Run, seconds: float, rng: random.Random, tally: Tally) -> None:
         """Kill a worker in the middle of a run; count which came first."""

@@ -215,7 +215,7 @@ def _work(seed: int, folder: str, pipe: Connection, state: Any) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as scratch:
         trial = Trial(seed, Path(scratch))
         for target in some.values():
-            trial.judge(target, trial.item(target, 0))  # compiled, imported and counted before the limit
+            trial.judge(target, target.item(Random(f"first {target.name}")))  # compiled and imported before the limit
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
         pipe.send("ready")
