@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import sys
@@ -89,6 +90,12 @@ def restart(send: Send, address: str) -> None:
         client.restart(wait_for_workers=False)
 
 
+def _quiet_client(address: str) -> Any:
+    """Connect as a user's program does that does not show what Dask logs of workers that are lost."""
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    return distributed.Client(address)
+
+
 # ---- fits
 _WORDS = ["".join(word) for word in np.random.default_rng(5).choice(list("ACGT"), (900, 40))]
 _LABELS = np.arange(900) % 3
@@ -101,7 +108,7 @@ def fit(send: Send, what: str, address: str | None) -> None:
     if address is None:
         send(_fit(what, lambda X: X))
         return
-    with distributed.Client(address):
+    with _quiet_client(address):
         send("connected")
         send(_fit(what, _parted))
 
@@ -133,7 +140,7 @@ def sharded(send: Send, address: str | None) -> None:
         index: Any = HammingIndex(16).fit(_CODES)
         send(_asked(index))
         return
-    with distributed.Client(address):
+    with _quiet_client(address):
         send("connected")
         send(_asked(ShardedIndex(16).fit(da.from_array(_CODES, chunks=(4_000, -1)))))
 
