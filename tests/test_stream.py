@@ -388,3 +388,18 @@ def test_any_object_is_found_in_chunks_of_any_size():
         for bad in range(n):
             with pytest.raises(ValueError, match=rf"^X\[{100 + bad}\]: KeyError: {bad}$"):
                 _workers._worked(refuse, bad, np.arange(n), 100)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1", "no address of a scheduler"),
+        ("tcp://127.0.0.1", "no address of a scheduler"),
+        ("http://127.0.0.1:8786/", "no address of a scheduler"),
+        ("tcp://nosuchhost.invalid:8786", "names no machine"),
+    ],
+)
+def test_an_address_that_cannot_be_one_is_refused_at_once(address, said, tmp_path):
+    pytest.importorskip("distributed")
+    with pytest.raises(ValueError, match=said):
+        encode_stream(ENCODER, WORDS, tmp_path / "x.npy", workers=address)

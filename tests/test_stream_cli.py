@@ -91,6 +91,27 @@ def test_which_workers_are_asked_for(monkeypatch, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.fasta"]
 
 
+# ---- what a model says
+def test_an_encoder_makes_no_predictions_and_says_how_bits_are_made(tmp_path):
+    encoder = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 128, random_state=0).fit(WORDS, ["a", "b"] * 45)[:-1]
+    model, data = sm.save(encoder, tmp_path / "encoder.similia"), fasta(tmp_path / "w.fasta")
+    assert "makes no predictions" in refused("predict", model, data)
+    output = tmp_path / "x.npy"
+    assert "drop --kernel or --model" in refused(
+        "encode", data, "-o", output, "--model", model, "--kernel", "Spectrum()"
+    )
+    assert not output.exists()
+
+
+def test_a_note_where_another_run_left_something(tmp_path, monkeypatch):
+    data, output = fasta(tmp_path / "w.fasta"), tmp_path / "x.npy"
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", stopping_at(3, Journal.append))
+        invoke("encode", data, "-o", output, "--chunk", 10, code=130)
+    assert "this one starts anew" in invoke("encode", data, "-o", output, "--seed", 1)
+    assert len(np.load(output)) == len(WORDS)
+
+
 # ---- predictions
 def test_predictions_are_complete_or_not_there(tmp_path, monkeypatch, capsys):
     model = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 128, random_state=0).fit(WORDS, ["a", "b"] * 45)

@@ -41,7 +41,7 @@ _Memory = Annotated[
 ]
 _Cluster = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--cluster", help="local or local:N: work in N processes of this machine (needs similia[dask])."),
+    typer.Option("--cluster", help="local or local:N: work in N processes of this machine (needs similia\\[dask])."),
 ]
 _Scheduler = Annotated[
     Optional[str],  # noqa: UP045

@@ -42,6 +42,8 @@ def encode(
     options: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits, "landmarks": landmarks}
     if model is None:
         check_options(kernel, distance, bits)
+    elif kernel or distance:
+        raise ValueError(f"{model} says how bits are made; drop --{'kernel' if kernel else 'distance'} or --model")
     encoder = None if model is None else load_encoder(model)
     stream, console = open_objects(data, text=text, chunk=chunk, workers=workers), Console(soft_wrap=True)
     n, belongs = stream.n, {"data": stream.fingerprint(), "options": {} if model else {**options, "seed": seed}}
@@ -51,6 +53,8 @@ def encode(
         encoder = encoder or sm.load(encoder_path)
         form = Rows(encoder, packed=True)
         belongs["encoder"] = checksum(model or encoder_path)
+        if journal.header is not None and not goes_on(journal, belongs):
+            note(f"note: what another run left in {journal.folder} is of other data or options; this one starts anew")
         if goes_on(journal, belongs):
             n = (journal.header or {}).get("n")
         said = {"say": console.print, "warn": lambda text: note(f"warning: {text}")}

@@ -114,6 +114,8 @@ def predict_with_model(
     if output is not None:
         check_output(output, data, model_path)
     model = sm.load(model_path)
+    if not hasattr(model, "predict"):
+        raise ValueError(f"{model_path} makes no predictions (it is an encoder?); similia fit writes models that do")
     stream = open_objects(data, text=text, chunk=chunk, workers=workers)
     first = model[0]
     _check_comparison(first.kernel if hasattr(first, "kernel") else first.distance, stream, first_of(stream))

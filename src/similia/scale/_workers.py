@@ -13,6 +13,7 @@ import logging
 import pickle
 import re
 import signal
+import socket
 import threading
 import time
 import warnings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PATIENCE = 60.0  # seconds that a cluster without scheduler or workers is waited for
+_FIRST = 10.0  # seconds that it may take to be there at all
 _POLL = 5.0  # seconds between looks at whether there are workers
 _ALIVE = 4  # chunks in memory in this process: read ahead, waiting, worked on, written
 
@@ -184,7 +186,9 @@ class OnDask:
         try:
             if isinstance(self.workers, int):
                 self.workers = self._stack.enter_context(_local_cluster(self.workers))
-            self._connect(time.monotonic())
+            if isinstance(self.workers, str):
+                _place(self.workers)
+            self._connect(time.monotonic() - PATIENCE + min(PATIENCE, _FIRST))
             if not isinstance(self.workers, str | distributed.Client):
                 with suppress(OSError):  # a worker died meanwhile; those to come know of it
                     self.client.register_worker_callbacks(_ignore_interrupts)
@@ -288,9 +292,11 @@ class OnDask:
             left = since + PATIENCE - time.monotonic()
             try:
                 if given is None:
+                    soon = max(1.0, min(left, 10.0))
+                    if isinstance(self.workers, str):  # before a client is made: many that fail get in each other's way
+                        socket.create_connection(_place(self.workers), timeout=soon).close()
                     with suppress(Exception):
                         self.client.close(timeout=1)
-                    soon = max(1.0, min(left, 10.0))
                     self.client = distributed.Client(self.workers, timeout=soon, set_as_default=False)
                 else:
                     self.client = given
@@ -322,6 +328,18 @@ class OnDask:
             return 0
 
 
+def _place(address: str) -> tuple[str, int]:
+    """Return host and port of a scheduler's address, or raise at once if it cannot be one."""
+    found = re.fullmatch(r"(?:(?:tcp|tls)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address.strip())
+    if found is None:
+        raise ValueError(f"{address!r} is no address of a scheduler, expected one such as tcp://10.0.0.1:8786")
+    try:
+        socket.getaddrinfo(found[1], int(found[2]))
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"{address!r} names no machine that is known here ({error})") from None
+    return found[1], int(found[2])
+
+
 def _local_cluster(n_workers: int) -> Any:
     """Start processes on this machine; any port will do for the page that Dask serves even when nobody wants one."""
     from distributed import LocalCluster
@@ -330,7 +348,10 @@ def _local_cluster(n_workers: int) -> Any:
     try:
         return LocalCluster(n_workers, processes=True, threads_per_worker=1, silence_logs=50, **page)
     except RuntimeError as error:
-        raise ConnectionError(f"the cluster could not be started ({error}); run the same again") from error
+        raise ConnectionError(
+            f"the processes could not be started ({error}): a script that starts some must do so under "
+            'if __name__ == "__main__":'
+        ) from error
 
 
 @contextmanager
