@@ -96,10 +96,8 @@ def test_an_encoder_makes_no_predictions_and_says_how_bits_are_made(tmp_path):
     encoder = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 128, random_state=0).fit(WORDS, ["a", "b"] * 45)[:-1]
     model, data = sm.save(encoder, tmp_path / "encoder.similia"), fasta(tmp_path / "w.fasta")
     assert "makes no predictions" in refused("predict", model, data)
-    output = tmp_path / "x.npy"
-    assert "drop --kernel or --model" in refused(
-        "encode", data, "-o", output, "--model", model, "--kernel", "Spectrum()"
-    )
+    output, kernel = tmp_path / "x.npy", ("--kernel", "Spectrum()")
+    assert "drop --kernel or --model" in refused("encode", data, "-o", output, "--model", model, *kernel)
     assert not output.exists()
 
 
@@ -108,7 +106,7 @@ def test_a_note_where_another_run_left_something(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", stopping_at(3, Journal.append))
         invoke("encode", data, "-o", output, "--chunk", 10, code=130)
-    assert "this one starts anew" in invoke("encode", data, "-o", output, "--seed", 1)
+    assert "this one starts anew" in invoke("encode", data, "-o", output, "--seed", 1).output
     assert len(np.load(output)) == len(WORDS)
 
 
