@@ -113,6 +113,8 @@ def predict_with_model(
     """Write the predicted label of each object of `data`, as CSV; FASTA records keep their names."""
     if output is not None:
         check_output(output, data, model_path)
+        if output.suffix.lower() in (".parquet", ".npy", ".gz", ".json"):
+            raise ValueError(f"predictions are written as CSV, and {output} is named otherwise; end it in .csv")
     model = sm.load(model_path)
     if not hasattr(model, "predict"):
         raise ValueError(f"{model_path} makes no predictions (it is an encoder?); similia fit writes models that do")

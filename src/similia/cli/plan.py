@@ -63,8 +63,10 @@ def _sample(data: str, text: str) -> tuple[str, Any, int]:
 
         stream = open_stream(path, text=text, chunk=CHUNK)
         first = next(stream.chunks())
-        n = stream.n if stream.n is not None else round(first.stop * (stream.size or 0) / first.bytes_read)
-        return stream.kind, first.objects, n
+        if stream.n is not None or first.bytes_read == stream.size:
+            return stream.kind, first.objects, stream.n or first.stop
+        estimated = first.stop * (stream.size or 0) / first.bytes_read
+        return stream.kind, first.objects, int(float(f"{estimated:.2g}"))  # no more digits than it is worth
     found = read_objects(data, text=text, label=None)
     n = n_objects(found.objects)
     rows = np.random.default_rng(0).permutation(n)[:CHUNK]
