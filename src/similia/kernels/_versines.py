@@ -114,8 +114,10 @@ def _run_tiles(
             _mirror(start, stop, first, last, V)
 
     run_blas_tasks(fill, reversed(range(len(tiles))), _ANY_WORK)  # the long rows first, so that threads end together
-    if same:
-        np.fill_diagonal(V, 0.0)
+    for start in range(0, n if same else 0, _TILE):  # where two tiles cross the diagonal, BLAS may round them apart
+        square = V[start : start + _TILE, start : start + _TILE]
+        lower = np.tril(square, -1)
+        np.add(lower, lower.T, out=square)
 
 
 def _csr(X: Any) -> Any:

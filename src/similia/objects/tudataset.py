@@ -117,6 +117,8 @@ def _open(path: Path) -> _Files:
     try:
         with zipfile.ZipFile(path) as archive:
             return _select(path, [_member(path, archive, info) for info in archive.infolist() if _wanted(info)])
+    except FileNotFoundError:  # of a file that the archive lacks
+        raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         # encrypted, of an unknown method, of several disks
         problem = _short(str(error), 120)[1:-1]
