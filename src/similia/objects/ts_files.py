@@ -19,6 +19,7 @@ from similia.objects.readers import _text
 
 _FLAGS = ("@timestamps", "@univariate", "@equallength", "@classlabel", "@targetlabel")
 _SIZES = ("@dimensions", "@serieslength")
+_LONGEST = 300  # characters of what is wrong with a line, which may hold a number of as many digits
 
 
 def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any] | None]:
@@ -74,7 +75,8 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
         except UnicodeDecodeError:
             raise
         except ValueError as error:
-            raise ValueError(f"{path}, line {lines.number}: {error}") from None
+            problem = str(error) if len(str(error)) < _LONGEST else f"{str(error)[:_LONGEST]}…"
+            raise ValueError(f"{path}, line {lines.number}: {problem}") from None
     return SeriesBatch.from_arrays(arrays), np.array(labels) if labels else None
 
 
