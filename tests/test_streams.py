@@ -679,3 +679,14 @@ def test_files_are_closed(folder):
             chunks = open_stream(path, chunk=1).chunks()
             next(chunks)
             chunks.close()
+
+
+def test_an_array_that_claims_a_number_of_many_digits_does_not_make_a_long_sentence(tmp_path):
+    path, shape = tmp_path / "x.npy", f"(1{'0' * 200}, 1{'0' * 200})"
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(10 + len(header) + 1) % 64) + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64))
+    with pytest.raises(ValueError) as caught:
+        list(open_stream(path).chunks())
+    assert len(str(caught.value)) < 500
+    assert str(path) in str(caught.value)

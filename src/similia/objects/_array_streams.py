@@ -36,7 +36,7 @@ class ArrayRows:
         claimed = self.n * self.width * self.dtype.itemsize
         if claimed != size - self.offset:
             raise ValueError(
-                f"{path} has {size - self.offset} bytes of data, but {claimed} by its header (shape {_short(shape)}); "
+                f"{path} has {size - self.offset} bytes of data, but {_short(claimed)} by its header (shape {_short(shape)}); "
                 "is it truncated?"
             )
 
