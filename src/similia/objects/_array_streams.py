@@ -36,8 +36,8 @@ class ArrayRows:
         claimed = self.n * self.width * self.dtype.itemsize
         if claimed != size - self.offset:
             raise ValueError(
-                f"{path} has {size - self.offset} bytes of data, but {_short(claimed)} by its header (shape {_short(shape)}); "
-                "is it truncated?"
+                f"{path} has {size - self.offset} bytes of data, but {_short(claimed)} by its header "
+                f"(shape {_short(shape)}); is it truncated?"
             )
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
