@@ -35,7 +35,7 @@ def install() -> None:
     print(f"setting up {ENVIRONMENT} (once; a minute or two)", flush=True)
     venv.create(ENVIRONMENT, with_pip=True, clear=True)
     subprocess.run(
-        [BIN / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[test]"],
+        [BIN / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[test,docs]"],
         cwd=ROOT,
         check=True,
     )
