@@ -113,9 +113,9 @@ def test_encode_does_not_go_on_with_another_model(files, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            encode(first, output, model=model, **OPTIONS, chunk=8)
+            encode(first, output, model=model, chunk=8)
     sm.save(encoders[1].fit(WORDS), model)
-    encode(first, output, model=model, **OPTIONS, chunk=8)
+    encode(first, output, model=model, chunk=8)
     np.testing.assert_array_equal(np.load(output), encoders[1].transform(WORDS[:60]))
 
 
@@ -155,7 +155,7 @@ def test_no_command_overwrites_what_it_reads(tmp_path, files):
         assert "would be overwritten" in str(result.exception)
     sm.save(sm.SignRandomProjection(8, random_state=0).fit(np.load(data)), tmp_path / "model.npy")
     with pytest.raises(ValueError, match="would be overwritten"):
-        encode(str(data), tmp_path / "model.npy", model=tmp_path / "model.npy", **OPTIONS)
+        encode(str(data), tmp_path / "model.npy", model=tmp_path / "model.npy")
     assert data.read_bytes() == before
 
 

@@ -96,8 +96,11 @@ def test_an_encoder_makes_no_predictions_and_says_how_bits_are_made(tmp_path):
     encoder = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 128, random_state=0).fit(WORDS, ["a", "b"] * 45)[:-1]
     model, data = sm.save(encoder, tmp_path / "encoder.similia"), fasta(tmp_path / "w.fasta")
     assert "makes no predictions" in refused("predict", model, data)
-    output, kernel = tmp_path / "x.npy", ("--kernel", "Spectrum()")
-    assert "drop --kernel or --model" in refused("encode", data, "-o", output, "--model", model, *kernel)
+    output = tmp_path / "x.npy"
+    options = {"kernel": "Spectrum()", "distance": "DTW()", "bits": 256, "landmarks": 9, "seed": 0}
+    for option, value in options.items():
+        said = refused("encode", data, "-o", output, "--model", model, f"--{option}", value)
+        assert said.endswith(f"encoder.similia says how bits are made; drop --{option} or --model")
     assert not output.exists()
 
 

@@ -5,7 +5,6 @@ Commands import what they need when they run, so that ``similia --help`` answers
 
 from __future__ import annotations
 
-import errno
 import sys
 
 
@@ -24,6 +23,7 @@ def main() -> None:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", None)):
-        return f"the disk is full ({error.strerror}); make room and run the same again"
-    return str(error)
+    from similia.search._disk import says_full
+
+    full = says_full(error)
+    return str(error) if full is None else f"{full}; make room and run the same again"

@@ -202,10 +202,19 @@ def encode(
     ] = None,
     kernel: _Kernel = None,
     distance: _Distance = None,
-    bits: _Bits = 256,
-    landmarks: _Landmarks = 256,
+    bits: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="Without a model: bits of a code, a multiple of 8; 256 if not given."),
+    ] = None,
+    landmarks: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="Without a model: landmarks of a kernel, or of a distance; 256 if not given."),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="Without a model: seed of everything random; 0 if not given."),
+    ] = None,
     text: _Text = "text",
-    seed: _Seed = 0,
     chunk: _Chunk = 10_000,
     max_memory: _Memory = None,
     cluster: _Cluster = None,

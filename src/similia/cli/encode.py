@@ -18,18 +18,20 @@ from similia.scale._journal import Journal
 from similia.scale.stream import CHUNK, Rows, goes_on, partial_of, write_stream
 from similia.search.on_disk import SearchFolder
 
+_DEFAULTS = {"bits": 256, "landmarks": 256, "seed": 0}
+
 
 def encode(
     data: str,
     output: Path,
     *,
     model: Path | None,
-    kernel: str | None,
-    distance: str | None,
-    bits: int,
-    landmarks: int,
-    text: str,
-    seed: int,
+    kernel: str | None = None,
+    distance: str | None = None,
+    bits: int | None = None,
+    landmarks: int | None = None,
+    seed: int | None = None,
+    text: str = "text",
     chunk: int = CHUNK,
     workers: Any = None,
 ) -> None:
@@ -39,17 +41,20 @@ def encode(
     encoder_path = output.with_suffix(".encoder.similia")
     for path in [output] if model is not None else [output, encoder_path]:
         check_output(path, data, model)
-    options: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits, "landmarks": landmarks}
+    options: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits, "landmarks": landmarks, "seed": seed}
     if model is None:
-        check_options(kernel, distance, bits)
-    elif kernel or distance:
-        raise ValueError(f"{model} says how bits are made; drop --{'kernel' if kernel else 'distance'} or --model")
+        options |= {name: value for name, value in _DEFAULTS.items() if options[name] is None}
+        check_options(kernel, distance, options["bits"])
+    else:
+        for name, value in options.items():
+            if value is not None:
+                raise ValueError(f"{model} says how bits are made; drop --{name} or --model")
     encoder = None if model is None else load_encoder(model)
     stream, console = open_objects(data, text=text, chunk=chunk, workers=workers), Console(soft_wrap=True)
-    n, belongs = stream.n, {"data": stream.fingerprint(), "options": {} if model else {**options, "seed": seed}}
+    n, belongs = stream.n, {"data": stream.fingerprint(), "options": {} if model else options}
     with Journal(partial_of(output)) as journal:
         if model is None and not goes_on(journal, {**belongs, "encoder": checksum(encoder_path)}):
-            n = _fit(stream, encoder_path, options, seed, console)
+            n = _fit(stream, encoder_path, options, console)
         encoder = encoder or sm.load(encoder_path)
         form = Rows(encoder, packed=True)
         belongs["encoder"] = checksum(model or encoder_path)
@@ -65,12 +70,12 @@ def encode(
         console.print(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")
 
 
-def _fit(stream: ObjectStream, path: Path, options: dict[str, Any], seed: int, console: Console) -> int:
+def _fit(stream: ObjectStream, path: Path, options: dict[str, Any], console: Console) -> int:
     """Fit an encoder to a sample, write it, and return how many objects there are."""
     with stoppable(lambda: 0, stream.n), meters():
-        n, sample = sample_of(stream, seed)
+        n, sample = sample_of(stream, options["seed"])
     with stoppable(lambda: 0, n), bars():
-        spec, encoder = default_encoder(sample, **options, seed=seed)
+        spec, encoder = default_encoder(sample, **options)
         console.print(f"{n} {stream.kind}; {options['bits']} bits by {spec}")
         sm.save(encoder.fit(sample.objects), path)
     return n

@@ -12,7 +12,6 @@ where the system has `fcntl`).
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import stat
@@ -23,12 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from similia.search._disk import LOCK, sync_folder, take_lock
+from similia.search._disk import LOCK, says_full, sync_folder, take_lock
 
 DATA, JOURNAL = "data", "journal"
 _FORMAT = "similia-journal"
 _BLOCK = 2**20  # bytes compared at a time
-_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 @dataclass(frozen=True)
@@ -242,9 +240,9 @@ def disk_full(state: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL:
+        if (full := says_full(error)) is None:
             raise
-        raise OSError(f"the disk is full ({error.strerror}); {state()}: make room and run the same again") from error
+        raise OSError(f"{full}; {state()}: make room and run the same again") from error
 
 
 _BINARY = getattr(os, "O_BINARY", 0)

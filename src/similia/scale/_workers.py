@@ -349,7 +349,7 @@ def _local_cluster(n_workers: int) -> Any:
         return LocalCluster(n_workers, processes=True, threads_per_worker=1, silence_logs=50, **page)
     except RuntimeError as error:
         raise ConnectionError(
-            f"the processes could not be started ({error}): a script that starts some must do so under "
+            f"the processes could not be started ({error}); run the same again, and from a script only under "
             'if __name__ == "__main__":'
         ) from error
 

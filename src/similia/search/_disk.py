@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,14 @@ except ImportError:  # not on Windows
 
 LOCK = "index.lock"
 TEMPORARY = ".tmp"
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+def says_full(error: BaseException) -> str | None:
+    """Return what to say of an error of a full disk (of one's share of it, of the size of a file), None of another."""
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return f"the disk is full ({error.strerror})"
+    return None
 
 
 @contextmanager
