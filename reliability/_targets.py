@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -380,12 +381,10 @@ def _networkx(rng: Random, corpus: Sequence[Any]) -> Any:
     if rng.randrange(5):
         return _object(rng, corpus)
     graph = rng.choice((nx.Graph, nx.DiGraph, nx.MultiGraph))([(0, 1, {"label": 1, "weight": 0.5}), (1, "x", {})])
-    try:
-        for node in list(graph)[: rng.randrange(4)]:
-            graph.nodes[node][rng.choice(("label", "attributes"))] = mutated_object(rng, [1.0, 2.0])
+    for node in list(graph)[: rng.randrange(4)]:
+        graph.nodes[node][rng.choice(("label", "attributes"))] = mutated_object(rng, [1.0, 2.0])
+    with suppress(TypeError, ValueError):  # networkx refuses nodes that are not hashable: the graph is without them
         graph.add_edge(mutated_object(rng, 1), 0, **{rng.choice(("label", "weight")): mutated_object(rng, 1.0)})
-    except (TypeError, ValueError):  # not hashable: networkx refuses it
-        pass
     return [graph]
 
 

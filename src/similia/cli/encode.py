@@ -41,7 +41,8 @@ def encode(
     encoder_path = output.with_suffix(".encoder.similia")
     for path in [output] if model is not None else [output, encoder_path]:
         check_output(path, data, model)
-    options: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits, "landmarks": landmarks, "seed": seed}
+    options: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits}
+    options |= {"landmarks": landmarks, "seed": seed}
     if model is None:
         options |= {name: value for name, value in _DEFAULTS.items() if options[name] is None}
         check_options(kernel, distance, options["bits"])

@@ -170,11 +170,11 @@ def _labels(values: list[Any]) -> npt.NDArray[np.int64]:
 def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
     array = _array(value, what)
     try:
-        if array.dtype.kind != "c":
-            return np.array(array, dtype=np.float64)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        return np.array(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError(f"has {what} that are not numbers: {_short(value)}")
+        raise ValueError(f"has {what} that are not numbers: {_short(value)}") from None
 
 
 def _array(value: Any, what: str) -> npt.NDArray[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import dask
@@ -16,7 +15,7 @@ from similia._validation import check_codes, check_n_bits, check_positive_int
 from similia.scale._partitions import Partitions, as_partitions, inside_task
 from similia.search import HammingIndex
 from similia.search._ids import Ids, check_ids, count_on
-from similia.search._scan import best
+from similia.search._scan import best, radius_in_bits
 
 Distances = npt.NDArray[np.int32]
 
@@ -146,8 +145,7 @@ class ShardedIndex(BaseEstimator):
         """
         check_is_fitted(self)
         queries = check_codes(codes, n_bits=self.n_bits)
-        if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
-            raise ValueError(f"radius must be a number >= 0, got {radius!r}")
+        radius = radius_in_bits(radius, self.n_bits)
         asked = delayed(queries, pure=False, traverse=False)
         found = dask.compute(*(delayed(_within)(shard, asked, radius) for shard, _ in self._shards))
         distances, ids = np.empty(len(queries), object), np.empty(len(queries), object)

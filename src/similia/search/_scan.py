@@ -14,6 +14,7 @@ without tiles (2 to 4 times slower), tiles of 256 to 2048 rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
@@ -128,6 +129,13 @@ def _pieces(parts: Sequence[Part], start: int, stop: int) -> Iterator[tuple[npt.
 
 def _tile_rows(words: npt.NDArray[np.uint64]) -> int:
     return max(64, min(512, 4096 // words.shape[1]))
+
+
+def radius_in_bits(radius: float, n_bits: int) -> int:
+    """Return a radius as a number of bits, of which there are `n_bits`; raise if it is no number >= 0."""
+    if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
+        raise ValueError(f"radius must be a number >= 0, got {radius!r}")
+    return int(min(float(radius), n_bits))
 
 
 @njit()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -351,12 +350,10 @@ class HammingIndex(BaseEstimator):
         ValueError
             If `radius` is no number >= 0, the index is empty, or the queries are no packed bits of its length.
         """
-        from similia.search._scan import within
+        from similia.search._scan import radius_in_bits, within
 
         queries = self._check_queries(codes)
-        if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
-            raise ValueError(f"radius must be a number >= 0, got {radius!r}")
-        limits, distances, ids = within(self._rows.parts(), queries, int(min(float(radius), self.n_bits)))
+        limits, distances, ids = within(self._rows.parts(), queries, radius_in_bits(radius, self.n_bits))
         pieces = [np.empty(len(queries), dtype=object) for _ in range(2)]
         for i, (start, stop) in enumerate(pairwise(limits)):
             pieces[0][i], pieces[1][i] = distances[start:stop], ids[start:stop]
