@@ -8,27 +8,28 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from rich.table import Table
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 import similia as sm
+from similia.cli.voice import console, result
 
 _FLIPPED = (0.0, 0.1, 0.2, 0.3, 0.4)
 
 
 def run(seed: int) -> None:
     """Train on the bundled sets and print what came of it."""
-    console = Console()
+    say = console()
     start = time.perf_counter()
-    console.print("similia: a similarity of strings becomes packed bits, and the bits a classifier\n")
+    say.print("similia: a similarity of strings becomes packed bits, and the bits a classifier\n")
     table = Table(
         "DNA, kernel", "train", "test", "majority", "one pass", "20 epochs",
         title="NysHD on held-out sequences: accuracy in percent", title_justify="left",
     )  # fmt: skip
     robust = Table("bits flipped", *(f"{share:.0%}" for share in _FLIPPED), title_justify="left")
     robust.title = "the same test codes with bits flipped at random: accuracy in percent"
+    results: list[dict[str, Any]] = []
     for name, X, y, kernel in _tasks():
         train, test = train_test_split(np.arange(len(y)), test_size=0.2, random_state=42)
         model = sm.recipes.nyshd(kernel, random_state=seed)
@@ -37,27 +38,27 @@ def run(seed: int) -> None:
         encoder, classifier = model[:-1], model[-1]
         codes, test_codes = encoder.transform(X_train), encoder.transform(X_test)
         one_pass = sm.HDClassifier(init="bundle", max_iter=0).fit(codes, y[train])
-        table.add_row(
-            f"{name}, {type(kernel).__name__}",
-            str(len(train)),
-            str(len(test)),
-            _percent(_most_frequent(y[train]) == y[test]),
-            _percent(one_pass.predict(test_codes) == y[test]),
-            _percent(classifier.predict(test_codes) == y[test]),
-        )
-        accuracies = [
-            np.mean(classifier.predict(sm.codes.flip_bits(test_codes, p, random_state=seed)) == y[test])
-            for p in _FLIPPED
-        ]
-        robust.add_row(f"{name}, {type(kernel).__name__}", *(f"{100 * a:.1f}" for a in accuracies))
-    console.print(table)
-    console.print(
-        "Each sequence is a code of 1250 bytes. Splice sites are a matter of place, which WeightedDegree sees"
-    )
-    console.print("and GappyKmers, which counts k-mers wherever they are, does not.\n")
-    console.print(robust)
-    _show_predictions(console, model, X_test[:3], y[test][:3])
-    console.print(f"done in {time.perf_counter() - start:.1f} s; the same as a program is in the README")
+        found: dict[str, Any] = {
+            "data": name, "kernel": type(kernel).__name__, "train": len(train), "test": len(test),
+            "majority": float(np.mean(_most_frequent(y[train]) == y[test])),
+            "one pass": float(np.mean(one_pass.predict(test_codes) == y[test])),
+        }  # fmt: skip
+        found["bits flipped"] = {
+            share: np.mean(classifier.predict(sm.codes.flip_bits(test_codes, share, random_state=seed)) == y[test])
+            for share in _FLIPPED
+        }
+        results.append(found)
+        of, accuracies = f"{name}, {found['kernel']}", list(found["bits flipped"].values())
+        percents = [f"{100 * a:.1f}" for a in (found["majority"], found["one pass"], *accuracies)]
+        table.add_row(of, str(len(train)), str(len(test)), *percents[:3])
+        robust.add_row(of, *percents[2:])
+    say.print(table)
+    say.print("Each sequence is a code of 1250 bytes. Splice sites are a matter of place, which WeightedDegree sees")
+    say.print("and GappyKmers, which counts k-mers wherever they are, does not.\n")
+    say.print(robust)
+    _show_predictions(say, model, X_test[:3], y[test][:3])
+    result(results)
+    say.print(f"done in {time.perf_counter() - start:.1f} s; the same as a program is in the README")
 
 
 def _tasks() -> Iterator[tuple[str, Any, npt.NDArray, Any]]:
@@ -73,12 +74,8 @@ def _most_frequent(y: npt.NDArray) -> Any:
     return values[np.argmax(counts)]
 
 
-def _percent(hits: npt.NDArray) -> str:
-    return f"{100 * np.mean(hits):.1f}"
-
-
-def _show_predictions(console: Console, model: Pipeline, X: Any, y: npt.NDArray) -> None:
+def _show_predictions(say: Any, model: Pipeline, X: Any, y: npt.NDArray) -> None:
     table = Table("sequence", "class", "predicted", title="three of them", title_justify="left")
     for text, true, predicted in zip(X, y, model.predict(X), strict=True):
         table.add_row(f"{text[:24]}…", str(true), str(predicted))
-    console.print(table)
+    say.print(table)

@@ -6,13 +6,13 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, sample_of
 from similia.cli.inputs import open_objects
-from similia.cli.outputs import bars, check_output, meters, note, stoppable
+from similia.cli.outputs import bars, check_output, meters, stoppable
+from similia.cli.voice import console, note, result, voice
 from similia.objects.streams import ObjectStream
 from similia.scale._journal import Journal
 from similia.scale.stream import CHUNK, Rows, goes_on, partial_of, write_stream
@@ -38,6 +38,8 @@ def encode(
     """Write packed codes as .npy; without a model, fit an encoder and write it beside them."""
     if output.suffix != ".npy":
         raise ValueError(f"the output must be a .npy file, got {output}")
+    if model is None and voice().piped:
+        raise ValueError("-o - has no place for the encoder beside it; give the encoder with --model, or name a file")
     encoder_path = output.with_suffix(".encoder.similia")
     for path in [output] if model is not None else [output, encoder_path]:
         check_output(path, data, model)
@@ -51,11 +53,11 @@ def encode(
             if value is not None:
                 raise ValueError(f"{model} says how bits are made; drop --{name} or --model")
     encoder = None if model is None else load_encoder(model)
-    stream, console = open_objects(data, text=text, chunk=chunk, workers=workers), Console(soft_wrap=True)
+    stream, say = open_objects(data, text=text, chunk=chunk, workers=workers), console().print
     n, belongs = stream.n, {"data": stream.fingerprint(), "options": {} if model else options}
     with Journal(partial_of(output)) as journal:
         if model is None and not goes_on(journal, {**belongs, "encoder": checksum(encoder_path)}):
-            n = _fit(stream, encoder_path, options, console)
+            n = _fit(stream, encoder_path, options)
         encoder = encoder or sm.load(encoder_path)
         form = Rows(encoder, packed=True)
         belongs["encoder"] = checksum(model or encoder_path)
@@ -63,21 +65,22 @@ def encode(
             note(f"note: what another run left in {journal.folder} is of other data or options; this one starts anew")
         if goes_on(journal, belongs):
             n = (journal.header or {}).get("n")
-        said = {"say": console.print, "warn": lambda text: note(f"warning: {text}")}
+        said = {"say": say, "warn": lambda text: note(f"warning: {text}")}
         with stoppable(lambda: journal.done, n), meters():
             write_stream(journal, belongs, form, stream, output, workers=workers, n=n, **said)
-    console.print(f"wrote {journal.done} codes of {form.n_bits} bits to {output}")
+    say(f"wrote {journal.done} codes of {form.n_bits} bits to {output}")
+    result({"codes": journal.done, "bits": form.n_bits, "output": output, "encoder": model or encoder_path})
     if model is None:
-        console.print(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")
+        say(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")
 
 
-def _fit(stream: ObjectStream, path: Path, options: dict[str, Any], console: Console) -> int:
+def _fit(stream: ObjectStream, path: Path, options: dict[str, Any]) -> int:
     """Fit an encoder to a sample, write it, and return how many objects there are."""
     with stoppable(lambda: 0, stream.n), meters():
         n, sample = sample_of(stream, options["seed"])
     with stoppable(lambda: 0, n), bars():
         spec, encoder = default_encoder(sample, **options)
-        console.print(f"{n} {stream.kind}; {options['bits']} bits by {spec}")
+        console().print(f"{n} {stream.kind}; {options['bits']} bits by {spec}")
         sm.save(encoder.fit(sample.objects), path)
     return n
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import similia as sm
+from similia._nearest import did_you_mean
 from similia._threads import n_threads
 from similia.objects._sequences import _short
 from similia.objects.streams import Chunk, ObjectStream, open_stream
@@ -160,9 +161,10 @@ def _ending(path: Path) -> str:
 
 def _named(name: str) -> Objects:
     if name not in sm.datasets.available():
-        raise ValueError(
-            f"{name} is neither a file or folder nor a data set; sets are {', '.join(sm.datasets.available())}"
-        )
+        known = sm.datasets.available()
+        beside = [str(path) for path in Path(name).parent.iterdir()] if Path(name).parent.is_dir() else []
+        meant = did_you_mean(name, [*known, *beside])
+        raise ValueError(f"{name} is neither a file or folder nor a data set{meant}; sets are {', '.join(known)}")
     bunch = sm.datasets.fetch(name)
     kinds = {sm.objects.GraphBatch: "graphs", sm.objects.SeriesBatch: "series", sm.objects.SetBatch: "sets"}
     if type(bunch.data) in kinds:
@@ -178,7 +180,7 @@ def _table(path: Path, text: str, label: str | None) -> Objects:
     try:
         strings, *labels = sm.objects.read_columns(path, *([text] if label is None else [text, label]))
     except ValueError as error:
-        raise error if label is not None else _no_column(error, path) from None
+        raise _no_column(error, path) from None
     for i, value in enumerate(labels[0] if labels else []):
         if value is None or value == "":
             raise ValueError(f"row {i} of {path} has no {label}; fill it in or leave the row out")
@@ -186,10 +188,12 @@ def _table(path: Path, text: str, label: str | None) -> Objects:
 
 
 def _no_column(error: ValueError, path: Path) -> ValueError:
-    """Return another sentence for a table of vectors, which has no column of strings."""
-    if "has no column" in str(error) and _holds_numbers(path):
+    """Return a sentence that leads on: for a table of vectors, which has no column of strings, or of other columns."""
+    if "has no column" not in str(error):
+        return error
+    if _holds_numbers(path):
         return ValueError(f"{path} holds numbers only; give vectors as .npy, which numpy.save writes")
-    return error
+    return ValueError(f"{error}; --text names the one with the strings, and --label that with the labels")
 
 
 def _holds_numbers(path: Path) -> bool:

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from rich.table import Table
 
 import similia as sm
 from similia._threads import n_threads
 from similia.cli.encode import checksum
 from similia.cli.inputs import Objects, first_of, open_objects, read_objects
-from similia.cli.outputs import check_output, meters, note, stoppable
+from similia.cli.outputs import check_output, meters, stoppable
 from similia.cli.specs import parse_distance, parse_kernel
+from similia.cli.voice import console, note, result, voice
 from similia.objects.streams import ObjectStream
 from similia.scale._journal import Journal
-from similia.scale.stream import CHUNK, Labels, partial_of, print_stream, write_stream
+from similia.scale.stream import CHUNK, JsonLabels, Labels, partial_of, print_stream, write_stream
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
 _DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
@@ -53,7 +53,7 @@ def fit_model(
     check_output(output, data)
     if not 0 <= test_share < 1:
         raise ValueError(f"--test must be a share from 0 to below 1, got {test_share}")
-    console = Console()
+    say = console()
     data_read = read_objects(data, text=text, label=label)
     X, y = data_read.objects, data_read.labels
     if data_read.kind == "vectors":
@@ -84,27 +84,32 @@ def fit_model(
     if numbers and not isinstance(compared, Distance):
         raise ValueError(f"{data} has numbers to predict, which NysHD does not; a --distance makes D2KE, which does")
     targets = "numbers to predict" if numbers else f"{len(classes)} class{'es' * (len(classes) > 1)}"
-    console.print(f"{len(y)} {data_read.kind} in {targets}; {spec}".replace("in numbers", "with numbers"))
+    say.print(f"{len(y)} {data_read.kind} in {targets}; {spec}".replace("in numbers", "with numbers"))
+    facts = {"objects": len(y), "kind": data_read.kind, "compared by": spec}
+    scores: dict[str, Any] | None = None
     tuned = isinstance(compared, Distance)
     if tuned:
-        console.print(f"gamma and C are chosen by {folds}-fold cross-validation ...")
+        say.print(f"gamma and C are chosen by {folds}-fold cross-validation ...")
     if test_share > 0:
         stratify = y if counts.min() > 1 and not numbers else None
         train, test = train_test_split(np.arange(len(y)), test_size=test_share, random_state=seed, stratify=stratify)
         held_out = _fitted(clone(model), sm.objects.take(X, train), y[train])
         predicted = held_out.predict(sm.objects.take(X, test))
         if numbers:
-            console.print(f"held-out objects: {len(test)}, R squared {r2_score(y[test], predicted):.3f}")
+            scores = {"objects": len(test), "R squared": r2_score(y[test], predicted)}
+            say.print(f"held-out objects: {len(test)}, R squared {scores['R squared']:.3f}")
         else:
-            console.print(_score_table(y[test], predicted, y[train]))
+            scores = {"objects": len(test), **accuracies(y[test], predicted, y[train])}
+            say.print(score_table(y[test], scores))
         if tuned:  # what was chosen holds for the final fit
             model = clone(held_out.pipeline_)
     _fitted(model, X, y)
     model = getattr(model, "pipeline_", model)
     if tuned:
-        console.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
+        say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
     sm.save(model, output)
-    console.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
+    result({**facts, "held out": scores, "model": output, "bytes": output.stat().st_size})
+    say.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
 def predict_with_model(
@@ -123,14 +128,16 @@ def predict_with_model(
     _check_comparison(first.kernel if hasattr(first, "kernel") else first.distance, stream, first_of(stream))
     form = Labels(model)
     if output is None:
+        form = JsonLabels(model) if voice().json else form
         print_stream(form, stream, sys.stdout, workers=workers)
         return
-    console = Console(soft_wrap=True)
+    say = console()
     belongs = {"data": stream.fingerprint(), "model": checksum(model_path)}
-    said = {"say": console.print, "warn": lambda text: note(f"warning: {text}")}
+    said = {"say": say.print, "warn": lambda text: note(f"warning: {text}")}
     with Journal(partial_of(output)) as journal, stoppable(lambda: journal.done, stream.n), meters():
         write_stream(journal, belongs, form, stream, output, workers=workers, n=stream.n, **said)
-    console.print(f"wrote {journal.done} predictions to {output}")
+    say.print(f"wrote {journal.done} predictions to {output}")
+    result({"predictions": journal.done, "output": output})
 
 
 def _fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
@@ -153,13 +160,22 @@ def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: A
         ) from error
 
 
-def _score_table(y_true: npt.NDArray, y_pred: npt.NDArray, y_train: npt.NDArray) -> Table:
+def accuracies(y_true: npt.NDArray, y_pred: npt.NDArray, y_train: npt.NDArray) -> dict[str, Any]:
+    """Return the share of right answers, of the most frequent class of `y_train`, and of the members of each class."""
     values, counts = np.unique(y_train, return_counts=True)
+    return {
+        "accuracy": float(np.mean(y_pred == y_true)),
+        "always the most frequent": float(np.mean(y_true == values[np.argmax(counts)])),
+        "recall": {str(value): float(np.mean(y_pred[y_true == value] == value)) for value in np.unique(y_true)},
+    }
+
+
+def score_table(y_true: npt.NDArray, scores: dict[str, Any]) -> Table:
+    """Return what `accuracies` found as a table."""
     table = Table("class", "held out", "recall", title="held-out objects", title_justify="left")
-    for value in np.unique(y_true):
-        members = y_true == value
-        table.add_row(str(value), str(members.sum()), f"{100 * np.mean(y_pred[members] == value):.1f} %")
+    for value, (name, recall) in zip(np.unique(y_true), scores["recall"].items(), strict=True):
+        table.add_row(name, str(np.sum(y_true == value)), f"{100 * recall:.1f} %")
     table.add_section()
-    table.add_row("all: accuracy", str(len(y_true)), f"{100 * np.mean(y_pred == y_true):.1f} %")
-    table.add_row("always the most frequent", "", f"{100 * np.mean(y_true == values[np.argmax(counts)]):.1f} %")
+    table.add_row("all: accuracy", str(len(y_true)), f"{100 * scores['accuracy']:.1f} %")
+    table.add_row("always the most frequent", "", f"{100 * scores['always the most frequent']:.1f} %")
     return table

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from similia._config import config
+from similia.cli.voice import voice
 from similia.persistence import write_atomically
 from similia.scale.stream import of
 
@@ -37,18 +36,14 @@ def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
 
 
 def bars() -> Any:
-    """Show bars of loops on a terminal, and in a log nothing."""
-    return config(progress=sys.stderr.isatty())
+    """Show bars of loops on a terminal, and in a log nothing, unless it is to be verbose."""
+    how = voice()
+    return config(progress=not how.quiet and (how.verbose or sys.stderr.isatty()))
 
 
 def meters() -> Any:
     """Show how far a stream is, on a terminal and in a log."""
-    return config(progress=True)
-
-
-def note(text: str) -> None:
-    """Print a line on stderr."""
-    Console(stderr=True, soft_wrap=True, highlight=False).print(text, markup=False)
+    return config(progress=not voice().quiet)
 
 
 def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:

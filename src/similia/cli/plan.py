@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from similia.cli.inputs import read_objects
 from similia.cli.specs import parse_distance, parse_kernel
+from similia.cli.voice import console, result
 from similia.objects import n_objects, take
 from similia.scale._calibrate import CHUNK
 from similia.scale._plan import Plan, plan
@@ -28,7 +27,6 @@ def show_plan(
     text: str,
     kernel: str | None,
     distance: str | None,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Print the plan of a run over `objects` objects, or over those of `data`."""
@@ -48,10 +46,8 @@ def show_plan(
             "say how many objects of what length (--objects 1e9 --length 100), or give a file (--data FILE)"
         )
     made = plan(objects, length, **options)
-    if as_json:
-        print(json.dumps(made.to_dict(), indent=2))
-    else:
-        _print(made)
+    _print(made)
+    result(made.to_dict())
 
 
 def _sample(data: str, text: str) -> tuple[str, Any, int]:
@@ -74,9 +70,9 @@ def _sample(data: str, text: str) -> tuple[str, Any, int]:
 
 
 def _print(made: Plan) -> None:
-    console = Console(soft_wrap=True, highlight=False)
+    say = console(highlight=False)
     what = f"{made.objects:,} {made.kind} of length {made.length:.4g}, {made.method}, {made.bits} bits"
-    console.print(what, markup=False)
+    say.print(what, markup=False)
     steps = Table("step", "kernel values", "operations", f"time on {made.cores} cores")
     for step, seconds in made.seconds.items():
         flops = made.flops.get(step)
@@ -84,12 +80,12 @@ def _print(made: Plan) -> None:
         evaluations = f"{made.evaluations[step]:,}" if step in made.evaluations else ""
         steps.add_row(name, evaluations, "" if flops is None else f"{flops:.2g}", duration(seconds))
     steps.add_row("all but search", "", "", duration(3600 * made.hours), style="bold")
-    console.print(steps)
+    say.print(steps)
     sizes = Table("input in memory", "working memory", "model", "codes", "index on disk")
     sizes.add_row(*(amount(value) for value in made.bytes.values()))
-    console.print(sizes)
+    say.print(sizes)
     for line in made.assumptions:
-        console.print(line, markup=False)
+        say.print(line, markup=False)
 
 
 def duration(seconds: float) -> str:

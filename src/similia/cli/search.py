@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, default_rerank, sample_of
 from similia.cli.inputs import Objects, open_objects, read_objects
-from similia.cli.outputs import bars, check_output, meters, note, stoppable, write_csv
+from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
+from similia.cli.voice import console, note, result, voice
 from similia.objects.streams import ObjectStream
 from similia.scale.stream import CHUNK, add_stream, of
 from similia.search import HammingIndex, SimilaritySearch
@@ -51,7 +51,6 @@ def build_index(
 ) -> None:
     """Fit an encoder to `data`, write it, and add the objects; goes on if a run with the same options was killed."""
     check_options(kernel, distance, bits)
-    console = Console(soft_wrap=True)
     stream = open_objects(data, text=text, chunk=chunk, workers=workers)
     key, n = stream.fingerprint(), stream.n
     sort = default_rerank(stream, distance) if rerank is None else rerank
@@ -78,11 +77,11 @@ def build_index(
         with stoppable(lambda: 0, n), bars():
             spec, encoder = default_encoder(sample, **made_by)
             search = SimilaritySearch(encoder, how, n_candidates=candidates, index=index)
-            console.print(f"{n} {stream.kind}; {bits} bits by {spec}, sorted by {sort}")
+            console().print(f"{n} {stream.kind}; {bits} bits by {spec}, sorted by {sort}")
             SearchFolder.create(folder, search.fit(sample.objects), {**asked, "encoder": spec})
-            _show_recall(search, sample.objects, sort, seed, console)
+            _show_recall(search, sample.objects, sort, seed)
     once_more = f"to add its objects once more: similia index add --again {data} {folder}"
-    _add(SearchFolder.open(folder), stream, key, n, once_more, console, workers=workers)
+    _add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
 
 
 def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
@@ -108,7 +107,7 @@ def _note_unfinished(opened: SearchFolder, but: str = "") -> None:
         note(f"note: {opened.folder} is not finished: it holds {state}; run the command that added them again")
 
 
-def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, console: Console) -> None:
+def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int) -> None:
     """Print how many of the true neighbours of some objects are found among those an encoder was fitted to."""
     n = len(search)
     k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
@@ -124,7 +123,7 @@ def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, co
     share = max(0.0, ((k + 1) * with_itself - 1) / k)  # that an object finds itself tells nothing
     own = "what the encoder compares by"
     by = {"projected": "the cosine of their vectors", "kernel": own, "none": own}.get(sort, sort)
-    console.print(f"recall {share:.2f}: of their {k} nearest by {by}, the share that {len(rows)} of {n} objects find")
+    console().print(f"recall {share:.2f}: of their {k} nearest by {by}, the share that {len(rows)} of {n} objects find")
     if share < _LITTLE:
         note(f"warning: a recall below {_LITTLE}; more --candidates or --bits find more")
 
@@ -146,7 +145,7 @@ def add_to_index(data: str, folder: Path, *, text: str, again: bool, chunk: int 
     _note_unfinished(opened, but=key)
     n = opened.store.progress.get(key, {"n": stream.n})["n"]
     once_more = f"--again adds its {n} {stream.kind} once more"
-    _add(opened, stream, key, n, once_more, Console(soft_wrap=True), again=again, workers=workers)
+    _add(opened, stream, key, n, once_more, again=again, workers=workers)
 
 
 def remove_from_index(folder: Path, wanted: list[str]) -> None:
@@ -169,7 +168,8 @@ def remove_from_index(folder: Path, wanted: list[str]) -> None:
             )
         ids |= found | own
     opened.remove(np.array(sorted(ids)))
-    Console(soft_wrap=True).print(f"removed {len(ids)}; {folder}: {len(opened)} objects")
+    console().print(f"removed {len(ids)}; {folder}: {len(opened)} objects")
+    result({"folder": folder, "removed": sorted(ids), "objects": len(opened)})
 
 
 def _add(
@@ -178,18 +178,18 @@ def _add(
     key: str,
     n: int | None,
     once_more: str,
-    console: Console,
     again: bool = False,
     workers: Any = None,
 ) -> None:
     def done() -> int:
         return int(folder.store.progress.get(key, {"done": 0})["done"])
 
+    before = len(folder)
     with stoppable(done, n), meters():
-        if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console.print):
-            console.print(f"{stream.source} is in the index already; {once_more}")
-            return
-    console.print(f"{folder.folder}: {len(folder)} objects")
+        if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console().print):
+            console().print(f"{stream.source} is in the index already; {once_more}")
+    console().print(f"{folder.folder}: {len(folder)} objects")
+    result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
 
 
 def search_index(data: str, folder: Path, output: Path | None, *, k: int, candidates: int | None, text: str) -> None:
@@ -215,13 +215,17 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
     ids, scores = search.search(queries.objects, k=k)
     seconds = time.perf_counter() - start
     asked = queries.names or [str(i) for i in range(len(ids))]
-    rows: list[list[Any]] = [["query", "rank", "id", *(["name"] if names else []), "score"]]
-    for query, found, values in zip(asked, ids.tolist(), scores.tolist(), strict=True):
-        for rank, (i, value) in enumerate(zip(found, values, strict=True), start=1):
-            rows.append([query, rank, i, *([names.get(i, "")] if names else []), f"{value:.6g}"])
-    write_csv(rows, output)
-    shown = f"{1000 * seconds / len(ids):.2f} ms for each of {len(ids)} queries among {len(search)}"
-    note(shown)
+    rows = [
+        {"query": query, "rank": rank, "id": i} | ({"name": names.get(i, "")} if names else {}) | {"score": value}
+        for query, found, values in zip(asked, ids.tolist(), scores.tolist(), strict=True)
+        for rank, (i, value) in enumerate(zip(found, values, strict=True), start=1)
+    ]
+    if output is not None or not voice().json:
+        lines = [{**row, "score": f"{row['score']:.6g}"}.values() for row in rows]
+        write_csv([list(rows[0]), *map(list, lines)], output)
+    each = 1000 * seconds / len(ids)
+    result({"milliseconds of a query": each, "objects": len(search), "neighbours": rows})
+    note(f"{each:.2f} ms for each of {len(ids)} queries among {len(search)}")
 
 
 def show_info(folder: Path) -> None:
@@ -242,13 +246,15 @@ def show_info(folder: Path) -> None:
     meta = saved | meta
     facts = {"objects": f"{len(opened)} {meta['kind']}".removesuffix(" objects"), "bits": store.n_bits}
     facts |= {name: meta[name] for name in ("encoder", "rerank", "candidates", "index", "seed") if name in meta}
+    sources = [{name: source[name] for name in ("name", "done", "n", "times")} for source in store.progress.values()]
+    result({**facts, "objects": len(opened), "kind": meta["kind"], "bytes": size, "sources": sources})
     for name, value in {**facts, "size on disk": f"{size / 1e6:.1f} MB"}.items():
         table.add_row(name, str(value))
     for source in store.progress.values():
         times = f", {source['times']} times" if source["times"] > 1 else ""
         state = "" if source["done"] == source["n"] else " (not finished: run the same command again)"
         table.add_row("added", f"{of(source['done'], source['n'])}{times}{state}\nfrom {source['name']}")
-    Console().print(table)
+    console().print(table)
 
 
 def _check_kind(found: Objects | ObjectStream, opened: SearchFolder) -> None:

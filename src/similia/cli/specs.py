@@ -10,6 +10,7 @@ from typing import Any
 
 import similia.distances
 import similia.kernels
+from similia._nearest import did_you_mean
 from similia.objects._sequences import _short
 
 
@@ -100,7 +101,8 @@ class _Parser:
         if room is None:
             known = ", ".join(rooms[0].names) if len(rooms) == 1 else "those of similia.kernels and similia.distances"
             nouns = " or ".join(room.noun for room in rooms)
-            raise ValueError(f"no {nouns} is called {_short(name.id)}; there are {known}")
+            meant = did_you_mean(name.id, [known for room in rooms for known in room.names])
+            raise ValueError(f"no {nouns} is called {_short(name.id)}{meant}; there are {known}")
         cls = getattr(room.package, name.id)
         call = node if isinstance(node, ast.Call) else ast.Call(name, [], [])
         arguments = [self._value(argument) for argument in call.args]
@@ -108,9 +110,12 @@ class _Parser:
         try:
             return cls(*arguments, **keywords)
         except TypeError as error:
-            taken = ", ".join(cls._get_param_names()) or "no parameters"
+            taken = cls._get_param_names()
+            unknown = next((keyword for keyword in keywords if keyword not in taken), None)
+            meant = "" if unknown is None else did_you_mean(unknown, taken)
             problem = _short(str(error), 100)[1:-1]
-            raise ValueError(f"{_short(self.text, 60)}: {problem}; {name.id} takes {taken}") from None
+            known = ", ".join(taken) or "no parameters"
+            raise ValueError(f"{_short(self.text, 60)}: {problem}{meant}; {name.id} takes {known}") from None
 
     def _value(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Call):

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from similia._nearest import did_you_mean
 from similia._progress import track
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Sectio
         If there is no such experiment or data set.
     """
     if name not in EXPERIMENTS:
-        raise ValueError(f"no experiment is called {name!r}; there are {', '.join(EXPERIMENTS)}")
+        meant = did_you_mean(name, EXPERIMENTS)
+        raise ValueError(f"no experiment is called {name!r}{meant}; there are {', '.join(EXPERIMENTS)}")
     from similia.experiments._paper import choose
     from similia.experiments._report import Section
 

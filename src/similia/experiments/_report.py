@@ -38,15 +38,15 @@ class Table:
         lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in self.rows]
         return "\n".join(lines)
 
-    def print(self) -> None:
-        """Draw the table on the terminal."""
+    def print(self, console: Any = None) -> None:
+        """Draw the table on the terminal, or on a console of rich."""
         from rich.console import Console
         from rich.table import Table as RichTable
 
         table = RichTable(*self.columns, title=self.title, title_justify="left")
         for row in self.rows:
             table.add_row(*map(_cell, row))
-        Console().print(table)
+        (console or Console()).print(table)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from similia._nearest import did_you_mean
 from similia.objects._blocks import WIDE_SHARE, Blocks, Records, decode, whole_lines
 from similia.objects._lines import find_lines, gather, strings
 from similia.objects._sequences import _short
@@ -65,7 +66,8 @@ def position_of(path: Any, column: str | int, names: list[str] | None) -> int:
     if column not in names:
         known = ", ".join(map(_short, names[:_LISTED]))
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        raise ValueError(f"{path} has no column {_short(column)}; it has {known or 'none'}{more}")
+        meant = did_you_mean(column, names)
+        raise ValueError(f"{path} has no column {_short(column)}{meant}; it has {known or 'none'}{more}")
     return names.index(column)
 
 

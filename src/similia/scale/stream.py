@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -228,6 +229,21 @@ class Labels:
         return _CSV_HEADER
 
 
+class JsonLabels(Labels):
+    """The same as lines of JSON."""
+
+    offset = 0
+
+    def bytes_of(self, chunk: Chunk, labels: npt.NDArray) -> bytes:
+        """Return lines."""
+        pairs = zip(names_of(chunk), labels.tolist(), strict=True)
+        return "".join(json.dumps({"item": name, "label": label}) + "\n" for name, label in pairs).encode()
+
+    def first(self, n: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+
 def names_of(chunk: Chunk) -> Iterable[Any]:
     """Return the names of the objects, or their numbers where they have none."""
     return range(chunk.start, chunk.stop) if chunk.names is None else chunk.names
@@ -270,7 +286,7 @@ def print_stream(form: Labels, stream: ObjectStream, file: TextIO, *, workers: A
         file.write(form.bytes_of(chunk, result).decode())
         file.flush()
 
-    file.write(_CSV_HEADER.decode())
+    file.write(form.first(0).decode())
     drive(form.function, form.model, stream, 0, None, show, workers=workers, n=stream.n)
 
 

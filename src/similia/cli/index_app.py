@@ -1,0 +1,142 @@
+"""The commands of ``similia index`` and their help; the work is in the module `search` beside this one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from similia.cli.options import (
+    Bits,
+    Chunk,
+    Cluster,
+    Data,
+    Distance,
+    Folder,
+    Kernel,
+    Landmarks,
+    Memory,
+    Scheduler,
+    Seed,
+    Table,
+    Text,
+    working,
+)
+from similia.cli.voice import command
+
+index = typer.Typer(help="Search by similarity: build an index on disk, add to it, search it.", no_args_is_help=True)
+
+
+@command(index, "build")
+def index_build(
+    data: Data,
+    folder: Folder,
+    kernel: Kernel = None,
+    distance: Distance = None,
+    rerank: Annotated[
+        str | None,
+        typer.Option(
+            help="How candidates are sorted: by the 'kernel' (or distance) of the encoder, another one such as "
+            "'Levenshtein()', 'projected' (cosine of the vectors before they are bits) or 'none' (bits alone)."
+        ),
+    ] = None,
+    kind: Annotated[str, typer.Option(help="exact, ivf, hnsw or multihash.")] = "exact",
+    bits: Bits = 256,
+    landmarks: Landmarks = 256,
+    candidates: Annotated[int, typer.Option(min=1, help="Nearest codes that are sorted once more.")] = 100,
+    text: Text = "text",
+    seed: Seed = 0,
+    chunk: Chunk = 10_000,
+    max_memory: Memory = None,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Make an index of objects. Killed and run again, it goes on where it was.
+
+    [bold]similia index build proteins.fasta proteins.index[/bold]
+
+    [bold]similia index build NCI1 molecules.index --kernel 'WeisfeilerLehman(n_iter=5)'[/bold]
+    """
+    from similia.cli.search import build_index
+
+    with working(max_memory, cluster, scheduler) as workers:
+        build_index(
+            data,
+            folder,
+            kernel=kernel,
+            distance=distance,
+            rerank=rerank,
+            kind=kind,
+            bits=bits,
+            landmarks=landmarks,
+            candidates=candidates,
+            text=text,
+            seed=seed,
+            chunk=chunk,
+            workers=workers,
+        )
+
+
+@command(index, "add")
+def index_add(
+    data: Data,
+    folder: Folder,
+    again: Annotated[bool, typer.Option("--again", help="Add a file once more that was added already.")] = False,
+    text: Text = "text",
+    chunk: Chunk = 10_000,
+    max_memory: Memory = None,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Add objects to an index. Killed and run again, it goes on where it was.
+
+    A file is added once, whatever its name: what was added before is known by the content of the whole file, so that
+    a file with one object more is another one, all of whose objects are added.
+    """
+    from similia.cli.search import add_to_index
+
+    with working(max_memory, cluster, scheduler) as workers:
+        add_to_index(data, folder, text=text, again=again, chunk=chunk, workers=workers)
+
+
+@command(index, "remove")
+def index_remove(
+    folder: Folder,
+    ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names where they have some.")],
+) -> None:
+    """Remove objects from an index by their ids or names.
+
+    [bold]similia index remove proteins.index 17 P53_HUMAN[/bold]
+    """
+    from similia.cli.search import remove_from_index
+
+    remove_from_index(folder, ids)
+
+
+@command(index, "search")
+def index_search(
+    folder: Folder,
+    queries: Data,
+    k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each query.")] = 10,
+    candidates: Annotated[
+        int | None,
+        typer.Option(min=1, help="Nearest codes that are sorted once more; as built if not given."),
+    ] = None,
+    output: Table = None,
+    text: Text = "text",
+) -> None:
+    """Find the objects most like each query.
+
+    [bold]similia index search proteins.index queries.fasta -k 5[/bold]
+    """
+    from similia.cli.search import search_index
+
+    search_index(queries, folder, output, k=k, candidates=candidates, text=text)
+
+
+@command(index, "info")
+def index_info(folder: Folder) -> None:
+    """Show what an index holds and what was added to it."""
+    from similia.cli.search import show_info
+
+    show_info(folder)

@@ -1,0 +1,76 @@
+"""``-``: what comes from a pipe as a file of its own, whose kind shows in its first bytes, and what goes into one."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_BLOCK = 2**20
+_MAGIC = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"PK\x03\x04": ".zip"}
+_TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimension", "@equallength", "@classlabel")
+
+
+@contextmanager
+def from_stdin() -> Iterator[str]:
+    """Yield the path of a temporary file with all of standard input, whose ending says what it is.
+
+    Raises
+    ------
+    ValueError
+        If standard input is a terminal, empty, or of no kind that is known.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ValueError("- reads data from a pipe, and none is there; write e.g. cat reads.fasta | similia ... -")
+    with tempfile.TemporaryDirectory(prefix="similia-") as folder:
+        spooled = Path(folder, "stdin")
+        with spooled.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, _BLOCK)
+        path = spooled.with_name("stdin" + _ending(spooled))
+        spooled.rename(path)
+        yield str(path)
+
+
+@contextmanager
+def to_stdout(ending: str) -> Iterator[Path]:
+    """Yield the path of a temporary file, which is written to standard output when it is complete."""
+    with tempfile.TemporaryDirectory(prefix="similia-") as folder:
+        path = Path(folder, "stdout" + ending)
+        yield path
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer, _BLOCK)
+        sys.stdout.buffer.flush()
+
+
+def _ending(path: Path) -> str:
+    """Return the ending of a file with these bytes."""
+    with path.open("rb") as file:
+        head = file.read(6)
+    if head.startswith(b"\x1f\x8b"):
+        with gzip.open(path, "rb") as opened:
+            return _kind(opened) + ".gz"
+    with path.open("rb") as file:
+        return _kind(file)
+
+
+def _kind(file: Any) -> str:
+    head = file.read(_BLOCK)
+    if not head:
+        raise ValueError("standard input is empty")
+    for magic, ending in _MAGIC.items():
+        if head.startswith(magic):
+            return ending
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    if first.startswith((">", ";")):
+        return ".fasta"
+    if first.startswith("#") or first.lower().startswith(_TS_WORDS):
+        return ".ts"
+    if first.startswith("@"):
+        return ".fastq"
+    return ".tsv" if "\t" in first else ".csv"
