@@ -19,7 +19,7 @@ TEXT = """
 Each fault comes at a random moment of a run (uniform over what an undisturbed one takes; a fault that would have come
 after the end is not counted as one), then the work is run again, if need be, without a fault. Codes, labels, objects
 with their codes and names, nearest neighbours and what models learnt are compared, bit for bit, with an undisturbed
-run in one process. *Lost* and *doubled* are rows or objects, *wrong* what differs, *hangs* runs of more than 60 s;
+run in one process. *Lost* and *doubled* are rows or objects, *wrong* what differs, *hangs* runs of more than 180 s;
 *unclear* is an end by anything but success, one sentence (one line, at most 500 characters) or, for Ctrl-C, code 130.
 
 *Worker killed* is `kill -9` of one of two processes of a `LocalCluster`: in encoding and predicting (functions and
