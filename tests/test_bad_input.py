@@ -61,7 +61,7 @@ REFUSED = {
     "arc to nowhere": (GRAPH, [(EDGE, 2), (EDGE, 1)], [0, 1], ValueError, r"graph 1, arc 0 joins nodes \[0, 1\]"),
     "NaN attributes": (kernels.Propagation(), [NAN_ATTRIBUTES], [0], ValueError, "graph 0, node 1: .* NaN"),
     "too few labels": (STRING, STRINGS, LABELS[:-1], ValueError, "y has 7 labels for 8 objects"),
-    "no labels": (STRING, STRINGS, None, ValueError, r"y must be one label per object \(1-D\)"),
+    "no labels": (STRING, STRINGS, None, ValueError, "requires y to be passed, but the target y is None"),
     "pairs of labels": (STRING, STRINGS, [[0, 1]] * 8, ValueError, r"1-D.*got shape \(8, 2\)"),
     "ragged labels": (STRING, STRINGS, [[0, 1]] * 7 + [[1]], ValueError, "1-D.*sequences of different lengths"),
     "NaN label": (STRING, STRINGS, [0.0, 1.0, 0.0, np.nan] * 2, ValueError, r"y\[3\] is nan"),

@@ -234,8 +234,7 @@ def test_scikit_learn():
 def test_refuses_bad_parameters():
     X = np.ones((3, 10))
     for parameters, message in [
-        ({"n_components": 7}, "n_components must be even .* got 7; use 8"),
-        ({"n_components": 0}, "n_components must be an integer >= 2, got 0"),
+        ({"n_components": 0}, "n_components must be an integer >= 1, got 0"),
         ({"contrast": -1}, "contrast must be a positive number, got -1"),
         ({"contrast": 10}, "contrast must be below the number of features"),
         ({"t": 0}, "t must be a positive number, got 0"),
@@ -258,7 +257,7 @@ def test_refuses_bad_rows():
         embedding.transform(zero)
     with sm.config(max_memory=1), pytest.raises(ValueError, match=r"X\[2:\]\[0\] is zero"):
         embedding.transform(zero)
-    with pytest.raises(ValueError, match="X has 9 features, expected 10 as in fit"):
+    with pytest.raises(ValueError, match=r"X has 9 features, but \w+ is expecting 10 features"):
         embedding.transform(X[:, 1:])
     with pytest.raises(ValueError, match=r"X\[0, 0\] is nan"):
         HeatRandomFeatures(8).fit(np.full((2, 3), np.nan))

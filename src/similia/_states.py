@@ -185,6 +185,10 @@ def _is_encoders(value: Any, sizes: Sizes) -> bool:
     return pairs and _same("m", len(value), sizes)
 
 
+def _are_targets(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, np.ndarray) and array("f8", "n", *[None] * (value.ndim - 1))(value, sizes)
+
+
 def _is_transformer(value: Any, sizes: Sizes) -> bool:
     return hasattr(value, "transform")
 
@@ -208,6 +212,10 @@ _LIBSVM: dict[str, Check] = {
     "classes_": labels("c"), "support_": array("i4", "s"), "_n_support": array("i4", "c"), "_gamma": _NUMBER,
     "_intercept_": array("f8", "p"), "_probA": array("f8", None), "_probB": array("f8", None), "_sparse": _FLAG,
     "kernel": one_of("linear", "poly", "rbf", "sigmoid", "precomputed"), "n_features_in_": count("d"),
+}  # fmt: skip
+_NEIGHBORS: dict[str, Check] = {
+    "distance": _is_kernel, "distance_": _is_kernel, "objects_": objects("n"), "n_samples_fit_": count("n", least=1),
+    "_squared_norms": optional(array("f8", "n")),
 }  # fmt: skip
 _WIDTH, _SIZE, _MAYBE_SIGNS = count("d", least=1), count(least=2), optional(array("i1", None, 3, None))
 
@@ -236,7 +244,7 @@ _STATES: dict[str, dict[str, Check]] = {
         "turns_": _MAYBE_SIGNS, "step_": optional(_POSITIVE), "binary_input": _FLAG,
     },
     "HeatRandomFeatures": {
-        "n_features_in_": count("d", least=2), "_n_features_out": count("h", 2, 2), "t_": _POSITIVE,
+        "n_features_in_": count("d", least=2), "_n_features_out": count("m", least=1), "t_": _POSITIVE,
         "mapping_": optional(_TEXT), "directions_": array("f4 f8", "d", "h"),
     },
     "GraphletSampling": {
@@ -284,6 +292,12 @@ _STATES: dict[str, dict[str, Check]] = {
         "t_": _POSITIVE, "contrast_": _NUMBER, "C_": _POSITIVE, "support_": array("i8", "s"),
         "pair_coef_": array("f8", "p", "s"), "pair_intercept_": array("f8", "p"), "support_vectors_": _are_vectors,
     },
+    "KernelSVC": {
+        "kernel": _is_kernel, "kernel_": _is_kernel, "classes_": labels("c"), "support_": array("i8", "s"),
+        "support_objects_": objects("s"), "pair_coef_": array("f8", "p", "s"), "pair_intercept_": array("f8", "p"),
+    },
+    "KNeighborsClassifier": {**_NEIGHBORS, "classes_": labels("c"), "_codes": array("i8", "n")},
+    "KNeighborsRegressor": {**_NEIGHBORS, "targets_": _are_targets},
     "SimilaritySearch": {
         "encoder": _is_transformer, "encoder_": _is_transformer, "index": optional(made("HammingIndex")),
         "index_": made("HammingIndex"), "ids_": array("i8", "n"), "objects_": optional(objects("n")),
@@ -297,14 +311,17 @@ _STATES: dict[str, dict[str, Check]] = {
 _THEIRS = ("Pipeline", "SVC", "NuSVC")
 
 
-def check_states(root: Any) -> None:
-    """Raise ValueError unless all objects in a model hold what objects of their class may hold."""
-    for value in _inside(root):
+def check_states(root: Any, state_of: Callable[[Any], dict[str, Any]] = vars) -> None:
+    """Raise ValueError unless all objects in a model hold what objects of their class may hold.
+
+    `state_of` is `written` for a model that is not read from a file yet.
+    """
+    for value in _inside(root, state_of):
         name = type(value).__name__
         ours = type(value).__module__.startswith("similia.")
         if not ours and name not in _THEIRS:
             continue
-        state, sizes = vars(value), dict[str, int]()
+        state, sizes = state_of(value), dict[str, int]()
         if ours:
             _check_plain(name, value, state)
         for attribute, check in _STATES.get(name, {}).items():
@@ -355,11 +372,22 @@ def _check_whole(name: str, value: Any, state: dict[str, Any], sizes: Sizes) -> 
         raise ValueError(f"a {name} has attributes that do not fit each other")
 
 
-def _nystroem_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    kernel = state["kernel_"]
-    if not isinstance(kernel, str) and hasattr(kernel, "as_objects"):
-        kernel.as_objects(state["landmarks_"])  # raises
+def _reads(function: Any, objects: Any) -> bool:
+    """Whether a kernel or distance takes these objects, or raise."""
+    if not isinstance(function, str) and hasattr(function, "as_objects"):
+        function.as_objects(objects)
     return True
+
+
+def _neighbors_fit(state: dict[str, Any], sizes: Sizes) -> bool:
+    codes = state.get("_codes", np.zeros(1))
+    known = 0 <= codes.min() <= codes.max() < sizes.get("c", 1)
+    return bool(known) and _reads(state["distance_"], state["objects_"])
+
+
+def _kernel_svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    fits = sizes["c"] > 1 and sizes["p"] == _n_pairs(sizes["c"])
+    return fits and (sizes["s"] == 0 or _reads(state["kernel_"], state["support_objects_"]))
 
 
 def _optical_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -403,23 +431,27 @@ def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 
 
 _WHOLE: dict[str, Callable[[dict[str, Any], Sizes], bool]] = {
-    "Nystroem": _nystroem_fits,
+    "Nystroem": lambda state, sizes: _reads(state["kernel_"], state["landmarks_"]),
     "OpticalRandomFeatures": _optical_fits,
     "SignRandomProjection": _signs_fit,
     "LevelEncoder": lambda state, sizes: bool((state["high_"] >= state["low_"]).all()),
     "SequenceEncoder": lambda state, sizes: bool((state["high_"] >= state["low_"]).all()),
     "FractionalPowerEncoder": lambda state, sizes: sizes["h"] == 4 * sizes["b"],
+    "HeatRandomFeatures": lambda state, sizes: (sizes["m"] + 1) // 2 == sizes["h"],
     "GraphletSampling": lambda state, sizes: vars(state["map_"]).get("size") == state["size"],
     "Waves": lambda state, sizes: len(state["frequencies"]) == _n_pairs(state["size"]),
     "Quadratic": lambda state, sizes: len(state["matrix"]) == _n_pairs(_n_pairs(state["size"]) + 1),
     "HeatSVC": lambda state, sizes: sizes["c"] > 1 and sizes["p"] == _n_pairs(sizes["c"]),
+    "KernelSVC": _kernel_svc_fits,
+    "KNeighborsClassifier": _neighbors_fit,
+    "KNeighborsRegressor": _neighbors_fit,
     "SimilaritySearch": lambda state, sizes: np.array_equal(np.sort(state["ids_"]), np.sort(_ids_of(state["index_"]))),
     "SVC": _svc_fits,
     "NuSVC": _svc_fits,
 }  # fmt: skip
 
 
-def _inside(root: Any) -> Iterator[Any]:
+def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[Any]:
     """Yield the objects in a tree of lists, tuples, dicts and objects, each once."""
     stack, met = [root], set()
     while stack:
@@ -432,8 +464,13 @@ def _inside(root: Any) -> Iterator[Any]:
         elif isinstance(value, list | tuple | set):
             stack.extend(value)
         elif hasattr(value, "__dict__"):
-            stack.extend(vars(value).values())
+            stack.extend(state_of(value).values())
             yield value
+
+
+def written(value: Any) -> dict[str, Any]:
+    """Return what a file holds of an object: a search leaves out what it keeps for speed."""
+    return value.__getstate__() if type(value).__name__ == "SimilaritySearch" else vars(value)
 
 
 def _described(value: Any) -> str:

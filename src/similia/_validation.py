@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -82,21 +83,26 @@ def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> n
     return np.ascontiguousarray(codes)
 
 
-def check_vectors(X: Any, name: str = "X", n_features: int | None = None) -> npt.NDArray[np.floating]:
-    """Return a finite 2-D float32/float64 array, or raise naming the first bad row."""
+def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
+    """Return a finite 2-D float32/float64 array, or raise naming the first bad row.
+
+    `n_features` is the width seen in `fit`, and `by` the estimator that saw it.
+    """
     if hasattr(X, "toarray"):
         raise ValueError(f"{name} is a sparse matrix of shape {X.shape}, expected a dense array; call .toarray()")
     X = np.asarray(X)
     if np.iscomplexobj(X):
-        raise ValueError(f"{name} holds complex numbers, expected real ones; make two columns of each")
+        raise ValueError(not_real(name))
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if X.ndim != 2:
-        raise ValueError(f"{name} must be a 2-D array (n, n_features), got shape {X.shape}; one vector v is v[None]")
+        raise ValueError(not_2d(name, X.shape))
     if X.shape[0] == 0:
         raise ValueError(f"{name} is empty: found 0 vectors, expected at least one")
+    if X.shape[1] == 0:
+        raise ValueError(too_narrow(name, X.shape))
     if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(f"{name} has {X.shape[1]} features, expected {n_features} as in fit")
+        raise ValueError(wrong_width(X.shape[1], n_features, by, name))
     finite = np.isfinite(X).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
@@ -105,11 +111,22 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None) -> npt
 
 
 def check_labels(y: Any, n: int) -> npt.NDArray:
-    """Return labels as a 1-D array of length `n`, or raise."""
+    """Return labels as a 1-D array of length `n`, or raise; one column of them is taken with a warning."""
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None; give one label per object")
     try:
         y = np.asarray(y)
     except ValueError:  # rows of different lengths
         raise ValueError("y must be one label per object (1-D), got sequences of different lengths") from None
+    if y.ndim == 2 and y.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            f"A column-vector y was passed when a 1d array was expected: y has shape {y.shape}; give y.ravel()",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        y = y.ravel()
     if y.ndim != 1:
         raise ValueError(f"y must be one label per object (1-D), got shape {y.shape}")
     if len(y) != n:
@@ -117,9 +134,63 @@ def check_labels(y: Any, n: int) -> npt.NDArray:
     return y
 
 
+# What scikit-learn's estimator checks, and those who know it, look for in a message.
+
+
+def not_real(name: str = "X") -> str:
+    return f"Complex data not supported: {name} holds complex numbers, expected real ones; make two columns of each"
+
+
+def not_2d(name: str, shape: tuple[int, ...]) -> str:
+    return f"{name} must be a 2-D array (n, n_features), got shape {shape}. Reshape your data: one vector v is v[None]"
+
+
+def too_narrow(name: str, shape: tuple[int, ...], least: int = 1) -> str:
+    return f"{name} has {shape[1]} feature(s) (shape={shape}) while a minimum of {least} is required."
+
+
+def wrong_width(found: int, expected: int, by: Any = None, name: str = "X") -> str:
+    who = "it" if by is None else type(by).__name__
+    return f"{name} has {found} features, but {who} is expecting {expected} features as input, as in fit"
+
+
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Remember the names of the columns of a data frame in `fit` (`reset`), or raise if later ones are others."""
+    """Remember width and column names of a table in `fit` (`reset`), or raise if the names of a later one are others.
+
+    The names are those of a data frame; an array has none and is not asked for them.
+    """
     from sklearn.utils.validation import validate_data
 
     if reset or hasattr(X, "columns"):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
+    """Do what `check_columns` does, and raise for another width, if `X` is a table of numbers; else nothing.
+
+    For estimators that leave the kind of their objects to a kernel: `X` is what the kernel works on, made of `given`.
+    """
+    from similia.objects._distributed import Distributed
+
+    X = X.example() if isinstance(X, Distributed) else X
+    if not is_table(X):
+        if reset:
+            for learnt in ("n_features_in_", "feature_names_in_"):
+                vars(estimator).pop(learnt, None)
+        return
+    if reset and X.shape[1] == 0:
+        raise ValueError(too_narrow("X", X.shape))
+    if np.dtype(getattr(X, "dtype", float)).kind == "c":
+        raise ValueError(not_real())
+    check_columns(estimator, given if hasattr(given, "columns") else X, reset=reset)
+    expected = getattr(estimator, "n_features_in_", None)
+    if not reset and expected is not None and X.shape[1] != expected:
+        raise ValueError(wrong_width(X.shape[1], expected, estimator))
+
+
+def is_table(X: Any) -> bool:
+    """Return whether `X` is a 2-D array, a sparse matrix or a data frame: its rows are vectors of one length."""
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        return False
+    return hasattr(X, "columns") or getattr(getattr(X, "dtype", None), "kind", "") in "biufc"

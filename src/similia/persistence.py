@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from similia._model_file import check_model_file
-from similia._states import check_states
+from similia._states import check_states, written
 from similia.objects._sequences import _short
 
 _HEADER = "similia-model"
@@ -24,6 +24,7 @@ _TRUSTED = (
     "scipy.sparse._csr.csr_matrix",  # arrays, read without pickle; what an SVC on sparse features keeps
     "scipy.sparse._csr.csr_array",
     "similia.objects.scaling.AttributeScaler",
+    "similia.objects.columns.FromColumn",
     "similia.objects._strings.StringBatch",
     "similia.objects._graphs.GraphBatch",
     "similia.objects._vectors.SeriesBatch",
@@ -97,6 +98,9 @@ _TRUSTED = (
     "similia.codes.fractional_power.FractionalPowerEncoder",
     "similia.codes._records.Bundle",
     "similia.learn.hd_classifier.HDClassifier",
+    "similia.learn.kernel_svc.KernelSVC",
+    "similia.learn.neighbors.KNeighborsClassifier",
+    "similia.learn.neighbors.KNeighborsRegressor",
     "similia.search.hamming_index.HammingIndex",
     "similia.search.similarity_search.SimilaritySearch",
 )
@@ -133,13 +137,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     >>> sm.load(path)
     Spectrum(k=4)
     """
-    from skops.io import dumps, get_untrusted_types
+    from skops.io import dumps
 
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
     data = dumps({"format": _HEADER, "model": model})
-    refused = sorted(set(get_untrusted_types(data=data)) - set(_TRUSTED))
+    refused = _refused(data)
     if refused:
         held = [name for name in refused if not name.startswith("similia.")] or refused  # not what wraps a function
         raise ValueError(
@@ -147,11 +151,24 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
             f"{_way_out(held)}"
         )
     try:
-        check_states(model)
+        check_states(model, written)
     except ValueError as error:
         raise ValueError(f"the model cannot be saved: {error}") from None
     write_atomically(path, data)
     return path
+
+
+def refused_types(model: Any) -> list[str]:
+    """Return the names of the classes and functions in `model` for which `save` refuses it, sorted."""
+    from skops.io import dumps
+
+    return _refused(dumps(model))
+
+
+def _refused(data: bytes) -> list[str]:
+    from skops.io import get_untrusted_types
+
+    return sorted(set(get_untrusted_types(data=data)) - set(_TRUSTED))
 
 
 def _way_out(held: list[str]) -> str:
@@ -208,6 +225,16 @@ def load(path: str | os.PathLike[str]) -> Any:
         the list of classes that may be loaded.
     FileNotFoundError
         If there is no such file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import similia as sm
+    >>> model = sm.Nystroem(sm.kernels.Spectrum(k=2), 2, random_state=0).fit(["GATTACA", "CATGAG", "TTAC"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = sm.save(model, pathlib.Path(folder, "letters.similia"))
+    ...     sm.load(path).transform(["TACA"]).shape
+    (1, 2)
     """
     from skops.io import load as skops_load
     from skops.io.exceptions import UntrustedTypesFoundException

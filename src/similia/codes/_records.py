@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
@@ -30,7 +30,7 @@ from similia.objects._sequences import at_least_one
 Vectors = npt.NDArray[Any]
 
 
-class Bundle(TransformerMixin, BaseEstimator):
+class Bundle(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Encode records of several kinds of data as one hypervector each.
 
     Parameters
@@ -139,6 +139,11 @@ class Bundle(TransformerMixin, BaseEstimator):
         columns = self._columns(X)
         return self._bundle([e.transform(c) for e, c in zip(self.encoders_, columns, strict=True)])
 
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return int(self.roles_.shape[1]) * (1 if self.output == "bits" else 8)
+
     def _check_parameters(self) -> None:
         check_output(self.output)
         if not isinstance(self.encoders, list | tuple) or len(self.encoders) == 0:
@@ -210,6 +215,8 @@ class _Table:
     def __init__(self, X: Any) -> None:
         if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
             raise ValueError(f"X must be a table or a list of records, got {type(X).__name__}")
+        if hasattr(X, "iloc") and not hasattr(X, "columns"):  # a Series of records
+            X = X.tolist()
         self.data = X
         self.names = list(X.columns) if hasattr(X, "columns") else list(X) if hasattr(X, "keys") else None
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia._config import rows_per_block
+from similia._validation import not_2d, not_real, too_narrow
 from similia.objects._distributed import Distributed
 
 Indices = npt.NDArray[np.int64]
@@ -330,6 +331,8 @@ def open_rows(X: Any) -> RowSource:
         source = ArrayRows(X)
     elif isinstance(X, Iterable):
         return ChunkRows(X)
+    elif hasattr(X, "__array__"):
+        return open_rows(np.asarray(X))
     else:
         raise ValueError(
             f"X is a {type(X).__name__}, expected a 2-D array, a sparse matrix, an object with shape and row access, "
@@ -338,7 +341,7 @@ def open_rows(X: Any) -> RowSource:
     if not source.n_rows:
         raise ValueError("X is empty: found 0 vectors, expected at least one")
     if source.n_features == 0:
-        raise ValueError("X has 0 features, expected at least one")
+        raise ValueError(too_narrow("X", (source.n_rows, 0)))
     return source
 
 
@@ -397,8 +400,10 @@ def as_floats(block: Any, dtype: np.dtype) -> npt.NDArray:
     """Return a block as a C-contiguous array of `dtype`, without a copy where it is one."""
     try:
         return np.asarray(block, dtype=dtype, order="C")
-    except (TypeError, ValueError):
-        raise ValueError(f"X holds {np.asarray(block).dtype} entries, expected numbers; encode them first") from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"X holds {np.asarray(block).dtype} entries, expected numbers ({error}); encode them"
+        ) from None
 
 
 def _check_matrix(X: Any) -> npt.NDArray:
@@ -407,7 +412,7 @@ def _check_matrix(X: Any) -> npt.NDArray:
     except ValueError:
         raise ValueError("X has rows of different lengths, expected a 2-D array (n, n_features)") from None
     if X.ndim != 2:
-        raise ValueError(f"X must be a 2-D array (n, n_features), got shape {X.shape}; one vector v is v[None]")
+        raise ValueError(not_2d("X", X.shape))
     return X
 
 
@@ -429,7 +434,7 @@ def _float_type(dtype: Any) -> np.dtype:
     except TypeError:  # the type of another library; its values are converted block by block
         return np.dtype(np.float32 if "float32" in str(dtype) else np.float64)
     if dtype.kind == "c":
-        raise ValueError("X holds complex numbers, expected real ones; make two columns of each")
+        raise ValueError(not_real())
     return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
 
 

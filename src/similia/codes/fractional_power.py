@@ -31,11 +31,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
-from similia._validation import check_n_bits, check_positive, check_vectors, generator
+from similia._validation import check_columns, check_n_bits, check_positive, check_vectors, generator
 from similia.objects._distributed import Distributed
 
 _LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
@@ -118,9 +119,9 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             bad row is named).
         """
         bandwidth, n_bits = self._check_parameters(), check_n_bits(self.n_bits)
-        self.n_features_in_ = check_vectors(X.example() if isinstance(X, Distributed) else X).shape[1]
-        if self.n_features_in_ == 0:
-            raise ValueError("X has 0 features, expected at least one")
+        like = X.example() if isinstance(X, Distributed) else X
+        self.n_features_in_ = check_vectors(like).shape[1]
+        check_columns(self, like, reset=True)
         rng = generator(self.random_state)
         self.phases_ = rng.uniform(0.0, 4.0, n_bits // 2)
         self.frequencies_ = rng.standard_normal((self.n_features_in_, n_bits // 2)) * (2 / np.pi / bandwidth)
@@ -149,7 +150,8 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         from similia.codes._fractional_power import encode
 
         check_is_fitted(self)
-        X = check_vectors(X, n_features=self.n_features_in_)
+        check_columns(self, X, reset=False)
+        X = check_vectors(X, n_features=self.n_features_in_, by=self)
         largest = np.abs(X).max(axis=1) / float(self.bandwidth)
         if (largest >= _LARGEST).any():
             i = int(np.argmax(largest >= _LARGEST))
@@ -168,6 +170,11 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""
         return np.zeros((1, self.n_features_in_))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = [] if self.output == "bits" else ["float64", "float32"]
+        return tags
 
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the expected similarity of hypervectors, over the draw of frequencies and phases.
@@ -214,6 +221,7 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @property
     def _n_features_out(self) -> int:
+        check_is_fitted(self)
         return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
 

@@ -23,10 +23,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import settings
 from similia._lazily import from_parts, lazily
-from similia._validation import check_positive, check_positive_int, generator
+from similia._validation import (
+    check_columns,
+    check_positive,
+    check_positive_int,
+    check_table,
+    generator,
+    wrong_width,
+)
 from similia.codes import _generalized_nystroem as core
 from similia.codes import _row_sources as sources
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows
+from similia.objects._distributed import Distributed
 
 Floats = npt.NDArray[np.float64]
 
@@ -165,6 +173,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
+        check_table(self, X.example() if isinstance(X, Distributed) else X, reset=True)
         source, random = sources.open_rows(X), generator(self.random_state)
         if self.sampling == "norm":
             self._fit_norm(source, random)
@@ -201,6 +210,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self._check_parameters()
         if not hasattr(self, "_reservoir"):
             self._start(X)
+        check_table(self, X, reset=False)
         reservoir = self._reservoir
         reservoir.add(sources.check_chunk(X, reservoir.n_chunks, self.n_features_in_, reservoir.dtype))
         if reservoir.nbytes > settings().max_memory // 2:
@@ -234,6 +244,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             If a row holds NaN or infinity (the first is named) or the number of features is not that of `fit`.
         """
         check_is_fitted(self, "components_")
+        check_columns(self, X, reset=False)
         source = self._open_like_fit(X)
         if source.n_rows is None:
             return np.concatenate(list(self._projected(source)))
@@ -433,7 +444,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if n < self._least_rows:
             raise ValueError(
                 f"n_components={self.n_components} needs at least {self._least_rows} rows, found {n}; "
-                f"use n_components={max(1, n - bool(self.center))} or give more rows"
+                f"use n_components={max(1, n - bool(self.center))} or give more rows (n_samples = {n})"
             )
         return sources.sample_size(self.sample_fraction, n, min(n, self._enough_rows), "sample_fraction", "rows")
 
@@ -465,6 +476,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 "feed sklearn.base.clone(model).partial_fit from the first chunk on"
             )
         random = generator(self.random_state)
+        check_table(self, X, reset=True)
         self.n_features_in_ = sources.check_chunk(X).shape[1]
         self.feature_indices_ = self._draw_columns(self.n_features_in_, random)
         self._reservoir = Reservoir(random, self.sample_fraction, self._enough_rows)
@@ -472,7 +484,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _open_like_fit(self, X: Any) -> RowSource:
         source = sources.open_rows(X)
         if source.n_features != self.n_features_in_:
-            raise ValueError(f"X has {source.n_features} features, expected {self.n_features_in_} as in fit")
+            raise ValueError(wrong_width(source.n_features, self.n_features_in_, self))
         return source
 
     def _projected(self, source: RowSource, out: npt.NDArray | None = None) -> Iterator[npt.NDArray]:

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia._lazily import lazily
@@ -29,7 +29,7 @@ from similia.codes.hypervectors import Codes, Counts, bundle_members, check_outp
 from similia.objects import GraphBatch
 
 
-class GraphHDEncoder(TransformerMixin, BaseEstimator):
+class GraphHDEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Encode graphs as bundles of edges between ranked nodes (GraphHD).
 
     Parameters
@@ -142,6 +142,11 @@ class GraphHDEncoder(TransformerMixin, BaseEstimator):
         out = empty_output(len(batch), self.n_bits, self.output)
         bundle_members(table, ranks[edges], offsets, ties, out)
         return out
+
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""

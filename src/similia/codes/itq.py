@@ -15,16 +15,19 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._lazily import from_parts, lazily
 from similia._validation import (
     RandomState,
+    check_columns,
     check_n_bits,
     check_positive,
     check_positive_int,
     check_vectors,
     generator,
+    wrong_width,
 )
 from similia.objects import take
 from similia.objects._distributed import Distributed
@@ -66,7 +69,7 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Q, orthogonal; it may hold a reflection. The code of z is the signs of ``(z - mean_) @ rotation_``.
     mean_ : ndarray of float64, shape (n_bits,)
         Mean of the vectors of `fit`. It is always subtracted: of centred vectors half of each bit is set.
-    losses_ : ndarray of float64, shape (n_iter_,)
+    losses_ : ndarray of float64, shape (`n_iter_`,)
         ||Y - Z Q||_F^2 after each iteration, never growing but for rounding (float32 products: some 1e-7).
     n_iter_ : int
         Number of iterations.
@@ -149,7 +152,8 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tol = check_positive(self.tol, "tol", zero=True)
         most = None if self.max_samples is None else check_positive_int(self.max_samples, "max_samples", minimum=2)
         random = generator(self.random_state)
-        width = _as_matrix(X.example() if isinstance(X, Distributed) else X).shape[1]
+        like = X.example() if isinstance(X, Distributed) else X
+        width = _as_matrix(like).shape[1]
         if width != n_bits:
             raise ValueError(
                 f"X has {width} features, expected n_bits={n_bits}, one for each bit; put GeneralizedNystroemPCA, "
@@ -162,12 +166,14 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         mean, low, high = _itq.column_means(Z)
         if np.array_equal(low, high):
             raise ValueError(
-                f"X has {len(Z)} equal rows, expected at least two different ones: no rotation fits better"
+                f"X has {len(Z)} equal rows, expected at least two different ones (n_samples = {len(Z)}): no rotation "
+                "fits better"
             )
         spread = float(np.maximum(high - mean, mean - low).max())
         self.rotation_, self.losses_ = _itq.learn_rotation(Z, gaussian, mean, spread, max_iter, tol)
         self.mean_ = mean
         self.n_iter_ = len(self.losses_)
+        check_columns(self, like, reset=True)
         self.n_features_in_ = n_bits
         self._n_features_out = n_bits // 8
         return self
@@ -195,10 +201,16 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         from similia.codes._itq import sign_codes
 
         check_is_fitted(self)
-        X = _as_matrix(X, self.n_features_in_)
+        check_columns(self, X, reset=False)
+        X = _as_matrix(X, self.n_features_in_, self)
         _check_shape("mean_", self.mean_, X.shape[1:])
         _check_shape("rotation_", self.rotation_, 2 * X.shape[1:])
         return sign_codes(X, self.mean_, self.rotation_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # packed bits
+        return tags
 
 
 class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -251,15 +263,17 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         from similia.codes._itq import column_means
 
-        k = _as_matrix(X.example() if isinstance(X, Distributed) else X).shape[1]
+        like = X.example() if isinstance(X, Distributed) else X
+        k = _as_matrix(like).shape[1]
         X = X.converted(_as_matrix) if isinstance(X, Distributed) else _as_matrix(X)
-        if k == 0 or k % 8:
+        if k % 8:
             raise ValueError(
                 f"X has {k} features, expected a multiple of 8 (one bit each, packed into bytes); "
                 f"reduce them to {max(8, k - k % 8)}"
             )
         mean = column_means(X)[0]
         self.mean_ = mean if self.center else np.zeros(k)
+        check_columns(self, like, reset=True)
         self.n_features_in_ = k
         self._n_features_out = k // 8
         return self
@@ -286,18 +300,24 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         from similia.codes._itq import sign_codes
 
         check_is_fitted(self)
-        X = _as_matrix(X, self.n_features_in_)
+        check_columns(self, X, reset=False)
+        X = _as_matrix(X, self.n_features_in_, self)
         _check_shape("mean_", self.mean_, X.shape[1:])
         return sign_codes(X, self.mean_)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # packed bits
+        return tags
 
-def _as_matrix(X: Any, n_features: int | None = None) -> npt.NDArray:
+
+def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDArray:
     """Return X as a non-empty 2-D array without copying numbers; whether they are finite is seen block by block."""
     matrix = X if hasattr(X, "toarray") else np.asarray(X)
-    if hasattr(X, "toarray") or matrix.ndim != 2 or len(matrix) == 0 or matrix.dtype.kind not in "fiu":
-        return check_vectors(X, n_features=n_features)
+    if hasattr(X, "toarray") or matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiu":
+        return check_vectors(X, "X", n_features, by)
     if n_features is not None and matrix.shape[1] != n_features:
-        raise ValueError(f"X has {matrix.shape[1]} features, expected {n_features} as in fit")
+        raise ValueError(wrong_width(matrix.shape[1], n_features, by))
     return matrix
 
 

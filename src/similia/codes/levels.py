@@ -21,12 +21,21 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._threads import run_in_ranges
-from similia._validation import check_n_bits, check_positive_int, check_vectors, generator
+from similia._validation import (
+    check_columns,
+    check_n_bits,
+    check_positive_int,
+    check_vectors,
+    generator,
+    not_2d,
+    not_real,
+)
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, level, random
 from similia.objects._distributed import Distributed
@@ -65,7 +74,7 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    Counts of x and y have the inner product n_bits * sum_j (1 - |level x_j - level y_j| / (n_levels - 1)), give or
+    Counts of x and y have the inner product ``n_bits * sum_j (1 - |level x_j - level y_j| / (n_levels - 1))``, give or
     take the noise of features' roles; for one feature this holds exactly, up to the rounding of `hypervectors.level`.
     Majorities bend it. With two features, every position where they disagree is a tie (and with four, every
     third or so): ``output="counts"`` settles none.
@@ -119,6 +128,7 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_level_parameters(self.n_levels, self.n_bits, self.output)
         ends = column_ends(X, _numbers)
+        check_columns(self, X.example() if isinstance(X, Distributed) else X, reset=True)
         self.n_features_in_ = ends.shape[1]
         self.low_, self.high_ = learn_range(ends, self.low, self.high, "features")
         rng = generator(self.random_state)
@@ -144,7 +154,8 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             As `fit`, or if the number of features is another one.
         """
         check_is_fitted(self)
-        values = _numbers(X, self.n_features_in_)
+        check_columns(self, X, reset=False)
+        values = _numbers(X, self.n_features_in_, self)
         n, n_features = values.shape
         table = _words.to_words(np.concatenate([self.levels_, self.roles_]))
         out = empty_output(n, self.n_bits, self.output)
@@ -172,8 +183,14 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         run_in_ranges(work, len(factors), _GRAIN)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # packed bits, or counts
+        return tags
+
     @property
     def _n_features_out(self) -> int:
+        check_is_fitted(self)
         return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
 
@@ -232,13 +249,18 @@ def level_indices(values: npt.NDArray[np.floating], low: Floats, high: Floats, n
     return np.rint(scaled * (n_levels - 1)).astype(np.int64)
 
 
-def _numbers(X: Any, n_features: int | None = None) -> Floats:
+def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
     """Return numbers as a finite 2-D float array; a 1-D array is one column."""
+    if hasattr(X, "toarray"):
+        check_vectors(X)
     try:
-        values = np.asarray(X).astype(np.float64)
+        values = np.asarray(X)
+        if values.dtype.kind == "c":
+            raise ValueError(not_real())
+        values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X must hold numbers ({error}); encode strings with NGramEncoder") from None
-    columns = check_vectors(values[:, None] if values.ndim == 1 else values, n_features=n_features)
-    if columns.shape[1] == 0:
-        raise ValueError("X has 0 features, expected at least one")
+        raise type(error)(f"X must hold numbers ({error}); encode strings with NGramEncoder") from None
+    if values.ndim == 1 and n_features is not None and n_features > 1:
+        raise ValueError(not_2d("X", values.shape))
+    columns = check_vectors(values[:, None] if values.ndim == 1 else values, n_features=n_features, by=by)
     return columns.astype(np.float64, copy=False)

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
@@ -29,7 +29,7 @@ from similia.codes.hypervectors import Codes, Counts, bundle_members, check_outp
 from similia.objects._base import runs
 
 
-class NGramEncoder(TransformerMixin, BaseEstimator):
+class NGramEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Encode strings as bundles of bound n-grams.
 
     Parameters
@@ -143,6 +143,11 @@ class NGramEncoder(TransformerMixin, BaseEstimator):
             ngrams, offsets = _ngrams(letters, batch.offsets[run.start : run.stop + 1], self.n, len(symbols))
             bundle_members(table, ngrams, offsets, ties, out[run], self.binding == "add")
         return out
+
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""

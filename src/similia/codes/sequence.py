@@ -27,7 +27,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
@@ -38,7 +38,7 @@ from similia.codes.levels import check_level_parameters, column_ends, draw_level
 from similia.objects import SeriesBatch
 
 
-class SequenceEncoder(TransformerMixin, BaseEstimator):
+class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Encode time series as bundles of shifted level vectors.
 
     Parameters
@@ -170,6 +170,11 @@ class SequenceEncoder(TransformerMixin, BaseEstimator):
             levels = level_indices(values, self.low_, self.high_, len(self.levels_))
             bundle.write(levels, rows - rows[0], part)
         return out
+
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""

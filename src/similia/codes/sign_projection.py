@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
-from similia._validation import check_n_bits, check_vectors, generator
+from similia._validation import check_columns, check_n_bits, check_vectors, generator
 from similia.codes import _sign_projection as dense
 from similia.objects._distributed import Distributed
 
@@ -68,6 +69,10 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     Notes
     -----
+    In a data frame (``set_output``, `get_feature_names_out`) a column is a byte of eight bits: signrandomprojection0 is
+    bits 0 to 7. A frame of such columns is packed bits again for what follows in a pipeline; beside columns of another
+    type, in a ``ColumnTransformer``, its bytes become plain numbers: take `similia.codes.Bundle` there.
+
     A zero row gets the code of all ones (+1), whose kernel with any other code is 0 on average.
 
     Dense directions are exact up to the rounding of rows to integers, which turns a row of k features by about
@@ -127,10 +132,12 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         n_bits = check_n_bits(self.n_bits)
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {self.method!r}")
-        n_features = check_vectors(X.example() if isinstance(X, Distributed) else X).shape[1]
+        like = X.example() if isinstance(X, Distributed) else X
+        n_features = check_vectors(like).shape[1]
         hadamard = self.method == "structured" and n_features > _MIN_HADAMARD // 2
         _check_n_features(n_features, dense.MAX_FEATURES if not hadamard else None)
         self.n_features_in_ = n_features
+        check_columns(self, like, reset=True)
         self._n_features_out = n_bits // 8
         self.projection_ = self.row_length_ = self.signs_ = None
         self._draw_hadamard() if hadamard else self._draw_dense()
@@ -168,7 +175,8 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             features than in `fit`.
         """
         check_is_fitted(self, "n_features_in_")
-        X = check_vectors(X, n_features=self.n_features_in_)
+        check_columns(self, X, reset=False)
+        X = check_vectors(X, n_features=self.n_features_in_, by=self)
         if self.signs_ is None:
             expected = (8 * self._n_features_out, self.n_features_in_)
             if np.shape(self.projection_) != expected:
@@ -183,10 +191,13 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             hadamard_codes(dense.unit_rows(X[block]), self.signs_, codes[block])
         return codes
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # packed bits
+        return tags
+
 
 def _check_n_features(n_features: int, at_most: int | None) -> None:
-    if n_features == 0:
-        raise ValueError("X has 0 features, expected at least one: a vector without numbers has no direction")
     if at_most is not None and n_features > at_most:
         raise ValueError(
             f"X has {n_features} features, but method='gaussian' is exact up to {at_most}; "

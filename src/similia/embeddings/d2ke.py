@@ -23,10 +23,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from similia._lazily import as_parts, from_parts, lazily
-from similia._validation import RandomState, check_positive, check_positive_int, check_vectors, generator
+from similia._validation import (
+    RandomState,
+    check_positive,
+    check_positive_int,
+    check_vectors,
+    generator,
+)
 from similia.distances.base import check_distance
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
-from similia.kernels._evaluate import as_objects
+from similia.kernels._evaluate import as_objects, read_objects, takes_sparse
 from similia.kernels.from_distance import (
     distance_matrix,
     draw,
@@ -149,7 +155,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         factor, unit = gamma_spec(self.gamma)
         R = check_positive_int(self.n_components, "n_components")
         cached = self._cached_distances()
-        X = as_objects(self.distance, X)
+        X = read_objects(self, self.distance, X, reset=True)
         n = at_least_one(X)
         if y is not None and n_objects(y) != n:
             raise ValueError(f"y has {n_objects(y)} labels for {n} objects; give one label per object")
@@ -207,7 +213,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ndarray of float32 or float64, shape (n, R - start)
         """
         check_is_fitted(self)
-        X = as_objects(self.distance, X)
+        X = read_objects(self, self.distance, X, reset=False)
         objects = self.random_objects_
         if start:
             objects = take(objects, np.arange(start, n_objects(objects)))
@@ -281,6 +287,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = takes_sparse(self.distance)
         tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -210,7 +210,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         """Raise if `y` holds no labels for a classifier, no numbers for a regressor."""
         if is_classifier(self.pipeline) and type_of_target(y) == "continuous":
             raise ValueError(
-                "y holds fractions, which a classifier takes for no labels; for numbers to predict write "
+                "y holds fractions (a continuous target), which a classifier takes for no labels; for numbers write "
                 'recipes.d2ke(..., task="regression"), or end the pipeline with a regressor'
             )
         if is_regressor(self.pipeline):
@@ -251,12 +251,24 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         """Labels in order, shape (n_classes,)."""
         return self._fitted().classes_
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the table seen in `fit`; there is none for other objects."""
+        return int(self._fitted()[0].n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Names of these columns; there are none unless all are text."""
+        names: npt.NDArray[Any] = self._fitted()[0].feature_names_in_
+        return names
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         learner = get_tags(self.pipeline)
         tags.estimator_type = learner.estimator_type
         tags.classifier_tags, tags.regressor_tags = learner.classifier_tags, learner.regressor_tags
         tags.input_tags.string = True
+        tags.input_tags.sparse = get_tags(self.pipeline[0]).input_tags.sparse
         return tags
 
     def _example(self) -> Any:
@@ -365,7 +377,7 @@ def _check_folds(n_folds: int, y: npt.NDArray) -> None:
     """Raise if a fold may leave one class to learn from, or all classes have fewer objects than there are folds."""
     classes, counts = np.unique(y, return_counts=True)
     order = np.argsort(counts)
-    rarest, most = classes[order[0]].item(), int(counts[order[-1]])
+    rarest, most = classes[order[:1]].tolist()[0], int(counts[order[-1]])
     if len(classes) > 1 and counts[order[-2]] == 1:
         raise ValueError(
             f"class {rarest!r} has one object, and the fold that holds it out leaves one class to learn from; "
@@ -374,7 +386,7 @@ def _check_folds(n_folds: int, y: npt.NDArray) -> None:
     if n_folds > most:
         raise ValueError(
             f"cv={n_folds} folds are more than the {most} objects of the largest class; "
-            f"take cv={max(2, counts.min())}, or more objects"
+            f"take cv={max(2, counts.min())}, or more objects (n_samples = {len(y)})"
         )
 
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._progress import track
-from similia._validation import RandomState, check_positive, check_positive_int, generator
+from similia._validation import RandomState, check_columns, check_positive, check_positive_int, check_table, generator
 from similia.embeddings import _graphlet_maps as maps
 from similia.embeddings._moments import moments
 from similia.embeddings.random_features import OpticalRandomFeatures
@@ -75,19 +75,26 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
         like = X.example() if isinstance(X, Distributed) else X
         X = X if hasattr(X, "shape") else np.asarray(X)
         scaler = StandardScaler(with_mean=not issparse(like)).fit(like)  # learns names and number of the columns
+        if getattr(getattr(X, "dtype", None), "kind", "") == "O":
+            X = X.astype(np.float64)
         n, mean, variance = moments(X, _rows)
         eps = np.finfo(np.float64).eps
         constant = variance <= n * eps * variance + (n * mean * eps) ** 2  # as scikit-learn sees it
         scaler.n_samples_seen_, scaler.mean_, scaler.var_ = n, mean, variance
         scaler.scale_ = np.where(constant, 1.0, np.sqrt(variance))
         self.scaler_ = scaler
+        check_columns(self, like, reset=True)
         return self
 
     @lazily
     def transform(self, X: Any) -> Any:
         """Return the vectors scaled, in the form they came in, shape (n, n_features)."""
         check_is_fitted(self)
-        return self.scaler_.transform(X)
+        check_table(self, X, reset=False)
+        scaled = self.scaler_.transform(X)
+        if not np.isfinite(scaled.data if issparse(scaled) else np.asarray(scaled)).all():
+            _rows(scaled, 0)
+        return scaled
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the columns, as they were."""
@@ -98,6 +105,7 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._threads import run_blas_tasks
-from similia._validation import RandomState, check_columns, check_positive_int, generator
+from similia._validation import RandomState, check_columns, check_positive_int, check_table, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
 from similia.objects._distributed import Distributed
@@ -46,7 +46,8 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Parameters
     ----------
     n_components : int, default=1024
-        Number m of features, even: real and imaginary parts for each of m / 2 directions.
+        Number m of features: real and imaginary parts for each of m / 2 directions. If m is odd, one of the two parts
+        of the last direction w, the real one if w_1 >= 0: a fair coin, since f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
         :math:`a = n e^{-(n - 1) t}` of the kernel, below n; see `similia.kernels.heat.HypersphericalHeat`.
     t : float, optional
@@ -64,7 +65,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Attributes
     ----------
-    directions_ : ndarray of float32 or float64, shape (n, m // 2)
+    directions_ : ndarray of float32 or float64, shape (n, ceil(m / 2))
         Unit columns, of the dtype of the rows seen in `fit`. A larger `n_components` keeps those of a smaller one.
     t_ : float
         Time of diffusion.
@@ -82,7 +83,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Notes
     -----
-    Output is float32 for float32 input, else float64; columns are the m / 2 real parts, then the imaginary ones.
+    Output is float32 for float32 input, else float64; columns are the real parts, then the imaginary ones.
     `fit` reads the number of columns of `X` and, for mapping="auto", its signs; nothing else. The features of a row are
     the same, bit for bit, in whatever block, subset or number of threads they are computed.
 
@@ -168,11 +169,8 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         from similia.embeddings._heat_features import table
 
-        m = check_positive_int(self.n_components, "n_components", 2)
-        if m % 2:
-            raise ValueError(
-                f"n_components must be even (a real and an imaginary part for each direction), got {m}; use {m + 1}"
-            )
+        m = check_positive_int(self.n_components, "n_components")
+        k = (m + 1) // 2
         like = X.example() if isinstance(X, Distributed) else X
         rows = as_rows(like)
         n = rows.shape[1]
@@ -183,7 +181,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self.orthogonal not in (True, False, "auto"):
             raise ValueError(f'orthogonal must be True, False or "auto", got {self.orthogonal!r}')
         orthogonal = n <= 8 * m if self.orthogonal == "auto" else bool(self.orthogonal)
-        self.directions_ = _directions(n, m // 2, orthogonal, generator(self.random_state), rows.dtype)
+        self.directions_ = _directions(n, k, orthogonal, generator(self.random_state), rows.dtype)
         self._n_features_out = m
         self.n_features_in_ = n
         check_columns(self, like, reset=True)
@@ -202,10 +200,10 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ndarray of float32 or float64, shape (n_rows, m)
         """
         check_is_fitted(self, "directions_")
-        check_columns(self, X, reset=False)
+        check_table(self, X, reset=False)
         X = as_rows(X)
         if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, expected {self.n_features_in_} as in fit")
+            raise ValueError(wrong_width(X.shape[1], self.n_features_in_, self))
         out = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
         step = rows_per_block(4 * X.shape[1] * X.dtype.itemsize)
         for first in range(0, len(out), step):
@@ -226,9 +224,9 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         from similia._row_product import panels, row_product
         from similia.embeddings._heat_features import look_up, table
 
-        n, k, dtype = self.n_features_in_, self._n_features_out // 2, X.dtype.type
+        n, k, dtype = self.n_features_in_, self.directions_.shape[1], X.dtype.type
         found = table(n, self.t_)
-        coefficients = np.asarray(found.coefficients / np.sqrt(k), dtype=dtype)
+        coefficients = np.asarray(found.coefficients / np.sqrt(self._n_features_out / 2), dtype=dtype)
         start, per_unit = dtype(found.start), dtype(found.per_unit)
         W = np.ascontiguousarray(self.directions_, dtype=dtype)
         step = rows_per_block(k * X.dtype.itemsize, at_most=max(16, _TILE // (k * X.dtype.itemsize)))
@@ -237,7 +235,12 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         def block(first: int) -> None:
             rows = X[first : first + step]
             products = np.asarray(rows @ W) if copy is None else row_product(rows, copy)
-            look_up(products, coefficients, start, per_unit, found.root, out[first : first + step])
+            if out.shape[1] == 2 * k:
+                look_up(products, coefficients, start, per_unit, found.root, out[first : first + step])
+                return
+            parts = np.empty((len(products), 2 * k), dtype)
+            look_up(products, coefficients, start, per_unit, found.root, parts)
+            out[first : first + step] = np.delete(parts, 2 * k - 1 if W[0, -1] >= 0 else k - 1, axis=1)
 
         run_blas_tasks(block, range(0, len(out), step), len(out) * n * k)
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
 from similia._lazily import lazily
-from similia._validation import check_positive_int
-from similia.kernels._evaluate import check_kernel, refuse_class
+from similia._validation import check_positive_int, is_table
+from similia.kernels._evaluate import check_kernel, read_objects, refuse_class, takes_sparse
 
 
-class KernelFeatures(TransformerMixin, BaseEstimator):
+class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn objects into the sparse explicit features of a kernel.
 
     A linear model on them is the kernel machine, without a kernel matrix and without landmarks.
@@ -35,7 +36,9 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
     Notes
     -----
     The transformer is stateless: `transform` needs no `fit`, and an object has the same row in any
-    collection and process.
+    collection and process. Its columns are hashed: `get_feature_names_out` numbers them, kernelfeatures0 and so on, and
+    does not say which substructures fell into one. Sparse output has no data frame: scikit-learn refuses
+    ``set_output("pandas")`` for it in a sentence.
 
     Examples
     --------
@@ -53,11 +56,12 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         self.n_features = n_features
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters; nothing is learned and the objects are not read.
+        """Check the parameters; nothing is learned, and objects other than vectors are not read.
 
         Parameters
         ----------
-        X : ignored
+        X : collection of objects, optional
+            Of the columns of a table the number and the names are kept.
         y : ignored
 
         Returns
@@ -79,6 +83,8 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
                 f"the kernel {self.kernel!r} has no explicit features; similia.Nystroem makes vectors of any kernel"
             )
         check_positive_int(self.n_features, "n_features")
+        if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
+            read_objects(self, self.kernel, X, reset=True)
         return self
 
     @lazily
@@ -98,8 +104,15 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         TypeError, ValueError
             As `fit`, and as the kernel for objects that it does not take.
         """
-        features: sp.csr_array = self.fit().kernel.features(X, self.n_features)
+        self.fit()
+        if is_table(X):
+            X = read_objects(self, self.kernel, X, reset=False)
+        features: sp.csr_array = self.kernel.features(X, self.n_features)
         return features
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -107,5 +120,7 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
+        tags.input_tags.sparse = takes_sparse(self.kernel)
+        tags.transformer_tags.preserves_dtype = ["float64"]
         tags.input_tags.string = True
         return tags

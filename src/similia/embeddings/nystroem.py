@@ -23,13 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._threads import one_blas_thread
-from similia._validation import RandomState, check_positive_int, generator
+from similia._validation import RandomState, check_positive_int, check_table, generator
 from similia.embeddings import _spectrum
 from similia.embeddings._ensemble import block_diagonal, mixture_weights
 from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
 from similia.embeddings._ordered_product import ordered_product
 from similia.embeddings.landmarks import STRATEGIES
-from similia.kernels._evaluate import as_floats, as_objects, check_kernel, decided, evaluate
+from similia.kernels._evaluate import as_floats, check_kernel, decided, evaluate, read_objects, takes_sparse
+from similia.kernels.base import Kernel
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 from similia.objects._sequences import at_least_one
@@ -79,9 +80,9 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         The landmarks, in the layout the kernel works on; their indices where it is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Their positions in the training collection.
-    eigenvalues_ : ndarray of float64, shape (rank_,)
+    eigenvalues_ : ndarray of float64, shape (`rank_`,)
         Kept eigenvalues of H after `spectrum`, largest first (within each expert of an ensemble).
-    components_ : ndarray of float64, shape (n_landmarks, rank_)
+    components_ : ndarray of float64, shape (n_landmarks, `rank_`)
         The embedding of x is ``k(x, landmarks_) @ components_``; block-diagonal for an ensemble.
     rank_ : int
         Number of columns of the embedding, at most n_landmarks.
@@ -180,6 +181,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             weights = np.ones(1)
             if len(experts) > 1:
                 weights = mixture_weights(gram, experts, [components for _, components in fitted], rng)
+        check_table(self, gram.X, X, reset=True)
         kept = np.flatnonzero(weights)
         self.kernel_ = kernel
         self.weights_ = weights[kept]
@@ -201,7 +203,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Returns
         -------
-        ndarray of float32 or float64, shape (n, rank_)
+        ndarray of float32 or float64, shape (n, `rank_`)
             Dtype of the kernel's values.
 
         Warns
@@ -270,9 +272,10 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = takes_sparse(self.kernel)
         tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        single = [] if isinstance(self.kernel, Kernel) else ["float32"]  # ours return float64
+        tags.transformer_tags.preserves_dtype = ["float64", *single]
         return tags
 
     def _example(self) -> Any:
@@ -358,7 +361,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 )
             columns = self.landmark_indices_ if X.shape[1] == self._n_train else np.arange(s)
         else:
-            X = as_objects(self.kernel_, X)
+            X = read_objects(self, self.kernel_, X, reset=False)
         n = at_least_one(X)
 
         def blocks() -> Iterator[tuple[Index, npt.NDArray]]:

@@ -29,11 +29,11 @@ from sklearn.utils.validation import check_is_fitted
 from similia._lazily import from_parts, lazily, refuse_lazy
 from similia._progress import track
 from similia._threads import one_blas_thread
-from similia._validation import RandomState, check_positive_int, generator
+from similia._validation import RandomState, check_positive_int, check_table, generator
 from similia.distances.base import check_distance, distances_between
 from similia.embeddings._gram import row_blocks
 from similia.embeddings._ordered_product import ordered_product
-from similia.kernels._evaluate import as_floats, as_objects
+from similia.kernels._evaluate import as_floats, as_objects, read_objects, takes_sparse
 from similia.objects import take
 from similia.objects._sequences import at_least_one
 
@@ -63,11 +63,11 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         In the layout the distance works on; their indices where it is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Their positions in the training collection.
-    eigenvalues_ : ndarray of float64, shape (rank_,)
+    eigenvalues_ : ndarray of float64, shape (`rank_`,)
         Kept eigenvalues with their signs, largest in size first.
     signature_ : tuple of int
         ``(p, q)``, the number of positive and of negative eigenvalues kept.
-    components_ : ndarray of float64, shape (n_landmarks, rank_)
+    components_ : ndarray of float64, shape (n_landmarks, `rank_`)
     mean_ : ndarray of float64, shape (n_landmarks,)
         Mean squared distance of each landmark to the landmarks: x has coordinates
         ``(distance(x, landmarks_)**2 - mean_) @ components_``.
@@ -155,7 +155,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
         Returns
         -------
-        ndarray of float32 or float64, shape (n, rank_)
+        ndarray of float32 or float64, shape (n, `rank_`)
         """
         D = self._fit(X)
         return self.transform(X) if self.n_landmarks is not None else self._project(D)
@@ -170,7 +170,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
         Returns
         -------
-        ndarray of float32 or float64, shape (n, rank_)
+        ndarray of float32 or float64, shape (n, `rank_`)
             Dtype of the distances.
         """
         check_is_fitted(self)
@@ -184,7 +184,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 )
             columns = self.landmark_indices_ if X.shape[1] == self._n_train else np.arange(s)
         else:
-            X = as_objects(self.distance, X)
+            X = read_objects(self, self.distance, X, reset=False)
         n = at_least_one(X)
         out: npt.NDArray[np.floating] = np.empty((0, self.rank_))
         for rows in track(row_blocks(n, 8 * (3 * s + self.rank_)), "PseudoEuclidean"):
@@ -229,6 +229,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = takes_sparse(self.distance)
         tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -249,7 +250,11 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             refuse_lazy(X, "the matrix of distances is needed here, as a numpy array; fit to X.compute()")
         if self.n_landmarks is None:
             refuse_lazy(X, "without n_landmarks the distances of all pairs are needed; give n_landmarks")
-        X = _as_matrix(X, square=True) if self._precomputed else as_objects(self._checked_distance(), X)
+        if self._precomputed:
+            X = _as_matrix(X, square=True)
+            check_table(self, X, reset=True)
+        else:
+            X = read_objects(self, self._checked_distance(), X, reset=True)
         n = at_least_one(X)
         chosen = np.arange(n)
         if self.n_landmarks is not None:
@@ -301,7 +306,9 @@ def _decompose(
     order = np.argsort(-size, kind="stable")
     kept = order[size[order] > len(D) * eps * size.max()][:n_components]
     if len(kept) == 0:
-        raise ValueError(f"all distances among {len(D)} objects are 0, expected objects that differ")
+        raise ValueError(
+            f"all distances among {len(D)} objects are 0 (n_samples = {len(D)}), expected objects that differ"
+        )
     values, Q = values[kept], Q[:, kept]
     # LAPACK leaves the sign of an eigenvector open: make its largest entry positive.
     Q = Q * np.sign(Q[np.abs(Q).argmax(axis=0), np.arange(len(kept))])

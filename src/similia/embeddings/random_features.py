@@ -26,7 +26,17 @@ from sklearn.utils.validation import check_is_fitted
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._threads import run_blas_tasks, run_in_ranges
-from similia._validation import RandomState, check_positive, check_positive_int, check_vectors, generator
+from similia._validation import (
+    RandomState,
+    check_columns,
+    check_positive,
+    check_positive_int,
+    check_vectors,
+    generator,
+    not_real,
+    too_narrow,
+    wrong_width,
+)
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 
@@ -169,10 +179,13 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         levels = self._n_levels()
         if isinstance(X, Distributed):
+            check_columns(self, X.example(), reset=True)
             X = X.converted(self._check)
             like = X.example()
         else:
-            X = like = self._check(X)
+            given, X = X, self._check(X)
+            like = X
+            check_columns(self, given, reset=True)
         self.n_features_in_ = d = like.shape[1]
         self._n_features_out = m
         rng = generator(self.random_state)
@@ -203,6 +216,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         ndarray of float32 or float64, shape (n, m)
         """
         check_is_fitted(self, "n_features_in_")
+        check_columns(self, X, reset=False)
         Z = self._intensities(self._check(X, self.n_features_in_))
         if self.step_ is not None:
             Z /= Z.dtype.type(self.step_)
@@ -229,9 +243,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _check(self, X: Any, n_features: int | None = None) -> Any:
         """Return a finite float32 or float64 array or csr_array, of bits if these are asked for."""
-        X = _check_sparse(X, n_features) if sp.issparse(X) else check_vectors(X, n_features=n_features)
-        if X.shape[1] == 0:
-            raise ValueError("X has 0 features, expected at least one number in each vector")
+        X = _check_sparse(X, n_features, self) if sp.issparse(X) else check_vectors(X, "X", n_features, self)
         if self.binary_input:
             values = X.data if sp.issparse(X) else X
             bad = (values != 0) & (values != 1)
@@ -302,14 +314,18 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         run_in_ranges(rows, len(out), loops.LANES)
 
 
-def _check_sparse(X: Any, n_features: int | None) -> Any:
+def _check_sparse(X: Any, n_features: int | None, by: Any) -> Any:
     X = sp.csr_array(X)
+    if X.dtype.kind == "c":
+        raise ValueError(not_real())
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if X.shape[0] == 0:
         raise ValueError("X is empty: found 0 vectors, expected at least one")
+    if X.shape[1] == 0:
+        raise ValueError(too_narrow("X", X.shape))
     if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(f"X has {X.shape[1]} features, expected {n_features} as in fit")
+        raise ValueError(wrong_width(X.shape[1], n_features, by))
     finite = np.isfinite(X.data)
     if not finite.all():
         row = int(np.searchsorted(X.indptr, np.argmin(finite), side="right")) - 1

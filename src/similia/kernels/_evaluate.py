@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from similia._validation import check_table
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 
@@ -23,9 +24,25 @@ _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values 
 def as_objects(kernel: Any, X: Any) -> Any:
     """Return `X` in the layout `kernel` (or a distance) works on: its ``as_objects`` hook, or `X` itself."""
     refuse_class(kernel, "the kernel or distance")
+    if hasattr(X, "__array__") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
     if not hasattr(kernel, "as_objects"):
         return X
     return X.converted(kernel.as_objects) if isinstance(X, Distributed) else kernel.as_objects(X)
+
+
+def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
+    """Return `X` in the layout of a kernel or distance; of vectors, `estimator` learns or checks the columns."""
+    if not reset and hasattr(estimator, "n_features_in_"):
+        check_table(estimator, X, reset=False)
+    objects = as_objects(function, X)
+    check_table(estimator, objects, X, reset=reset)
+    return objects
+
+
+def takes_sparse(function: Any) -> bool:
+    """Return whether a kernel or distance takes sparse rows: ours say so, and of others it is supposed."""
+    return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
 
 
 def decided(kernel: Any, X: Any) -> Any:

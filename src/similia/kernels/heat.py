@@ -248,7 +248,7 @@ def suggest_contrast(
     Parameters
     ----------
     X : array-like or sparse array of shape (n_objects, n)
-    mapping, zero_rows
+    mapping, zero_rows : str
         As in `HypersphericalHeat`.
     max_objects : int, default=1000
         Rows that are compared, drawn at random if there are more.

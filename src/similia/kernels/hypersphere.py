@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia._config import rows_per_block, settings
+from similia._validation import not_2d, not_real, too_narrow
 from similia.kernels.base import Kernel
 from similia.objects import concatenate
 from similia.objects._distributed import Distributed
@@ -87,13 +88,13 @@ def as_rows(X: Any, name: str = "X") -> Any:
     if not sparse:
         X = _as_array(X, name)
     if np.issubdtype(X.dtype, np.complexfloating):
-        raise ValueError(f"{name} holds complex numbers, expected real ones; make two columns of each")
+        raise ValueError(not_real(name))
     if X.ndim != 2:
-        raise ValueError(f"{name} must be 2-D (n_rows, n_features), got shape {X.shape}; one vector v is v[None]")
+        raise ValueError(not_2d(name, X.shape))
     if X.shape[0] == 0:
         raise ValueError(f"{name} is empty: found 0 vectors, expected at least one")
     if X.shape[1] < 2:
-        raise ValueError(f"{name} has {X.shape[1]} feature(s), expected at least 2, without which there is no angle")
+        raise ValueError(f"{too_narrow(name, X.shape, 2)} Without two there is no angle")
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if sparse:
@@ -104,7 +105,9 @@ def as_rows(X: Any, name: str = "X") -> Any:
     for rows in _blocks(X):
         if not np.isfinite(_values(X[rows])).all():
             i, j, value = _first(X, lambda values: ~np.isfinite(values))
-            raise ValueError(f"{name}[{i}, {j}] is {value}, expected finite numbers; drop or impute that row")
+            raise ValueError(
+                f"{name}[{i}, {j}] is {value}, expected finite numbers, no NaN or infinity; drop or impute that row"
+            )
     return X
 
 
@@ -199,6 +202,7 @@ class SphereKernel(Kernel):
 
     mapping: Mapping
     zero_rows: ZeroRows
+    _takes_sparse = True
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` as finite rows of float32 or float64, dense or csr; not yet unit vectors."""

@@ -131,6 +131,11 @@ class Propagation(GraphKernel):
         return f"{_n_attributes(graphs)} node attributes"
 
     def _counts(self, objects: GraphBatch) -> Counts:
+        ids = self._node_ids(objects)
+        return count(ids.ravel(), objects.node_offsets * ids.shape[1])
+
+    def _node_ids(self, objects: GraphBatch) -> npt.NDArray[np.uint64]:
+        """Return the bin of each node in each term, shape (n_nodes, n_iter + 1)."""
         n_terms = check_positive_int(self.n_iter, "n_iter", minimum=0) + 1
         used = self._used(objects)
         metric, width = self._metric(used), self._width(used)
@@ -144,8 +149,8 @@ class Propagation(GraphKernel):
             labels, rows = number_ids(node_labels_of(objects))
             Z = propagated(objects, project_labels(rows, loops.draw(seed, labels, n_terms, True)), n_terms)
         beta = loops.draw_offsets(seed, n_terms, Z.shape[1] // n_terms) * width
-        ids = loops.hash_bins(bins(Z, beta, width).view(np.uint64), n_terms)
-        return count(ids.ravel(), objects.node_offsets * n_terms)
+        ids: npt.NDArray[np.uint64] = loops.hash_bins(bins(Z, beta, width).view(np.uint64), n_terms)
+        return ids
 
     def _projected_attributes(self, graphs: GraphBatch, n_terms: int, cauchy: bool, seed: np.uint64) -> Array:
         X = _attributes(graphs)

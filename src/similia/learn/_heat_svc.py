@@ -73,7 +73,8 @@ class Machine(NamedTuple):
 
 def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> Machine:
     """Return the machine of libsvm on a Gram matrix."""
-    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight).fit(K, labels)
+    # The seed is for probabilities only; without one, scikit-learn draws it from the global random state.
+    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0).fit(K, labels)
     first = np.concatenate([[0], np.cumsum(svc.n_support_)])
     bounds = np.repeat(C * svc.class_weight_, svc.n_support_)
     if len(svc.classes_) == 2:  # where scikit-learn's sign is that of the second class
@@ -173,10 +174,12 @@ def nested_scores(
 
     Parameters
     ----------
-    gram_of, parameters, Cs, y, class_weight
+    gram_of, parameters, Cs, y : callable, sequence, sequence of float, array-like
         As in `precomputed_scores`; `gram_of` is called once more for each parameter that is chosen.
     folds : array-like of int, shape (n,)
         For each row the number of the fold, from 0, that holds it out; at least 3 folds.
+    class_weight : dict, "balanced" or None
+        As in `precomputed_scores`.
 
     Returns
     -------

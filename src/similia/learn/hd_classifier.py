@@ -11,7 +11,7 @@ more for each mistake; packed bits are never expanded beyond one sample.
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._lazily import from_parts, lazily
 from similia._progress import track
-from similia._validation import check_codes, check_labels, check_positive_int, check_vectors, generator
+from similia._validation import (
+    check_codes,
+    check_columns,
+    check_labels,
+    check_positive_int,
+    check_vectors,
+    generator,
+    not_2d,
+    not_real,
+    too_narrow,
+    wrong_width,
+)
 from similia.objects._distributed import Distributed
 
 if TYPE_CHECKING:
@@ -141,7 +152,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if isinstance(X, Distributed):
             return self._fit_parts(X, y)
-        X = _as_hypervectors(X)
+        given, X = X, _as_hypervectors(X)
+        check_columns(self, given, reset=True)
         classes, targets = _classes(y, len(X))
         rng = generator(self.random_state)
         trainer = _Trainer(X, targets, np.zeros((len(classes), _dimension(X))))
@@ -190,13 +202,18 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             As `fit`; also if `classes` is missing at the first call or changes, or a label is not among them.
         """
         self._check_parameters()
+        first = not hasattr(self, "prototypes_")
+        given = X
+        if not first:
+            check_columns(self, X, reset=False)
         X = _as_hypervectors(X)
         y = _as_labels(y, len(X))
-        first = not hasattr(self, "prototypes_")
+        if first:
+            check_columns(self, given, reset=True)
         known = self._known_classes(classes)
         targets = _positions(y, known)
         if not first:
-            _check_dimension(X, self._learnt_dimension())
+            _check_dimension(X, self._learnt_dimension(), self)
         start = np.zeros((len(known), _dimension(X))) if first else self.prototypes_
         trainer = _Trainer(X, targets, start)
         n_updates = [] if first else list(self.n_updates_)
@@ -261,9 +278,10 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     def _similarities(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         check_is_fitted(self, "prototypes_")
+        check_columns(self, X, reset=False)
         X = _as_hypervectors(X)
         d = self._learnt_dimension()
-        _check_dimension(X, d)
+        _check_dimension(X, d, self)
         if not self.binary_prototypes:
             return _cosines(X, self.prototypes_)
         if X.dtype == np.uint8:
@@ -373,15 +391,21 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
     if hasattr(X, "toarray"):
         raise ValueError(f"X is a sparse {type(X).__name__}, expected dense hypervectors; give X.toarray()")
     X = np.asarray(X)
+    if X.dtype.kind == "c":
+        raise ValueError(not_real())
+    if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):
+        X = X.astype(np.float64)  # of floats, which are no packed bits
     if X.dtype.kind not in "iuf":
         raise ValueError(
             f"X has dtype {X.dtype}, expected packed bits (uint8; numpy.packbits makes them from bits) "
             "or integer or float hypervectors"
         )
     if X.ndim != 2:
-        raise ValueError(f"X must be 2-D, one hypervector per row, got shape {X.shape}; one vector v is v[None]")
-    if X.size == 0:
+        raise ValueError(not_2d("X", X.shape))
+    if len(X) == 0:
         raise ValueError(f"X is empty: found shape {X.shape}, expected at least one hypervector")
+    if X.shape[1] == 0:
+        raise ValueError(too_narrow("X", X.shape))
     if X.dtype == np.uint8:
         return check_codes(X, "X")
     if X.dtype.itemsize <= 2:
@@ -411,10 +435,10 @@ def _as_labels(y: Any, n: int) -> npt.NDArray:
     return y
 
 
-def _check_dimension(X: npt.NDArray, d: int) -> None:
+def _check_dimension(X: npt.NDArray, d: int, by: Any) -> None:
     if _dimension(X) != d:
         bits = f" (packed in {X.shape[1]} bytes)" if X.dtype == np.uint8 else ""
-        raise ValueError(f"X has {_dimension(X)} dimensions{bits}, expected {d} features as in fit")
+        raise ValueError(wrong_width(_dimension(X), d, by) + bits)
 
 
 def _check_two_classes(classes: npt.NDArray, name: str) -> None:

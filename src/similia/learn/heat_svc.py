@@ -25,7 +25,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block, settings
 from similia._lazily import lazily, refuse_lazy
-from similia._validation import RandomState, check_columns, check_labels, check_positive, generator
+from similia._validation import (
+    RandomState,
+    check_columns,
+    check_labels,
+    check_positive,
+    check_table,
+    generator,
+    wrong_width,
+)
 from similia.embeddings._ordered_product import ordered_product
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
@@ -95,7 +103,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         n, of which the kernel depends: rows of another width are refused.
     support_ : ndarray of int, shape (n_support,)
         Training rows that the classifier keeps.
-    support_vectors_ : ndarray or csr_array, shape (n_support, n_features_in_)
+    support_vectors_ : ndarray or csr_array, shape (n_support, `n_features_in_`)
         These rows as unit vectors.
     pair_coef_, pair_intercept_ : ndarray, shapes (n_pairs, n_support) and (n_pairs,)
         One-vs-one machines, for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...: positive for the first class.
@@ -227,10 +235,10 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (m, n_features)
         """
         check_is_fitted(self)
+        check_table(self, X, reset=False)
         rows = as_rows(X)
-        check_columns(self, X, reset=False)
         if rows.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {rows.shape[1]} features, expected {self.n_features_in_} as in fit")
+            raise ValueError(wrong_width(rows.shape[1], self.n_features_in_, self))
         rows = to_hypersphere(rows, self.kernel_.mapping, zero_rows=self.kernel_.zero_rows)
         n_classes = len(self.classes_)
         parts = []
@@ -362,7 +370,10 @@ def _checked_labels(y: Any, n: int) -> npt.NDArray:
         i = int(np.argmin(np.isfinite(labels)))
         raise ValueError(f"y[{i}] is {labels[i]}, expected a label; drop that row")
     if type_of_target(labels) == "continuous":
-        raise ValueError("y holds fractions, which a classifier takes for no labels; round or bin them into classes")
+        raise ValueError(
+            "y holds fractions (a continuous target), which a classifier takes for no labels; round or bin them into "
+            "classes"
+        )
     if (labels == labels[0]).all():
         raise ValueError(f"y holds one class, {labels[:1].tolist()[0]!r}, expected at least two classes to tell apart")
     return labels

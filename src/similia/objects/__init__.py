@@ -12,6 +12,7 @@ _NAMES = {
     "CanonicalForms": "graphlets",
     "n_objects": "_sequences", "take": "_sequences", "concatenate": "_sequences",
     "AttributeScaler": "scaling",
+    "as_column": "columns", "FromColumn": "columns",
     "read_tudataset": "tudataset", "read_ts": "ts_files",
     "read_fasta": "readers", "read_fastq": "readers", "read_columns": "readers",
     "open_stream": "streams", "ObjectStream": "streams", "Chunk": "streams",

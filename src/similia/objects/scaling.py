@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from similia.objects._graphs import GraphBatch
+from similia.objects.columns import ObjectsOut
 from similia.objects.graphs import as_graphs
 
 
-class AttributeScaler(TransformerMixin, BaseEstimator):
+class AttributeScaler(ObjectsOut, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Shift and scale each node attribute to mean 0 and standard deviation 1 over the nodes seen in ``fit``.
 
     A constant attribute becomes 0. Graphs in, graphs out: put it before `Nystroem` in a pipeline.
@@ -54,6 +56,7 @@ class AttributeScaler(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> GraphBatch:
         """Return the graphs with scaled attributes; `X` stays as it is."""
+        check_is_fitted(self)
         graphs = as_graphs(X)
         attributes = self._attributes(graphs)
         if attributes.shape[1] != len(self.mean_):

@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from similia._lazily import is_lazy
 from similia._validation import check_codes, check_n_bits, check_positive_int, generator
@@ -493,7 +494,7 @@ class HammingIndex(BaseEstimator):
 
     def _check_fitted(self, n: int = 0) -> None:
         if not self.__sklearn_is_fitted__() or len(self) < n:
-            raise ValueError("the index is empty; call fit or add first")
+            raise NotFittedError("the index is empty; call fit or add first")
 
     def _check_queries(self, codes: Any) -> Codes:
         self._check_fitted(1)

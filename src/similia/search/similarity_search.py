@@ -320,8 +320,23 @@ class SimilaritySearch(BaseEstimator):
         metric = self._metric()
         return self._projected if metric is None else metric.is_kernel
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the table seen in `fit`; there is none for other objects."""
+        return int(self.encoder_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Names of these columns; there are none unless all are text."""
+        names: npt.NDArray[Any] = self.encoder_.feature_names_in_
+        return names
+
     def __len__(self) -> int:
         return len(self.ids_) if hasattr(self, "ids_") else 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # what is kept for speed stays out of copies and files
+        return {**state, "_asked": 0, "_kept_by": "", "_decided": None, "_kept": None} if "_kept" in state else state
 
     # ---- parts
     @property

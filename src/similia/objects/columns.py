@@ -1,0 +1,140 @@
+"""Objects as one column of a table, for those parts of scikit-learn that insist on two axes.
+
+``BaggingClassifier`` and ``permutation_importance`` slice a table by rows and columns. A column of n objects is an
+object array of shape (n, 1): nothing is copied but references.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+
+from similia.objects._sequences import at_least_one
+
+
+def as_column(X: Any) -> npt.NDArray[Any]:
+    """Return a collection of objects as a table of one column.
+
+    scikit-learn's ``BaggingClassifier``, ``permutation_importance`` and others refuse objects with one axis. Give them
+    this column, and begin the pipeline with `FromColumn`.
+
+    Parameters
+    ----------
+    X : collection of n objects
+        List, tuple, object array, Series or batch.
+
+    Returns
+    -------
+    ndarray of object, shape (n, 1)
+        The objects themselves, not copies.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `X` is not a collection, or empty.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import BaggingClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import LinearSVC
+    >>> import similia as sm
+    >>> from similia.objects.columns import FromColumn, as_column
+    >>> X, y = ["GATTACA", "ATTAC", "TATTA", "CCGCGG", "CGCGC", "GCGG"], [0, 0, 0, 1, 1, 1]
+    >>> model = make_pipeline(FromColumn(), sm.KernelFeatures(sm.kernels.Spectrum(k=2), 256), LinearSVC())
+    >>> bag = BaggingClassifier(model, n_estimators=5, random_state=0).fit(as_column(X), y)
+    >>> bag.predict(as_column(["TTACA", "GCGC"]))
+    array([0, 1])
+    """
+    column = np.empty((at_least_one(X), 1), dtype=object)
+    for i, value in enumerate(X):
+        column[i, 0] = value
+    return column
+
+
+class ObjectsOut(TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """What transformers of objects to objects share: ``set_output`` in a pipeline passes them by."""
+
+    def set_output(self, *, transform: Any = None) -> Self:
+        """Return the transformer as it is: objects are no columns, whatever `transform` asks for."""
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return one name, that of the input or ``"objects"``; the steps that follow name columns."""
+        return np.array(["objects"] if input_features is None else input_features, dtype=object)
+
+
+class FromColumn(ObjectsOut, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Take a table of one column of objects and hand the objects on, with one axis.
+
+    The first step of a pipeline inside what insists on tables; see `as_column`. Objects that come with one axis
+    already are handed on as they are. Nothing is learnt.
+
+    Examples
+    --------
+    >>> from similia.objects.columns import FromColumn, as_column
+    >>> FromColumn().fit_transform(as_column(["GATTACA", "AC"]))
+    array(['GATTACA', 'AC'], dtype=object)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that there is one column.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, 1), or collection of n objects
+        y : ignored
+
+        Returns
+        -------
+        FromColumn
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If `X` is empty or has more than one column.
+        """
+        self.transform(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the objects.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, 1), or collection of n objects
+
+        Returns
+        -------
+        ndarray of object, shape (n,), or `X` itself if it has one axis
+
+        Raises
+        ------
+        ValueError
+            If `X` is empty or has more than one column.
+        """
+        n = at_least_one(X)
+        shape = tuple(getattr(X, "shape", (n,)))
+        if len(shape) == 1:
+            return X
+        if shape != (n, 1):
+            raise ValueError(
+                f"X has shape {shape}, expected one column of objects; similia.objects.as_column(X) makes it, "
+                "ColumnTransformer picks one of a table"
+            )
+        return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=object)[:, 0]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
