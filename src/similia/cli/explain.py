@@ -1,0 +1,116 @@
+"""``similia explain``: why two objects are alike, or why a model decides as it does for one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import similia as sm
+from similia.cli.inputs import read_objects
+from similia.cli.outputs import check_output
+from similia.cli.voice import console, result, voice
+from similia.explanations import Explanation, explain
+from similia.objects import n_objects, take
+from similia.persistence import write_atomically
+
+
+def explain_pair(
+    model_path: Path,
+    data: str,
+    i: int,
+    j: int,
+    *,
+    text: str = "text",
+    top: int = 10,
+    labels: str | None = None,
+    output: Path | None = None,
+) -> None:
+    """Print why objects `i` and `j` of `data` are as alike as they are, by the kernel or distance of a model.
+
+    Parameters
+    ----------
+    model_path : path
+        A model, or the folder of a search.
+    data : str
+        File, folder or name of a data set.
+    i, j : int
+        Numbers of the objects, from 0.
+    text : str
+        Column of a table that holds the objects.
+    top : int
+        Most parts to list.
+    labels : str, optional
+        Names of the labels of nodes, as ``0=C,1=N``.
+    output : path, optional
+        An HTML file to write; the terminal if not given.
+    """
+    _show(model_path, data, (i, j), text, top, labels, output)
+
+
+def explain_prediction(
+    model_path: Path,
+    data: str,
+    i: int,
+    *,
+    text: str = "text",
+    top: int = 10,
+    labels: str | None = None,
+    output: Path | None = None,
+) -> None:
+    """Print what carries the decision of a model for object `i` of `data`; parameters as for `explain_pair`."""
+    _show(model_path, data, (i,), text, top, labels, output)
+
+
+def as_dict(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as what JSON holds."""
+    names = ("title", "kind", "value", "residual", "omitted", "n_omitted", "unexplained", "note")
+    parts = [
+        {"name": p.name, "contribution": p.contribution, "in_x": p.in_x.tolist(), "in_y": p.in_y.tolist()}
+        for p in explanation.parts
+    ]
+    return {name: getattr(explanation, name) for name in names} | {"parts": parts}
+
+
+def _show(
+    model_path: Path,
+    data: str,
+    numbers: tuple[int, ...],
+    text: str,
+    top: int,
+    labels: str | None,
+    output: Path | None,
+) -> None:
+    if output is not None:
+        check_output(output, data, model_path)
+    label_names = _label_names(labels)
+    model = _model(model_path)
+    read = read_objects(data, text=text, label=None)
+    n = n_objects(read.objects)
+    for number in numbers:
+        if not 0 <= number < n:
+            raise ValueError(f"{data} holds {n} {read.kind}, numbered from 0 to {n - 1}; there is no number {number}")
+    objects = [take(read.objects, [number]) for number in numbers]
+    found = explain(model, *objects, top=top, label_names=label_names)
+    if output is not None:
+        page = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>similia</title>{found.to_html()}</html>\n"
+        write_atomically(output, page.encode())
+        console(highlight=False).print(f"wrote {output}", markup=False)
+    elif not voice().json:
+        print(found.to_text())
+    result(as_dict(found))
+
+
+def _model(path: Path) -> Any:
+    """Return a model, or the encoder of a search."""
+    if path.is_dir():
+        return sm.SimilaritySearch.load(path).encoder_
+    return sm.load(path)
+
+
+def _label_names(labels: str | None) -> dict[int, str] | None:
+    if labels is None:
+        return None
+    try:
+        return {int(number): name for number, name in (item.split("=", 1) for item in labels.split(","))}
+    except ValueError:
+        raise ValueError(f"--labels must be like 0=C,1=N,2=O (label=name), got {labels!r}") from None

@@ -1,0 +1,7 @@
+"""Why two objects are alike, and what carries a prediction: sums of named parts with their places."""
+
+from similia._lazy import attach
+
+_NAMES = {"explain": "_explain", "Explanation": "_explanation", "Part": "_explanation"}
+__all__ = [*_NAMES]
+__getattr__, __dir__ = attach(__name__, _NAMES)

@@ -1,0 +1,101 @@
+r"""`explain`: why two objects are as alike as they are, and what carries a prediction.
+
+Parts are exact wherever kernel, distance or decision is a sum: over shared features, over the steps of an alignment,
+over nearest points, over the features that a linear model weighs. What they leave out is shown as a residual.
+
+Source: the decomposition of a linear decision over the features of a kernel is that of Rätsch, Sonnenburg & Schäfer,
+"Learning interpretable SVMs for biological sequence classification", BMC Bioinformatics 7 (Suppl. 1), 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from similia._validation import check_positive_int
+from similia.distances.base import Distance
+from similia.explanations import _distances, _models
+from similia.explanations._explanation import Explanation
+from similia.explanations._found import Found, explained
+from similia.explanations._kernels import WHAT, Naming, NoParts, one, pair, view_pair
+from similia.explanations._views import names_of_labels
+from similia.kernels._evaluate import name_of, refuse_class
+
+
+def explain(
+    what: Any, x: Any, y: Any = None, *, top: int = 10, label_names: Mapping[int, str] | None = None
+) -> Explanation:
+    """Explain a similarity, a distance or a prediction by its parts.
+
+    Parameters
+    ----------
+    what : kernel, distance, or fitted estimator
+        What is explained. Of an estimator (a pipeline, or a search over pipelines) with `y`, its kernel or distance;
+        without `y`, its decision for `x`, which takes a linear model or `HDClassifier` as the last step.
+    x : object
+        One string, graph, series, point set or vector; also a batch of one.
+    y : object, optional
+        The object that x is compared with.
+    top : int, default=10
+        Most parts to list.
+    label_names : mapping of int to str, optional
+        Names of the integer labels of nodes, such as ``{0: "C", 1: "N"}`` for a data set that numbers its atoms.
+        Names that the graphs carry themselves (text labels of networkx, symbols of RDKit) are used without it.
+
+    Returns
+    -------
+    Explanation
+        The largest parts, each with its places in x and y, and what they leave out. A decision is for the predicted
+        class, above 0, against the second best.
+
+    Raises
+    ------
+    TypeError
+        If `what` has no parts to name, or x or y are of another kind than it compares.
+    ValueError
+        If x or y is not one object, or an alignment does not fit into ``similia.config(max_memory=...)``.
+
+    Notes
+    -----
+    Of kernels with features the parts are exact; so are alignments and set distances, and decisions of linear models on
+    `KernelFeatures`, `Nystroem`, `D2KE`, or columns. Soft alignments leave an entropy, and signs of random projections
+    what is not linear in them.
+
+    Examples
+    --------
+    >>> from similia.explanations import explain
+    >>> from similia.kernels import Spectrum
+    >>> found = explain(Spectrum(k=3), "GATTACA", "ATTACC")
+    >>> found.value, [(part.name, part.contribution) for part in found.parts]
+    (3.0, [('ATT', 1.0), ('TTA', 1.0), ('TAC', 1.0)])
+    >>> found.parts[0].in_x, found.parts[0].in_y
+    (array([1, 2, 3]), array([0, 1, 2]))
+    """
+    refuse_class(what, "what is to be explained")
+    check_positive_int(top, "top")
+    naming = Naming({**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})})
+    compares = callable(what)
+    if y is None:
+        if compares:
+            raise ValueError(
+                f"{name_of(what)} compares two objects, got one; write explain({name_of(what)}(...), x, y)"
+            )
+        if not hasattr(what, "predict") and not hasattr(what, "best_"):
+            raise TypeError(f"{name_of(what)} is no fitted model that predicts; {WHAT}")
+        return _models.prediction(what, x, naming, top)
+    compared = what if compares else _models.comparison_of(what)
+    X, Y = one(compared, x, "x"), one(compared, y, "y")
+    views = view_pair(X, Y, naming)
+    try:
+        value, kind, found, note = _compared(compared, X, Y, naming)
+    except NoParts as error:
+        raise TypeError(str(error)) from None
+    return explained(value, kind, found, top, title=f"{kind} of x and y by {compared!r}", note=note, views=views)
+
+
+def _compared(compared: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:
+    """Return (value, kind, parts, note) of a kernel or a distance."""
+    if not isinstance(compared, Distance):
+        return pair(compared, X, Y, naming)
+    d, scale, found, note = _distances.pair(compared, X, Y)
+    return d**scale, "squared distance" if scale == 2 else "distance", found, note

@@ -1,0 +1,283 @@
+"""Substructures by name: the features of the kernels on graphs, with the nodes each occurrence covers.
+
+Names, with labels 6 and 7 (or what the user calls them):
+
+====================  =========================================================================================
+label                 ``6``; ``degree 3`` for graphs without labels
+edge                  ``6-7``, with an edge label ``6-[1]-7``
+Weisfeiler-Lehman     a rooted tree of labels: ``7(6, 8x2)`` is a node 7 among one node 6 and two nodes 8; the trees of
+                      more rounds are nested, ``6([1]7(6, 8x2))`` with an edge label, and cut where they are long
+shortest path         ``6..7, 3 apart``; ``6->7, 3 apart`` in directed graphs
+graphlet              ``triangle``, ``star of 4``, or nodes, edges and degrees
+propagation           ``step 2, bin 3dc8 (6/7)``: nodes 6 or 7 whose surroundings of two steps fall into one bin
+====================  =========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.explanations._occurrences import Occurrences
+from similia.explanations._views import node_names
+from similia.kernels import _graphs
+from similia.kernels.graphlet import Graphlet
+from similia.kernels.graphs import (
+    EdgeHistogram,
+    GraphKernel,
+    ShortestPath,
+    VertexHistogram,
+    WeisfeilerLehman,
+    _arcs,
+    _edge_labels,
+    node_labels_of,
+)
+from similia.kernels.propagation import Propagation
+from similia.objects import GraphBatch
+from similia.objects.graphlets import canonical_forms
+
+_LONGEST_NAME = 72
+_MOST_PLACED = 200_000  # subsets, or pairs of nodes, whose places are worked out
+_MOST_COVERED = 5_000_000  # nodes that trees cover in all; trees of larger graphs are placed at their roots
+_KNOWN = {
+    (2, (0, 0)): "no edge", (2, (1, 1)): "edge", (3, (0, 0, 0)): "3 nodes, no edge", (3, (0, 1, 1)): "edge and a node",
+    (3, (1, 1, 2)): "path of 3", (3, (2, 2, 2)): "triangle", (4, (0, 0, 0, 0)): "4 nodes, no edge",
+    (4, (0, 0, 1, 1)): "edge and 2 nodes", (4, (1, 1, 1, 1)): "2 edges apart",
+    (4, (0, 1, 1, 2)): "path of 3 and a node", (4, (1, 1, 1, 3)): "star of 4",
+    (4, (1, 1, 2, 2)): "path of 4", (4, (0, 2, 2, 2)): "triangle and a node",
+    (4, (2, 2, 2, 2)): "cycle of 4", (4, (1, 2, 2, 3)): "triangle with a tail", (4, (2, 2, 3, 3)): "diamond",
+    (4, (3, 3, 3, 3)): "complete graph of 4",
+}  # fmt: skip
+
+Names = dict[int, str]
+Index = npt.NDArray[np.int64]
+
+
+def occurrences(
+    kernel: GraphKernel, graph: GraphBatch, label_names: Names, directed: bool = False
+) -> Occurrences | None:
+    """Return the features of one graph, or None for a kernel that is not known here.
+
+    `directed` says that a path and its reverse are two.
+    """
+    labels = _labels(graph, label_names)
+    if isinstance(kernel, ShortestPath):
+        return _paths(kernel, graph, labels, directed)
+    if isinstance(kernel, VertexHistogram):
+        ids = _graphs.vertex_ids(node_labels_of(graph))
+        return Occurrences.of_width(ids, np.arange(len(ids))[:, None], lambda v: labels[v], len(ids))
+    for kind, read in _READERS:
+        if isinstance(kernel, kind):
+            return read(kernel, graph, labels)
+    return None
+
+
+def _labels(graph: GraphBatch, label_names: Names) -> list[str]:
+    """Return what a node is compared by, as text."""
+    if graph.node_labels is None:
+        return [f"degree {d}" for d in graph.degrees.tolist()]
+    return node_names(graph, label_names)
+
+
+def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occurrences:
+    """Return the edges, in the order in which `_graphs.edge_ids` writes them."""
+    indptr, indices = _arcs(graph)
+    edge_labels = _edge_labels(graph, kernel.edge_labels)
+    ids, offsets = np.empty(len(indices), dtype=np.uint64), np.zeros(2, dtype=np.int64)
+    _graphs.edge_ids(node_labels_of(graph), graph.node_offsets, indptr, indices, edge_labels, ids, offsets)
+    sources = np.repeat(np.arange(graph.n_nodes), np.diff(indptr))
+    marks = edge_labels.tolist() or [None] * len(indices)
+    arcs = list(zip(sources.tolist(), indices.tolist(), marks, strict=True))
+    known = set(arcs)
+    kept = [(v, u, mark) for v, u, mark in arcs if v <= u or (u, v, mark) not in known]
+
+    def name(o: int) -> str:
+        v, u, mark = kept[o]
+        low, high = sorted((labels[v], labels[u]))
+        return f"{low}-{high}" if mark is None else f"{low}-[{mark}]-{high}"
+
+    places = np.array([edge[:2] for edge in kept], dtype=np.int64).reshape(-1, 2)
+    return Occurrences.of_width(ids[: offsets[1]], places, name, graph.n_nodes)
+
+
+def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Occurrences:
+    """Return the colours of all rounds; each covers the nodes within as many steps."""
+    indptr, indices = _arcs(graph)
+    edge_labels = _edge_labels(graph, kernel.edge_labels)
+    n, rounds = graph.n_nodes, kernel.n_iter + 1
+    colours = _graphs.refined_ids(
+        _graphs.vertex_ids(node_labels_of(graph)), indptr, indices, edge_labels, kernel.n_iter
+    )
+    neighbours = [indices[indptr[v] : indptr[v + 1]].tolist() for v in range(n)]
+    marks = [edge_labels[indptr[v] : indptr[v + 1]].tolist() if len(edge_labels) else [] for v in range(n)]
+    runs, covered = [], 0
+    for v in range(n):
+        runs += _balls(v, rounds, neighbours) if covered <= _MOST_COVERED else [[v]] * rounds
+        covered += sum(map(len, runs[-rounds:]))
+    if covered > _MOST_COVERED:
+        runs = [[v] for v in range(n) for _ in range(rounds)]
+    offsets = np.concatenate(([0], np.cumsum([len(run) for run in runs]))).astype(np.int64)
+    places = np.concatenate([np.array(run, dtype=np.int64) for run in runs]) if runs else np.empty(0, dtype=np.int64)
+
+    def name(o: int) -> str:
+        return _tree_name(o // rounds, o % rounds, labels, neighbours, marks)
+
+    return Occurrences(colours.ravel(), np.ones(colours.size), offsets, places, name, n)
+
+
+def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:
+    """Return the nodes within 0, 1, ..., rounds - 1 steps of v, ascending."""
+    seen, edge = {v}, {v}
+    balls = [[v]]
+    for _ in range(rounds - 1):
+        edge = {u for w in edge for u in neighbours[w]} - seen
+        seen |= edge
+        balls.append(sorted(seen))
+    return balls
+
+
+def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int]], marks: list[list[int]]) -> str:
+    """Return the tree of labels that a colour stands for, of as many levels as fit."""
+    name, text = labels[v], labels
+    for _ in range(rounds):
+        # Trees of all nodes grow together: the tree of v at this depth is made of those of its neighbours one less.
+        text = [_grown(labels[u], [text[w] for w in neighbours[u]], marks[u]) for u in range(len(labels))]
+        if len(text[v]) > _LONGEST_NAME:
+            return f"{name} ... to depth {rounds}"
+        name = text[v]
+    return name
+
+
+def _grown(label: str, children: list[str], marks: list[int]) -> str:
+    if not children or len(label) > _LONGEST_NAME:
+        return label
+    if marks:
+        children = [f"[{mark}]{child}" for mark, child in zip(marks, children, strict=True)]
+    counted = sorted(Counter(children).items())
+    text = label + "(" + ", ".join(child if n == 1 else f"{child}×{n}" for child, n in counted) + ")"
+    return text[: _LONGEST_NAME + 1]  # what is longer is not shown, and must not grow without bound
+
+
+def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed: bool) -> Occurrences:
+    """Return pairs of nodes by their labels and distance, placed at both ends."""
+    numbers = node_labels_of(graph) if kernel.with_labels else np.zeros(graph.n_nodes, dtype=np.uint64)
+    indptr, indices = _arcs(graph)
+    if graph.n_nodes**2 > _MOST_PLACED:
+        counts = kernel._counts(graph)
+        return Occurrences.without_places(counts, lambda o: f"pairs of kind {counts.ids[o]:x}", graph.n_nodes)
+    neighbours = [indices[indptr[v] : indptr[v + 1]].tolist() for v in range(graph.n_nodes)]
+    triples = [(v, u, d) for v in range(graph.n_nodes) for u, d in _distances(v, neighbours) if d]
+    v, u, d = np.array(triples, dtype=np.int64).reshape(-1, 3).T
+    ids = _path_ids(numbers[v], numbers[u], d)
+    text = labels if kernel.with_labels else None
+
+    def name(o: int) -> str:
+        ends = f"{d[o]} apart"
+        if text is None:
+            return f"two nodes {ends}"
+        pair = (text[v[o]], text[u[o]])
+        return f"{pair[0]}->{pair[1]}, {ends}" if directed else "..".join(sorted(pair)) + f", {ends}"
+
+    found = Occurrences.of_width(ids, np.column_stack([v, u]), name, graph.n_nodes)
+    low, high = np.minimum(numbers[v], numbers[u]), np.maximum(numbers[v], numbers[u])
+    groups = ids if directed else _path_ids(low, high, d)
+    return replace(found, groups=groups)
+
+
+def _path_ids(first: npt.NDArray, last: npt.NDArray, distances: Index) -> npt.NDArray[np.uint64]:
+    """Return the ids of `_graphs._tally`."""
+    from similia._words import combine
+
+    triples = zip(first.tolist(), last.tolist(), distances.tolist(), strict=True)
+    pairs: dict[tuple[int, int], np.uint64] = {}
+    ids = []
+    for a, b, d in triples:
+        if (a, d) not in pairs:
+            pairs[a, d] = np.uint64(combine(np.uint64(a), np.uint64(d)))
+        ids.append(combine(pairs[a, d], np.uint64(b)))
+    return np.array(ids, dtype=np.uint64)
+
+
+def _distances(source: int, neighbours: list[list[int]]) -> list[tuple[int, int]]:
+    """Return the nodes that can be reached, and in how many steps."""
+    seen, reached = {source}, [(source, 0)]
+    for v, d in reached:
+        new = [u for u in neighbours[v] if u not in seen]
+        seen.update(new)
+        reached += [(u, d + 1) for u in dict.fromkeys(new)]
+    return reached
+
+
+def is_directed(graph: GraphBatch) -> bool:
+    """Return whether an arc of the graph has no reverse."""
+    indptr, indices = _arcs(graph)
+    sources = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    arcs = set(zip(sources.tolist(), indices.tolist(), strict=True))
+    return any((u, v) not in arcs for v, u in arcs)
+
+
+def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurrences:
+    """Return all subsets of nodes by what they induce; without places where they are sampled or too many."""
+    n, size = graph.n_nodes, kernel.size
+    table, representatives = canonical_forms(size)
+    class_ids = _graphs.vertex_ids(representatives | np.uint64(size) << np.uint64(32))
+    if kernel.n_samples is not None or comb(n, size) > _MOST_PLACED:
+        counts = kernel._counts(graph)
+        order = np.argsort(class_ids)
+        classes = order[np.searchsorted(class_ids, counts.ids, sorter=order)]
+        return Occurrences.without_places(counts, lambda o: graphlet_name(representatives[classes[o]], size), n)
+    indptr, indices = _arcs(graph)
+    adjacent = np.zeros((n, n), dtype=np.int64)
+    adjacent[np.repeat(np.arange(n), np.diff(indptr)), indices] = 1
+    adjacent |= adjacent.T
+    subsets = np.array(list(combinations(range(n), size)), dtype=np.int64).reshape(-1, size)
+    codes = np.zeros(len(subsets), dtype=np.int64)
+    for j in range(1, size):
+        for i in range(j):
+            codes |= adjacent[subsets[:, i], subsets[:, j]] << (j * (j - 1) // 2 + i)
+    classes = table[codes].astype(np.int64)
+    return Occurrences.of_width(
+        class_ids[classes], subsets, lambda o: graphlet_name(representatives[classes[o]], size), n
+    )
+
+
+def graphlet_name(code: np.uint64, size: int) -> str:
+    """Return what a graphlet is called, or its numbers of nodes and edges and its degrees."""
+    degrees = [0] * size
+    for j in range(1, size):
+        for i in range(j):
+            if int(code) >> (j * (j - 1) // 2 + i) & 1:
+                degrees[i] += 1
+                degrees[j] += 1
+    known = _KNOWN.get((size, tuple(sorted(degrees))))
+    listed = " ".join(map(str, sorted(degrees, reverse=True)))
+    return known or f"{size} nodes, {sum(degrees) // 2} edges, degrees {listed} (no. {int(code)})"
+
+
+def _bins(kernel: Propagation, graph: GraphBatch, labels: list[str]) -> Occurrences:
+    ids = kernel._node_ids(graph)
+    n_terms = ids.shape[1]
+    places = np.repeat(np.arange(len(ids)), n_terms)[:, None]
+    used = kernel._used(graph)
+
+    def name(o: int) -> str:
+        v, step = divmod(o, n_terms)
+        return f"step {step}, bin {int(ids[v, step]) & 0xFFFF:04x}"
+
+    found = Occurrences.of_width(ids.ravel(), places, name, len(ids))
+    kinds = [label for label in labels for _ in range(n_terms)] if used == "labels" else None
+    return replace(found, kinds=kinds)
+
+
+_READERS: tuple[tuple[type, Callable[..., Occurrences]], ...] = (
+    (EdgeHistogram, _edges),
+    (WeisfeilerLehman, _trees),
+    (Graphlet, _graphlets),
+    (Propagation, _bins),
+)

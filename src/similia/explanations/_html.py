@@ -1,0 +1,152 @@
+"""An explanation as a fragment of HTML: inline styles, drawings as SVG, no script; all text escaped."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import groupby
+
+import numpy as np
+
+from similia.explanations._colours import GREY, full, shade, strengths
+from similia.explanations._explanation import Explanation
+from similia.explanations._layout import MOST_NODES, positions
+from similia.explanations._text import number, percent, rest, runs, shortened, visible, visible_letters
+from similia.explanations._views import View
+
+_LONGEST_STRING = 2000
+_MOST_POINTS = 2000
+_MOST_LINKS = 120
+_CELL = "padding:2px 8px;white-space:nowrap;text-align:"
+
+
+def as_html(explanation: Explanation) -> str:
+    """Return the fragment of `Explanation.to_html`."""
+    e = explanation
+    pieces = [f"<p style='margin:0 0 6px'><b>{_safe(e.title)}: {number(e.value)}</b></p>", _drawing(e), _table(e)]
+    if e.note:
+        pieces.append(f"<p style='margin:6px 0 0;color:#555'>{_safe(e.note)}</p>")
+    style = "font-family:sans-serif;font-size:13px;color:#111;background:#fff;max-width:720px;overflow-x:auto"
+    return f"<div class='similia-explanation' style='{style}'>{''.join(pieces)}</div>"
+
+
+def _safe(text: str) -> str:
+    return escape(visible(text), quote=True)
+
+
+def _table(e: Explanation) -> str:
+    largest = max((abs(part.contribution) for part in e.parts), default=0.0)
+    with_y = e._y is not None
+    placed = any(len(part.in_x) or len(part.in_y) for part in e.parts)
+    heads = ["part", "adds", "%", ""] + (["in x", *(["in y"] if with_y else [])] if placed else [])
+    rows = ["".join(f"<th style='{_CELL}left;border-bottom:1px solid #999'>{head}</th>" for head in heads)]
+    sign = -1.0 if "distance" in e.kind else 1.0
+    for part in e.parts:
+        width = round(90 * abs(part.contribution) / largest) if largest else 0
+        colour = full(sign * part.contribution)
+        bar = f"<div style='width:{max(1, width)}px;height:9px;background:{colour}'></div>"
+        cells = [f"<code>{escape(shortened(part.name, 90))}</code>", *_numbers(part.contribution, e.value), bar]
+        cells += [runs(part.in_x), *([runs(part.in_y)] if with_y else [])] if placed else []
+        rows.append(_row(cells))
+    rows += [_row([f"<i>{escape(name)}</i>", *_numbers(value, e.value), ""]) for name, value in rest(e)]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table style='border-collapse:collapse;font-size:12px;margin-top:6px'>{body}</table>"
+
+
+def _numbers(value: float, whole: float) -> list[str]:
+    return [number(value), percent(value, whole)]
+
+
+def _row(cells: list[str]) -> str:
+    return "".join(
+        f"<td style='{_CELL}{'right' if c in (1, 2) else 'left'}'>{cell}</td>" for c, cell in enumerate(cells)
+    )
+
+
+def _drawing(e: Explanation) -> str:
+    views = [(name, view, shares) for name, view, shares in (("x", e._x, e.shares_x), ("y", e._y, e.shares_y)) if view]
+    kinds = {view.kind for _, view, _ in views}
+    if kinds == {"string"}:
+        return "".join(_letters(name, view, strengths(shares, view.n_places, e.kind)) for name, view, shares in views)
+    if kinds == {"graph"} and max(view.n_places for _, view, _ in views) <= MOST_NODES:
+        return "".join(_graph(name, view, strengths(shares, view.n_places, e.kind)) for name, view, shares in views)
+    if kinds == {"series"}:
+        return _series(e)
+    return ""
+
+
+def _letters(name: str, view: View, strength: np.ndarray) -> str:
+    """Return a string with coloured letters, neighbours of one colour in one span."""
+    text = visible_letters(view.text[:_LONGEST_STRING])
+    colours = [shade(s) for s in strength[: len(text)].tolist()]
+    spans = []
+    for colour, group in groupby(zip(colours, text, strict=True), key=lambda pair: pair[0]):
+        letters = escape("".join(letter for _, letter in group), quote=True)
+        spans.append(letters if colour == "#ffffff" else f"<span style='background:{colour}'>{letters}</span>")
+    more = f" ... {len(view.text) - len(text)} more letters" if len(view.text) > len(text) else ""
+    style = "font-family:monospace;word-break:break-all;white-space:pre-wrap;margin:2px 0;line-height:1.5"
+    return f"<div style='{style}'><b>{name}</b> {''.join(spans)}{more}</div>"
+
+
+def _graph(name: str, view: View, strength: np.ndarray) -> str:
+    """Return a graph with coloured nodes."""
+    size, pad = 260, 18
+    arcs = np.empty((2, 0), dtype=np.int64) if view.arcs is None else view.arcs
+    P = pad + (size - 2 * pad) * positions(view.n_places, arcs)
+    P[:, 1] += 2 * pad - P[:, 1].min(initial=size)
+    height = round(P[:, 1].max(initial=pad) + pad)
+    edges = sorted({(min(u, v), max(u, v)) for u, v in arcs.T.tolist() if u != v})
+    lines = "".join(
+        f"<line x1='{P[u, 0]:.1f}' y1='{P[u, 1]:.1f}' x2='{P[v, 0]:.1f}' y2='{P[v, 1]:.1f}'/>" for u, v in edges
+    )
+    radius = 9 if view.n_places <= 40 else 5 if view.n_places <= 120 else 3
+    nodes = []
+    for v in range(view.n_places):
+        label = (view.names or [""] * view.n_places)[v]
+        text = ""
+        if radius == 9 and label:
+            text = f"<text x='{P[v, 0]:.1f}' y='{P[v, 1] + 3.5:.1f}'>{escape(shortened(label, 4), quote=True)}</text>"
+        dot = f"<circle cx='{P[v, 0]:.1f}' cy='{P[v, 1]:.1f}' r='{radius}' fill='{shade(float(strength[v]))}'>"
+        tip = f"<title>{escape(shortened(f'node {v} {label}', 40), quote=True)}</title>"
+        nodes.append(f"{dot}{tip}</circle>{text}")
+    return (
+        f"<svg width='{size}' height='{height}' viewBox='0 0 {size} {height}' role='img' aria-label='graph {name}' "
+        "style='margin-right:8px;vertical-align:top'>"
+        f"<text x='4' y='14' font-size='13' font-weight='bold'>{name}</text>"
+        f"<g stroke='{GREY}' stroke-width='1.5'>{lines}</g>"
+        f"<g stroke='#444' stroke-width='1'>{_unstroked(nodes)}</g></svg>"
+    )
+
+
+def _unstroked(nodes: list[str]) -> str:
+    style = "<text stroke='none' font-size='10' text-anchor='middle' fill='#111' "
+    return "".join(node.replace("<text ", style) for node in nodes)
+
+
+def _series(e: Explanation) -> str:
+    """Return two series, one above the other, with lines between matched time points; one series alone."""
+    views = [(view, np.asarray(view.values)) for view in (e._x, e._y) if view is not None]
+    width, height = 680, 110 * len(views)
+    longest = max(view.n_places for view, _ in views)
+    low = min(float(values.min()) for _, values in views)
+    span = max(float(values.max()) for _, values in views) - low or 1.0
+    curves, drawn = [], []
+    for row, (view, values) in enumerate(views):
+        x = 10 + (width - 20) * np.arange(view.n_places) / max(1, longest - 1)
+        y = 110 * row + 100 - 80 * (values[:, 0] - low) / span
+        curves.append((x, y))
+        step = max(1, view.n_places // _MOST_POINTS)
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[::step], y[::step], strict=True))
+        drawn.append(f"<polyline points='{points}' fill='none' stroke='#111' stroke-width='1.5'/>")
+        drawn.append(f"<text x='2' y='{110 * row + 14}' font-size='13' font-weight='bold'>{'xy'[row]}</text>")
+    links = list(e._x.links or []) if e._x is not None and len(views) == 2 else []
+    largest = max((abs(value) for *_, value in links), default=0.0) or 1.0
+    lines = []
+    for i, j, value in links[:: max(1, len(links) // _MOST_LINKS)]:
+        (ax, ay), (bx, by) = ((float(c[0][k]), float(c[1][k])) for c, k in zip(curves, (i, j), strict=True))
+        opacity = 0.15 + 0.85 * abs(value) / largest
+        lines.append(f"<line x1='{ax:.1f}' y1='{ay:.1f}' x2='{bx:.1f}' y2='{by:.1f}' stroke-opacity='{opacity:.2f}'/>")
+    colour = full(-1.0 if "distance" in e.kind else 1.0)
+    return (
+        f"<svg width='{width}' height='{height}' viewBox='0 0 {width} {height}' role='img' aria-label='series' "
+        f"style='max-width:100%'><g stroke='{colour}' stroke-width='1'>{''.join(lines)}</g>{''.join(drawn)}</svg>"
+    )

@@ -1,0 +1,229 @@
+"""A linear decision brought back, step by step, to what the first step of a pipeline made of an object.
+
+A last step with coefficients decides by z . w + b. Scalers, selections and projections between it and the first step
+are affine, z = A f + c, so that the decision is f . (A^T w) + (c . w + b): exact, whatever the number of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, NuSVC
+
+from similia.codes import SignRandomProjection
+from similia.embeddings.graphlets import FeatureScaler
+from similia.kernels._evaluate import name_of
+from similia.learn import HDClassifier
+
+Floats = npt.NDArray[np.float64]
+_LEARNERS = (
+    "what can be explained is a pipeline that ends in a linear model (LinearSVC, LogisticRegression, RidgeClassifier, "
+    "SGDClassifier, Ridge, ...), in KernelSVC, or in SignRandomProjection and HDClassifier"
+)
+ONE_VS_ONE = "the decision is that of the machine for these two classes"
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """A decision for one object, as a linear function of what the first step made of it.
+
+    Attributes
+    ----------
+    value : float
+        As the model computes it.
+    kind : {"decision", "prediction"}
+    title : str
+        For which class, against which.
+    weights : ndarray of float64, shape (n_columns,)
+    intercept : float
+    centre : ndarray of float64 or None
+        Mean of the columns, where the model subtracts it.
+    note : str
+    """
+
+    value: float
+    kind: str
+    title: str
+    weights: Floats
+    intercept: float
+    centre: Floats | None = None
+    note: str = ""
+
+
+def unwrapped(model: Any) -> Any:
+    """Return the pipeline inside a search or another wrapper."""
+    for name in ("best_estimator_", "pipeline_", "best_"):
+        if hasattr(model, name):
+            return unwrapped(getattr(model, name))
+    return model
+
+
+def steps_of(model: Any) -> list[Any]:
+    """Return the fitted steps, nested pipelines laid out, those that do nothing left out."""
+    model = unwrapped(model)
+    if not isinstance(model, Pipeline):
+        return [model]
+    steps = [step for _, step in model.steps if step is not None and not (isinstance(step, str))]
+    return [inner for step in steps for inner in steps_of(step)]
+
+
+def decision(steps: list[Any], first: Any) -> Decision:
+    """Return the decision of a model's last step for an object, brought back through the steps before it.
+
+    Parameters
+    ----------
+    steps : list of estimators
+        Those after the first one, at least the learner.
+    first : array or sparse array of shape (1, n_columns)
+        What the first step made of the object.
+    """
+    rows = [first]
+    for step in steps[:-1]:
+        rows.append(step.transform(rows[-1]))
+    found = _hypervectors(steps, rows) if isinstance(steps[-1], HDClassifier) else _learner(steps[-1], rows[-1])
+    before = steps[:-2] if isinstance(steps[-1], HDClassifier) else steps[:-1]
+    weights, intercept = found.weights, found.intercept
+    centre: Floats | None = None
+    for step, row in zip(before[::-1], rows[: len(before)][::-1], strict=True):
+        weights, constant = _before(step, row, weights)
+        intercept += constant
+    if before and (mean := getattr(getattr(before[0], "scaler_", before[0]), "mean_", None)) is not None:
+        scaler = getattr(before[0], "scaler_", before[0])
+        centre = np.asarray(mean, dtype=np.float64) if getattr(scaler, "with_mean", True) else None
+    return Decision(found.value, found.kind, found.title, weights, intercept, centre, found.note)
+
+
+def check_learner(learner: Any) -> None:
+    """Raise unless a last step decides by coefficients or by hypervectors."""
+    curved = isinstance(learner, SVC | NuSVC) and learner.kernel != "linear"
+    if not isinstance(learner, HDClassifier) and (not hasattr(learner, "coef_") or curved):
+        raise TypeError(f"{name_of(learner)} is not fitted or has no coefficients; {_LEARNERS}")
+
+
+def _learner(learner: Any, row: Any) -> Decision:
+    """Return the decision of a model with coefficients."""
+    coef = learner.coef_.toarray() if sp.issparse(learner.coef_) else np.atleast_2d(learner.coef_)
+    coef = np.asarray(coef, dtype=np.float64)
+    intercept = np.broadcast_to(np.asarray(getattr(learner, "intercept_", 0.0), dtype=np.float64).ravel(), (len(coef),))
+    if is_regressor(learner):
+        predicted = np.asarray(learner.predict(row), dtype=np.float64).ravel()
+        if len(predicted) != 1:
+            raise ValueError(
+                f"{name_of(learner)} predicts {len(predicted)} numbers, expected one; fit one model for each"
+            )
+        return Decision(float(predicted[0]), "prediction", "the predicted number", coef[0], float(intercept[0]))
+    classes = learner.classes_
+    if len(classes) > 2 and isinstance(learner, SVC | NuSVC):  # a machine for each pair of classes
+        winner, other, sign, pair = best_machine(learner.predict(row)[0], classes, np.ravel(row @ coef.T) + intercept)
+        w, b = sign * coef[pair], sign * float(intercept[pair])
+        return Decision(
+            float(np.ravel(row @ w)[0]) + b, "decision", against(classes, winner, other), w, b, note=ONE_VS_ONE
+        )
+    scores = np.asarray(learner.decision_function(row), dtype=np.float64).ravel()
+    if len(classes) == 2:
+        winner = int(scores[0] > 0)
+        sign, title = 2.0 * winner - 1.0, against(classes, winner, 1 - winner)
+        return Decision(sign * float(scores[0]), "decision", title, sign * coef[0], sign * float(intercept[0]))
+    winner, other = (int(c) for c in np.argsort(-scores, kind="stable")[:2])
+    value = float(scores[winner] - scores[other])
+    w, b = coef[winner] - coef[other], float(intercept[winner] - intercept[other])
+    return Decision(value, "decision", against(classes, winner, other), w, b)
+
+
+def best_machine(predicted: Any, classes: Any, scores: Floats) -> tuple[int, int, float, int]:
+    """Return (winner, other, sign, machine): the class that comes nearest to the predicted one, and their machine.
+
+    `scores` are those of the one-vs-one machines for the classes (0, 1), (0, 2), ..., positive for the first class.
+    """
+    winner = int(np.flatnonzero(classes == predicted)[0])
+    margins = {}
+    for other in range(len(classes)):
+        if other != winner:
+            pair, sign = machine_of(winner, other, len(classes))
+            margins[other] = (sign * float(scores[pair]), sign, pair)
+    other = min(margins, key=lambda c: margins[c][0])
+    return winner, other, *margins[other][1:]
+
+
+def machine_of(winner: int, other: int, n_classes: int) -> tuple[int, float]:
+    """Return the number of the one-vs-one machine for two classes, and the sign that makes it positive for `winner`."""
+    low, high = sorted((winner, other))
+    return low * (2 * n_classes - low - 1) // 2 + high - low - 1, 1.0 if winner == low else -1.0
+
+
+def against(classes: Any, winner: int, other: int) -> str:
+    return f"for {classes[winner]!s} against {classes[other]!s}"
+
+
+def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
+    r"""Return the linear surrogate of a decision on signs of projections.
+
+    Cosines to the prototypes are linear in the bits; a sign is replaced by its best linear prediction for Gaussian
+    directions (Bussgang): sign(p . z) by sqrt(2 / pi) p . z / (s ||z||), s^2 the mean square of the entries of p.
+    """
+    learner, projection = steps[-1], steps[-2] if len(steps) > 1 else None
+    if not isinstance(projection, SignRandomProjection) or projection.projection_ is None:
+        found = "no step" if projection is None else f"{projection!r}"
+        raise TypeError(
+            "HDClassifier decides by bits, which are explained where they come from "
+            f"SignRandomProjection(method='gaussian'), found {found} before it"
+        )
+    z = np.asarray(rows[-2], dtype=np.float64).ravel()
+    prototypes = learner.prototypes_
+    if learner.binary_prototypes:
+        prototypes = np.unpackbits(learner.prototype_codes_, axis=1, count=prototypes.shape[1]) * 2.0 - 1.0
+    scores = learner._similarities(rows[-1])[0]
+    winner, other = (int(c) for c in np.argsort(-scores, kind="stable")[:2])
+    d = prototypes.shape[1]
+    norms = np.linalg.norm(prototypes, axis=1) * np.sqrt(d)
+    units = prototypes / np.where(norms > 0, norms, 1.0)[:, None]
+    P = np.asarray(projection.projection_, dtype=np.float32)
+    scale = float(np.sqrt(np.mean(np.square(P, dtype=np.float64)))) * float(np.linalg.norm(z))
+    pulled = ((units[winner] - units[other]).astype(np.float32) @ P).astype(np.float64)
+    weights = np.sqrt(2 / np.pi) / scale * pulled if scale > 0 else np.zeros(len(z))
+    note = (
+        "bits are no linear function of the object: the parts are those of the best linear prediction of the signs, "
+        "and what they miss is left over"
+    )
+    value = float(scores[winner] - scores[other])
+    return Decision(value, "decision", against(learner.classes_, winner, other), weights, 0.0, None, note)
+
+
+def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
+    """Return (A^T w, c . w) of an affine step z = A f + c; `row` is the f of the object."""
+    if isinstance(step, FeatureScaler):
+        step = step.scaler_
+    kind = type(step).__name__
+    if kind in ("StandardScaler", "RobustScaler"):
+        scaled = w if step.scale_ is None else w / step.scale_
+        shift = step.center_ if kind == "RobustScaler" else step.mean_ if step.with_mean else None
+        return scaled, 0.0 if shift is None else -float(shift @ scaled)
+    if kind == "MaxAbsScaler":
+        return w / step.scale_, 0.0
+    if kind == "MinMaxScaler" and not step.clip:
+        return w * step.scale_, float(step.min_ @ w)
+    if kind == "TruncatedSVD":
+        return step.components_.T @ w, 0.0
+    if kind == "PCA":
+        scaled = w / np.sqrt(step.explained_variance_) if step.whiten else w
+        back = step.components_.T @ scaled
+        return back, -float(step.mean_ @ back)
+    if kind == "Normalizer":
+        order = {"l1": 1, "l2": 2, "max": np.inf}[step.norm]
+        size = float(np.linalg.norm(row.toarray().ravel() if sp.issparse(row) else np.ravel(row), order))
+        return w / (size or 1.0), 0.0
+    if hasattr(step, "get_support"):
+        back = np.zeros(len(step.get_support()))
+        back[step.get_support()] = w
+        return back, 0.0
+    raise TypeError(
+        f"{kind} is a step that is not affine, so that the decision cannot be brought back through it; explained are "
+        "pipelines with StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, TruncatedSVD or "
+        "feature selection between the first step and the learner"
+    )

@@ -1,0 +1,161 @@
+r"""Predictions: what in an object carries the decision of a fitted pipeline.
+
+===================  ==============================================================================================
+first step           parts of the decision sum_j w_j f_j(x) + b
+===================  ==============================================================================================
+`KernelFeatures`     w_f phi_f(x) for each feature f of x, by name
+`Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w: with
+                     features, phi_f(x) sum_l alpha_l phi_f(l) for each feature, else alpha_l k(x, l) for each landmark
+`KernelSVC`          the same with the support vectors as landmarks
+`D2KE`               w_j (f_j(x) - mean) for each random object
+anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
+===================  ==============================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia.embeddings import D2KE, KernelFeatures, Nystroem
+from similia.explanations._explanation import Explanation
+from similia.explanations._features import blocks_of, coefficients_by_column, coefficients_by_objects
+from similia.explanations._found import NOWHERE, Described, Floats, Found, explained, joined
+from similia.explanations._kernels import Naming, feature_occurrences, is_directed, one
+from similia.explanations._linear import ONE_VS_ONE, Decision, against, best_machine, check_learner, decision, steps_of
+from similia.explanations._occurrences import linear_parts
+from similia.explanations._views import described, view_of
+from similia.kernels._evaluate import evaluate, name_of
+from similia.learn.kernel_svc import KernelSVC
+from similia.objects import take
+
+
+def comparison_of(model: Any) -> Any:
+    """Return the kernel or distance that a fitted model compares objects by, or raise."""
+    for step in steps_of(model):
+        for name in ("kernel_", "kernel", "distance"):
+            found = getattr(step, name, None)
+            if callable(found) and not isinstance(found, type):
+                return found
+    raise TypeError(f"{name_of(model)} compares objects by no kernel or distance; give explain the kernel itself")
+
+
+def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
+    """Return why a fitted model decides as it does for one object."""
+    steps = steps_of(model)
+    if isinstance(steps[0], KernelSVC):
+        return _dual(steps[0], x, naming, top)
+    check_learner(steps[-1])
+    first = steps[0] if len(steps) > 1 else None
+    X = _collection(first, x)
+    rows = np.atleast_2d(np.asarray(X, dtype=np.float64)) if first is None else first.transform(X)
+    found = decision(steps[1:] if first is not None else steps, rows)
+    parts, intercept = _parts(first, X, rows, found, naming)
+    how = f"{name_of(first)} and {name_of(steps[-1])}" if first is not None else name_of(steps[-1])
+    return explained(
+        found.value,
+        found.kind,
+        parts,
+        top,
+        title=f"{found.kind} of {how}, {found.title}",
+        note=found.note,
+        constant=None if intercept == 0.0 else ("intercept", intercept),
+        views=(view_of(X, naming.label_names), None),
+    )
+
+
+def _collection(first: Any, x: Any) -> Any:
+    """Return the collection of one object for the first step of a model."""
+    compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
+    if callable(compared):
+        return one(compared, x, "x")
+    return x if hasattr(x, "shape") and len(x.shape) == 2 and x.shape[0] == 1 else [x]
+
+
+def _parts(first: Any, X: Any, rows: Any, found: Decision, naming: Naming) -> tuple[Found, float]:
+    """Return the parts and what does not depend on the object."""
+    if isinstance(first, KernelFeatures):
+        blocks = blocks_of(first.kernel)
+        if blocks is not None:
+            parts = []
+            for block, column in blocks:
+                x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
+                coefficients = coefficients_by_column(block, column, x.ids, first.n_features, found.weights)
+                parts.append(linear_parts(x, block.scale(X)[0] * coefficients).times(1.0, block.prefix))
+            return joined(parts), found.intercept
+    if isinstance(first, Nystroem) and not first._precomputed:
+        alpha = first.components_ @ found.weights
+        numbers = first.landmark_indices_
+        return _of_landmarks(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
+    return _of_columns(first, rows, found)
+
+
+def _dual(machine: KernelSVC, x: Any, naming: Naming, top: int) -> Explanation:
+    """Return why a support vector machine on objects decides as it does."""
+    X = one(machine.kernel_, x, "x")
+    classes = machine.classes_
+    K = np.asarray(evaluate(machine.kernel_, X, machine.support_objects_), dtype=np.float64)[0]
+    scores = machine.pair_coef_ @ K + machine.pair_intercept_
+    winner, other, sign, pair = best_machine(machine.predict(X)[0], classes, scores)
+    alpha, intercept = sign * machine.pair_coef_[pair], sign * float(machine.pair_intercept_[pair])
+    parts = _of_landmarks(machine.kernel_, X, machine.support_objects_, alpha, naming, "support", machine.support_)
+    return explained(
+        sign * float(scores[pair]),
+        "decision",
+        parts,
+        top,
+        title=f"decision of {name_of(machine)}, {against(classes, winner, other)}",
+        note="" if len(classes) == 2 else ONE_VS_ONE,
+        constant=("intercept", intercept),
+        views=(view_of(X, naming.label_names), None),
+    )
+
+
+def _of_landmarks(
+    kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
+) -> Found:
+    """Return the parts of sum_l alpha_l k(x, l): by feature, or by landmark where the kernel has no features."""
+    blocks = blocks_of(kernel)
+    if blocks is None:
+        values = np.asarray(evaluate(kernel, X, landmarks), dtype=np.float64)[0]
+
+        def describe(k: int) -> Described:
+            return f"{values[k]:.3g} like {what} {described(take(landmarks, [k]), int(numbers[k]))}", NOWHERE, NOWHERE
+
+        return Found(alpha * values, describe)
+    parts = []
+    for block, _ in blocks:
+        x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
+        coefficients = coefficients_by_objects(
+            block, x.ids, block.as_objects(landmarks), alpha * block.scale(landmarks)
+        )
+        parts.append(linear_parts(x, block.scale(X)[0] * block.weight * coefficients).times(1.0, block.prefix))
+    return joined(parts)
+
+
+def _of_columns(first: Any, rows: Any, found: Decision) -> tuple[Found, float]:
+    row = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64).ravel()
+    intercept, values = found.intercept, row
+    if found.centre is not None:
+        values = row - found.centre
+        intercept += float(found.centre @ found.weights)
+    return Found(values * found.weights, lambda k: (_column_name(first, k, row[k]), NOWHERE, NOWHERE)), intercept
+
+
+def _column_name(first: Any, k: int, value: float) -> str:
+    if isinstance(first, D2KE):
+        distance = -np.log(value) / first.gamma_ if value > 0 else np.inf
+        R = len(first.random_objects_)
+        distance -= np.log(R) / (2 * first.gamma_)  # a feature is exp(-gamma d) / sqrt(R)
+        return f"at {distance:.3g} from random object {described(take(first.random_objects_, [k]), k)}"
+    if first is None:
+        return f"column {k} = {value:.4g}"
+    names = getattr(first, "get_feature_names_out", None)
+    try:
+        name = str(names()[k]) if names is not None else f"column {k}"
+    except (AttributeError, ValueError, NotImplementedError):
+        name = f"column {k}"
+    return f"{name} = {value:.4g}"

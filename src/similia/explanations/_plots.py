@@ -1,0 +1,191 @@
+"""An explanation drawn with matplotlib: coloured letters, coloured nodes, aligned series, matched points, bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from similia.explanations._colours import GREY, full, shade, strengths
+from similia.explanations._explanation import Explanation
+from similia.explanations._layout import MOST_NODES, positions
+from similia.explanations._text import number, rest, shortened, visible_letters
+from similia.explanations._views import View
+
+_PER_ROW = 60
+_LONGEST_STRING = 1200
+_MOST_LINKS = 150
+
+
+def plot(explanation: Explanation, ax: Any = None) -> Any:
+    """Draw the objects, and bars of the parts beside them in a figure of their own; return the axes of the objects."""
+    e = explanation
+    draw = _drawer(e)
+    if ax is not None:
+        (draw or _bars)(e, ax)
+        return ax
+    import matplotlib.pyplot as plt
+
+    height = max(2.6, 0.30 * len(e.parts) + 1.6)
+    if draw is None:
+        figure, ax = plt.subplots(figsize=(7, height), layout="constrained")
+        _bars(e, ax)
+        return ax
+    figure, (ax, bars) = plt.subplots(
+        1, 2, figsize=(12, max(height, 3.6)), layout="constrained", gridspec_kw={"width_ratios": [1.5, 1]}
+    )
+    draw(e, ax)
+    _bars(e, bars)
+    bars.set_title("")
+    figure.suptitle(_title(e), fontsize=10)
+    ax.set_title("")
+    return ax
+
+
+def _drawer(e: Explanation) -> Any:
+    """Return the function that draws objects of this kind, or None if there is nothing to draw."""
+    views = [view for view in (e._x, e._y) if view is not None]
+    if not views or len({view.kind for view in views}) > 1 or max(view.n_places for view in views) == 0:
+        return None
+    kind = views[0].kind
+    if kind == "graph":
+        return _graphs if max(view.n_places for view in views) <= MOST_NODES else None
+    if kind == "set":
+        flat = all(view.values is not None and view.values.shape[1] >= 2 for view in views)
+        return _sets if flat and len(views) == 2 else None
+    return {"string": _strings, "series": _series}.get(kind)
+
+
+def _title(e: Explanation) -> str:
+    return shortened(f"{e.title}: {number(e.value)}", 110).replace("$", r"\$")
+
+
+def _plain(text: str, most: int) -> str:
+    """Return text that matplotlib takes as it is."""
+    return shortened(text, most).replace("$", r"\$")
+
+
+def _bars(e: Explanation, ax: Any) -> None:
+    sign = -1.0 if "distance" in e.kind else 1.0
+    rows = [(_plain(part.name, 44), part.contribution, full(sign * part.contribution)) for part in e.parts]
+    rows += [(name, value, GREY) for name, value in rest(e) if name != "rounding"]
+    names, values, colours = zip(*rows[::-1], strict=True) if rows else ((), (), ())
+    ax.barh(range(len(rows)), values, color=colours)
+    ax.set_yticks(range(len(rows)), names, fontsize=8)
+    ax.axvline(0, color="#111", linewidth=0.8)
+    ax.set_xlabel("adds to the value")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(_title(e), fontsize=9)
+
+
+def _sides(e: Explanation) -> list[tuple[str, View, np.ndarray]]:
+    sides = (("x", e._x, e.shares_x), ("y", e._y, e.shares_y))
+    return [(name, view, strengths(shares, view.n_places, e.kind)) for name, view, shares in sides if view is not None]
+
+
+def _strings(e: Explanation, ax: Any) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    row, patches = 0.0, []
+    places: dict[str, list[tuple[float, float]]] = {}
+    for name, view, strength in _sides(e):
+        text = visible_letters(view.text[:_LONGEST_STRING])
+        for start in range(0, max(1, len(text)), _PER_ROW):
+            label = name if start == 0 else ""
+            ax.text(-1.5, -row, f"{label} {start}".strip(), ha="right", va="center", fontsize=8)
+            for c, letter in enumerate(text[start : start + _PER_ROW]):
+                places.setdefault(letter, []).append((c, -row))
+                if s := float(strength[start + c]):
+                    patches.append(Rectangle((c - 0.5, -row - 0.45), 1, 0.9, facecolor=shade(s), linewidth=0))
+            row += 1
+        if len(view.text) > len(text):
+            ax.text(0, -row, f"... {len(view.text) - len(text)} more letters", va="center", fontsize=8)
+            row += 1
+        row += 0.6
+    ax.add_collection(PatchCollection(patches, match_original=True), autolim=False)
+    _letters(ax, places)
+    ax.set_xlim(-6, _PER_ROW)
+    ax.set_ylim(-row + 0.4, 1)
+    ax.set_aspect(2.2)  # letters are taller than wide
+    ax.axis("off")
+    ax.set_title(_title(e), fontsize=9)
+
+
+def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
+    """Draw letters at places: one collection for each distinct letter, a tenth of the time of a text for each place."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    font = FontProperties(family="monospace")
+    for letter, where in places.items():
+        shape = TextPath((-2.4, -2.6), letter, size=8, prop=font)
+        drawn = PathCollection([shape], offsets=where, offset_transform=ax.transData, facecolor="#111", linewidth=0)
+        drawn.set_transform(Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans)
+        drawn.set_in_layout(False)
+        ax.add_collection(drawn, autolim=False)
+
+
+def _graphs(e: Explanation, ax: Any) -> None:
+    for column, (name, view, strength) in enumerate(_sides(e)):
+        arcs = np.empty((2, 0), dtype=np.int64) if view.arcs is None else view.arcs
+        P = positions(view.n_places, arcs) * [1, -1] + [1.2 * column, 1]
+        for u, v in arcs.T.tolist():
+            if u < v:
+                ax.plot(*P[[u, v]].T, color=GREY, linewidth=1.4, zorder=1)
+            elif u == v or not np.any((arcs[0] == v) & (arcs[1] == u)):
+                ax.annotate("", P[v], P[u], arrowprops={"arrowstyle": "->", "color": GREY}, zorder=1)
+        few = view.n_places <= 60
+        size = 230 if few else 40
+        ax.scatter(*P.T, s=size, c=[shade(float(s)) for s in strength], edgecolors="#444", linewidths=0.8, zorder=2)
+        for v, label in enumerate((view.names or []) if few else []):
+            ax.text(*P[v], _plain(label, 4), ha="center", va="center", fontsize=8, zorder=3).set_in_layout(False)
+        if e._y is not None:
+            ax.text(1.2 * column, P[:, 1].max(initial=0.5) + 0.08, name, fontweight="bold", clip_on=False)
+    ax.margins(0.08)
+    ax.set_aspect("equal")
+    ax.axis("off")
+    ax.set_title(_title(e), fontsize=9)
+
+
+def _series(e: Explanation, ax: Any) -> None:
+    sides = _sides(e)
+    values = [np.asarray(view.values) for _, view, _ in sides]
+    span = max(float(v.max() - v.min()) for v in values) or 1.0
+    lifts = [1.5 * span - values[0].min(), -values[1].min()] if len(sides) == 2 else [0.0]
+    links = list(sides[0][1].links or []) if len(sides) == 2 else []
+    largest = max((abs(value) for *_, value in links), default=0.0) or 1.0
+    colour = full(-1.0 if "distance" in e.kind else 1.0)
+    for i, j, value in links[:: max(1, len(links) // _MOST_LINKS)]:
+        ends = [values[0][i, 0] + lifts[0], values[1][j, 0] + lifts[1]]
+        ax.plot([i, j], ends, color=colour, alpha=0.12 + 0.88 * abs(value) / largest, linewidth=0.8, zorder=1)
+    for (name, view, _), series, lift in zip(sides, values, lifts, strict=True):
+        for channel in range(series.shape[1]):
+            ax.plot(
+                series[:, channel] + lift, color="#111", linewidth=1.4, alpha=1.0 if channel == 0 else 0.3, zorder=2
+            )
+        ax.text(-0.02 * view.n_places, series[0, 0] + lift, name, ha="right", va="center", fontweight="bold")
+    ax.set_xlabel("time point")
+    if len(sides) == 2:
+        ax.set_yticks([])
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(_title(e), fontsize=9)
+
+
+def _sets(e: Explanation, ax: Any) -> None:
+    (_, x, _), (_, y, _) = _sides(e)
+    A, B = np.asarray(x.values), np.asarray(y.values)
+    links = sorted(x.links or [], key=lambda link: -abs(link[2]))[:_MOST_LINKS]
+    largest = max((abs(value) for *_, value in links), default=0.0) or 1.0
+    for i, j, value in links:
+        ends = np.array([A[i, :2], B[j, :2]])
+        ax.plot(*ends.T, color=GREY, alpha=0.12 + 0.88 * abs(value) / largest, linewidth=1.2, zorder=1)
+    ax.scatter(*A[:, :2].T, marker="o", color=full(1.0), label="x", zorder=2)
+    ax.scatter(*B[:, :2].T, marker="^", color=full(-1.0), label="y", zorder=2)
+    ax.legend(frameon=False)
+    ax.set_xlabel("coordinate 0")
+    ax.set_ylabel("coordinate 1")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(_title(e), fontsize=9)

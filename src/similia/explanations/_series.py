@@ -1,0 +1,248 @@
+r"""Series: the cheapest alignment of two of them, step by step, or all alignments by their weight.
+
+The distances are sums of local costs along a path, found once more here with the path: the sum of the parts is the
+distance to rounding. Sums over all alignments, of softly minimal or global alignment, have
+
+.. math:: \log \sum_\pi \prod_{(i, j) \in \pi} \kappa_{ij} = \sum_{ij} P_{ij} \log \kappa_{ij} + H,
+
+with P the chance that i and j are matched and H the entropy of the alignments, which no pair of time points carries.
+
+Cost: O(m n) operations and about 40 m n bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from similia._config import settings
+from similia.distances import _elastic as kinds
+from similia.distances.dtw import DTW
+from similia.distances.elastic import LCSS, MSM, SoftDTW, _Edited
+from similia.explanations._found import Floats, Found, joined, listed
+from similia.kernels._series import half_width
+from similia.kernels.series import GlobalAlignment
+from similia.objects import SeriesBatch
+from similia.objects._series_pairs import as_series_pair, window_band
+
+_BYTES_PER_CELL = 48
+_FAINT = 0.02  # chance below which a match is not drawn
+Names = tuple[str, str]  # what the first and the second series are called
+_Step = tuple[str, float, tuple[int, ...], tuple[int, ...]]
+
+
+def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
+    """Return the steps of the cheapest alignment under `DTW`, `ERP`, `MSM`, `TWE` or `LCSS`."""
+    A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
+    a, b = A.values, B.values
+    m, n = len(a), len(b)
+    check_cells(m, n)
+    outside = _outside(m, n, distance.window)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(distance, DTW):
+            ground = _ground(a, b)
+            cost = ground if distance._rooted() else ground**2
+            return _found(_steps(cost, cost, cost, outside), "dtw", m, n, names)
+        if isinstance(distance, MSM):
+            channels = [_msm(a[:, c], b[:, c], distance, outside, names) for c in range(a.shape[1])]
+            single = len(channels) == 1
+            parts = [found if single else found.times(1.0, f"channel {c}: ") for c, found in enumerate(channels)]
+            return joined(parts)
+        if isinstance(distance, LCSS):
+            return _lcss(_ground(a, b) <= distance.epsilon, outside, names)
+        return _edited(distance, A, B, outside, names)
+
+
+def _edited(distance: _Edited, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
+    """Return the steps under `ERP` and `TWE`, which have a cost for deleting each time point."""
+    kind, nu, costs = distance._how()
+    if costs is None:
+        raise TypeError(f"{type(distance).__name__} has no costs of deletions")
+    delete, insert = costs(A), costs(B)
+    ground = _ground(A.values, B.values)
+    m, n = ground.shape
+    match = ground
+    if kind == kinds.TWE:
+        before = np.zeros((m, n))
+        before[1:, 1:] = ground[:-1, :-1]
+        match = ground + before + 2 * nu * np.abs(np.subtract.outer(np.arange(m), np.arange(n)))
+    borders = None
+    if kind == kinds.ERP:
+        borders = np.concatenate(([0.0], np.cumsum(insert))), np.concatenate(([0.0], np.cumsum(delete)))
+    rows, columns = np.broadcast_to(delete[:, None], (m, n)), np.broadcast_to(insert, (m, n))
+    steps = _steps(match, rows, columns, outside, borders, delete, insert)
+    return _found(steps, "edited", m, n, names)
+
+
+def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
+    c = distance._how()[1]
+
+    def split(new: Floats, old: Floats, other: Floats) -> Floats:
+        """Return the costs of splitting `new` off `old` against each of `other`, shape (len(new), len(other))."""
+        low, high = np.minimum.outer(old, other), np.maximum.outer(old, other)
+        result: Floats = c + np.abs(new[:, None] - np.clip(new[:, None], low, high))
+        return result
+
+    before_a, before_b = np.concatenate((a[:1], a[:-1])), np.concatenate((b[:1], b[:-1]))
+    steps = _steps(
+        np.abs(np.subtract.outer(a, b)), split(a, before_a, b), np.ascontiguousarray(split(b, before_b, a).T), outside
+    )
+    return _found(steps, "msm", len(a), len(b), names)
+
+
+def _lcss(alike: Any, outside: Any, names: Names) -> Found:
+    """Return the time points of the shorter series that are not matched, each of which costs 1 / min(m, n)."""
+    m, n = alike.shape
+    match = np.where(alike & ~outside, -1.0, np.inf)
+    none = np.zeros((m, n))
+    moves = _path(match, none, none, np.zeros(n + 1), np.zeros(m + 1))
+    pairs = [(i, j) for i, j, move in moves if move == 0]
+    side = 0 if m <= n else 1
+    alone = sorted(set(range(min(m, n))) - {pair[side] for pair in pairs})
+    where: dict[int, Any] = {t: ((t,), ()) if side == 0 else ((), (t,)) for t in alone}
+    parts: list[_Step] = [(f"{names[side]}[{t}] without a match", 1 / min(m, n), *where[t]) for t in alone]
+    return replace(listed(parts, m, n), links=[(i, j, 0.0) for i, j in pairs])
+
+
+def _steps(
+    match: Floats,
+    delete: Floats,
+    insert: Floats,
+    outside: Any,
+    borders: tuple[Floats, Floats] | None = None,
+    border_delete: Floats | None = None,
+    border_insert: Floats | None = None,
+) -> list[tuple[int, int, int, float]]:
+    """Return (i, j, move, cost) of the cheapest path; cells `outside` are forbidden, and borders too unless given."""
+    m, n = match.shape
+    match, delete, insert = (np.where(outside, np.inf, cost) for cost in (match, delete, insert))
+    first_row, first_column = (np.full(n + 1, np.inf), np.full(m + 1, np.inf)) if borders is None else borders
+    first_row[0] = first_column[0] = 0.0
+    costs = (match, delete, insert)
+    steps = []
+    for i, j, move in _path(match, delete, insert, first_row, first_column):
+        if i >= 0 and j >= 0:
+            cost = costs[move][i, j]
+        else:
+            cost = border_delete[i] if move == 1 else border_insert[j]  # type: ignore[index]
+        steps.append((i, j, move, float(cost)))
+    return steps
+
+
+def _path(match: Floats, delete: Floats, insert: Floats, row: Floats, column: Floats) -> list[tuple[int, int, int]]:
+    """Return the cells (i, j, move) of the cheapest path from the start; -1 is the border."""
+    from similia.explanations import _paths
+
+    match, delete, insert = (np.ascontiguousarray(cost, dtype=np.float64) for cost in (match, delete, insert))
+    moves = _paths.best_moves(match, delete, insert, row, column)
+    i, j = match.shape
+    cells = []
+    while i > 0 or j > 0:
+        move = int(moves[i, j])
+        cells.append((i - 1, j - 1, move))
+        i, j = i - (move != _paths.LEFT), j - (move != _paths.UP)
+    return cells[::-1]
+
+
+def _found(steps: list[tuple[int, int, int, float]], kind: str, m: int, n: int, names: Names) -> Found:
+    """Return steps as parts; a step of time warping matches its two points, an edit deletes one of them."""
+    gone = "split or merged" if kind == "msm" else "deleted"
+    parts: list[_Step] = []
+    for i, j, move, cost in steps:
+        if kind == "dtw" or move == 0:
+            parts.append((matched(names, i, j), cost, (i,), (j,)))
+        elif move == 1:
+            parts.append((f"{names[0]}[{i}] {gone}", cost, (i,), ()))
+        else:
+            parts.append((f"{names[1]}[{j}] {gone}", cost, (), (j,)))
+    return listed(parts, m, n)
+
+
+def matched(names: Names, i: int, j: int) -> str:
+    """Return what a match is called, x first."""
+    at = {names[0]: i, names[1]: j}
+    return f"x[{at['x']}] with y[{at['y']}]"
+
+
+def check_cells(m: int, n: int) -> None:
+    """Raise if the table of a pair does not fit into the working memory."""
+    if _BYTES_PER_CELL * m * n > settings().max_memory:
+        raise ValueError(
+            f"the alignment of x and y, of lengths {m} and {n}, takes {_BYTES_PER_CELL * m * n / 2**20:.0f} MiB and "
+            f"max_memory is {settings().max_memory / 2**20:.0f} MiB; allow more with similia.config(max_memory=...), "
+            "or explain shorter pieces"
+        )
+
+
+def _ground(a: Any, b: Any) -> Floats:
+    from scipy.spatial.distance import cdist
+
+    ground: Floats = cdist(a, b)
+    return ground
+
+
+def _outside(m: int, n: int, window: Any) -> Any:
+    steps, share = window_band(window)
+    width = half_width(m, n, steps, share)
+    return np.abs(np.subtract.outer(np.arange(m), np.arange(n))) > width
+
+
+def soft_warping(distance: SoftDTW, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
+    """Return the expected costs of the matches of soft-DTW; the rest is their entropy and the self terms."""
+    A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
+    check_cells(len(A.values), len(B.values))
+    costs = _ground(A.values, B.values) ** 2
+    allowed = np.where(_outside(len(costs), costs.shape[1], distance.window), -np.inf, -costs / distance.gamma)
+    return _expected(_posterior(allowed), costs, names)
+
+
+def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, str, Found, str]:
+    """Return the parts of log k of the global alignment kernel."""
+    A, B = (side.astype(np.float64) for side in as_series_pair(kernel.as_objects(X), kernel.as_objects(Y)))
+    check_cells(len(A.values), len(B.values))
+    rate, _, triangular, _, _ = kernel._how()
+    log_e = -rate * _ground(A.values, B.values) ** 2
+    gap = np.abs(np.subtract.outer(np.arange(len(A.values)), np.arange(len(B.values))))
+    with np.errstate(divide="ignore"):
+        if triangular:
+            log_e = log_e + np.log(np.maximum(1 - gap / triangular, 0.0))
+        logs = log_e - np.log(2 - np.exp(log_e))
+    value = float(kernel.log_values(A, B)[0, 0])
+    if value == -np.inf:
+        raise ValueError(
+            f"no alignment of x and y is allowed by triangular={kernel.triangular} (lengths {len(A.values)} and "
+            f"{len(B.values)}), so that k = 0; raise it"
+        )
+    centred = " and the norms" if kernel.normalize else ""
+    note = (
+        f"the parts add up to log k, k = {np.exp(value):.6g}: log similarities of matches times their chance; "
+        f"what is left is the entropy of the alignments{centred}"
+    )
+    return value, "log similarity", _expected(_posterior(logs), logs, ("x", "y")), note
+
+
+def _posterior(logs: Floats) -> Floats:
+    """Return the chance that i and j are matched, for alignments weighted by the product of e^logs."""
+    from similia.explanations import _paths
+
+    logs = np.ascontiguousarray(logs)
+    forward = _paths.log_sums_to(logs)
+    backward = _paths.log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]
+    finite = np.isfinite(logs)
+    exponents = np.where(finite, forward + backward - np.where(finite, logs, 0.0) - forward[-1, -1], -np.inf)
+    chances: Floats = np.exp(exponents)
+    return chances
+
+
+def _expected(chances: Floats, costs: Floats, names: Names) -> Found:
+    amounts = np.where(chances > 0, chances * np.where(chances > 0, costs, 0.0), 0.0)
+    n = amounts.shape[1]
+    links = [(int(i), int(j), float(chances[i, j])) for i, j in np.argwhere(chances > _FAINT)]
+
+    def describe(k: int) -> tuple[str, Any, Any]:
+        i, j = divmod(k, n)
+        return f"{matched(names, i, j)} (chance {chances[i, j]:.2f})", np.array([i]), np.array([j])
+
+    return Found(amounts.ravel(), describe, amounts.sum(axis=1), amounts.sum(axis=0), links)
