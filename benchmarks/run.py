@@ -23,6 +23,7 @@ MODULES = (
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
     *("heat", "heat_features"),
     *("streaming", "plan"),
+    *("report", "drop_ins"),
 )
 
 _HEAD = """# Benchmarks

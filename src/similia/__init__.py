@@ -6,7 +6,8 @@ The house, in the direction data flow::
     (what is    (how alike             (objects to   (vectors   (bits to
     compared)    are two)               vectors)      to bits)   labels, neighbours)
 
-``recipes`` composes the rooms into the published systems; ``datasets`` loads data;
+``selection`` chooses among them, ``explanations`` and ``report`` show what came out, ``adapters`` bring in kernels and
+distances of other libraries; ``recipes`` composes the rooms into the published systems; ``datasets`` loads data;
 ``experiments`` reproduces the published tables.
 """
 
@@ -16,7 +17,7 @@ from similia._version import __version__
 _NAMES = {
     # rooms
     "objects": "", "kernels": "", "distances": "", "embeddings": "", "codes": "", "learn": "",
-    "search": "", "scale": "",
+    "search": "", "scale": "", "selection": "", "explanations": "", "report": "", "adapters": "",
     "recipes": "", "datasets": "", "bounds": "", "checks": "", "experiments": "",
     # the names used most
     "pairwise": "kernels",
@@ -32,6 +33,7 @@ _NAMES = {
     "GeneralizedNystroemPCA": "codes", "ITQ": "codes",
     "HDClassifier": "learn", "HeatSVC": "learn",
     "HammingIndex": "search", "SimilaritySearch": "search",
+    "select": "selection", "explain": "explanations",
     "save": "persistence", "load": "persistence",
     "config": "_config",
 }  # fmt: skip

@@ -140,6 +140,78 @@ def predict(
         predict_with_model(model, data, output, text=text, chunk=chunk, workers=workers)
 
 
+@command(app, pipe=".html")
+def report(
+    model: Model,
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
+    text: Text = "text",
+    label: Annotated[
+        str | None, typer.Option(help="Column with the labels; 'label' if there is one, else the page does without.")
+    ] = None,
+    unseen: Annotated[
+        bool, typer.Option("--unseen", help="The model was fitted without these objects: score its own predictions.")
+    ] = False,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation, where it was not.")] = 5,
+    objects: Annotated[int, typer.Option(min=10, help="Of more objects, so many are drawn.")] = 5000,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Write a page about a model and data: accuracy, errors, a map of the objects, what makes them alike, cost.
+
+    [bold]similia report model.similia reads.csv --text sequence --label species -o report.html[/bold]
+    """
+    from similia.cli.report import report as run
+
+    run(
+        model,
+        data,
+        output,
+        text=text,
+        label=label,
+        unseen=unseen,
+        folds=folds,
+        max_objects=objects,
+        title=title,
+        seed=seed,
+    )
+
+
+@command(app, pipe=".html")
+def explain(
+    model: Annotated[Path, typer.Argument(help="A model, an encoder or the folder of an index.")],
+    data: Data,
+    pair: Annotated[
+        tuple[int, int] | None, typer.Option("--pair", help="Why these two objects, numbered from 0, are alike.")
+    ] = None,
+    one: Annotated[
+        int | None, typer.Option("--object", min=0, help="What carries the prediction for this object.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Parts to list, at most.")] = 10,
+    labels: Annotated[
+        str | None, typer.Option(help="Names of the labels of nodes, e.g. 0=C,1=N,2=O for atoms.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="HTML page to write; the terminal if not given.")
+    ] = None,
+    text: Text = "text",
+) -> None:
+    """Say why two objects are alike, or why a model decides as it does: k-mers, patterns of graphs, alignments.
+
+    [bold]similia explain model.similia reads.csv --text sequence --pair 3 17[/bold]
+
+    [bold]similia explain model.similia molecules.zip --object 5 --labels 0=C,1=N,2=O[/bold]
+    """
+    from similia.cli.explain import explain_pair, explain_prediction
+
+    if (pair is None) == (one is None):
+        raise ValueError("give one of --pair I J (why two objects are alike) and --object I (why it is predicted so)")
+    if pair is not None:
+        explain_pair(model, data, *pair, text=text, top=top, labels=labels, output=output)
+    else:
+        explain_prediction(model, data, int(one or 0), text=text, top=top, labels=labels, output=output)
+
+
 @command(app)
 def reproduce(
     experiment: Annotated[

@@ -1,0 +1,87 @@
+"""``similia report``: a model and data in, a page about both out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import similia as sm
+from similia.cli.inputs import Objects, read_objects
+from similia.cli.outputs import bars, check_output
+from similia.cli.voice import console, result
+from similia.report import write_report
+
+_LABEL = "label"  # looked for where none is named
+
+
+def report(
+    model_path: Path,
+    data: str,
+    output: Path,
+    *,
+    text: str,
+    label: str | None = None,
+    seed: int = 0,
+    unseen: bool = False,
+    folds: int = 5,
+    max_objects: int = 5000,
+    title: str | None = None,
+) -> None:
+    """Write a report on a model and `data` as one HTML page.
+
+    Parameters
+    ----------
+    model_path : Path
+        That `similia fit` wrote.
+    data : str
+        File or name of a data set.
+    output : Path
+        The page; complete or not there.
+    text, label : str
+        Columns of a table; `label` is also the field ``label=...`` of FASTA headers. Without a label, those named
+        ``label`` are used if they exist.
+    seed : int
+        Draws objects and folds.
+    unseen : bool
+        Whether the model was fitted without these objects, so that its own predictions may be scored.
+    folds : int
+        Of cross-validation, where it was not.
+    max_objects : int
+        Of more objects, so many are drawn.
+    title : str, optional
+
+    Raises
+    ------
+    ValueError
+        If the model or the data cannot be read, or the output would overwrite one of them.
+    """
+    check_output(output, data, model_path)
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"a report is HTML, and {output} is named otherwise; end it in .html")
+    model = sm.load(model_path)
+    found = _read(data, text, label)
+    with bars():
+        write_report(
+            model,
+            found.objects,
+            found.labels,
+            output,
+            title=title or f"{model_path.name} on {Path(data).name}",
+            names=found.names,
+            unseen=unseen,
+            cv=folds,
+            max_objects=max_objects,
+            random_state=seed,
+        )
+    size = output.stat().st_size
+    result({"output": output, "bytes": size, "objects": len(found.objects)})
+    console(highlight=False).print(f"wrote {output} ({size / 1e6:.1f} MB); open it in a browser", markup=False)
+
+
+def _read(data: str, text: str, label: str | None) -> Objects:
+    """Read objects with their labels, or without where none are named and none are there."""
+    if label is not None:
+        return read_objects(data, text=text, label=label)
+    try:
+        return read_objects(data, text=text, label=_LABEL)
+    except ValueError:
+        return read_objects(data, text=text, label=None)

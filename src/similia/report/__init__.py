@@ -1,0 +1,11 @@
+"""Pictures of models: displays in the manner of scikit-learn, and a report as one page of HTML."""
+
+from similia._lazy import attach
+
+_NAMES = {
+    "ApproximationErrorDisplay": "displays", "SpectrumDisplay": "displays", "RobustnessDisplay": "displays",
+    "RecallDisplay": "displays", "EmbeddingDisplay": "displays",
+    "write_report": "page",
+}  # fmt: skip
+__all__ = [*_NAMES]
+__getattr__, __dir__ = attach(__name__, _NAMES)

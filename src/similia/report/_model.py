@@ -1,0 +1,217 @@
+"""What a model is made of: its steps, its learner, what it compares objects by, the vectors and bits between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from similia.distances.base import Distance
+from similia.embeddings import D2KE, Nystroem
+from similia.embeddings.random_objects import Representatives
+from similia.kernels._evaluate import decided
+from similia.objects import n_objects, take
+from similia.search._metric import Metric
+
+_CHOSEN = ("best_", "best_estimator_", "pipeline_")  # where searches keep the model they chose
+_FALLBACK = 300  # landmarks, or objects compared with, where a model has no vectors of its own
+_UNPACKED = 2048  # bits that stand for a code where vectors are needed
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model taken apart.
+
+    Attributes
+    ----------
+    model : estimator
+        What predicts or transforms, without a search around it.
+    transformers : list of estimators
+        All steps before the learner, pipelines inside pipelines laid open.
+    learner : estimator or None
+        The step that predicts.
+    metric : Metric or None
+        The kernel or distance that objects are compared by.
+    """
+
+    model: Any
+    transformers: list[Any]
+    learner: Any
+    metric: Metric | None
+
+    @property
+    def nystroem(self) -> Nystroem | None:
+        """The Nyström step, if the objects go through one first."""
+        first = self.transformers[0] if self.transformers else None
+        return first if isinstance(first, Nystroem) else None
+
+    def __repr__(self) -> str:
+        return " → ".join(type(step).__name__ for step in [*self.transformers, self.learner] if step is not None)
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Objects after the transformers: vectors (dense or sparse), codes if there are any, and where they come from."""
+
+    vectors: Any
+    codes: npt.NDArray[np.uint8] | None
+    how: str
+    last: Any = None  # what the learner is given
+
+
+def unwrapped(model: Any) -> Any:
+    """Return what a fitted search chose, or what is frozen; the model itself if it is neither."""
+    for name in _CHOSEN:
+        if hasattr(model, name):
+            return unwrapped(getattr(model, name))
+    return unwrapped(model.estimator) if type(model).__name__ == "FrozenEstimator" else model
+
+
+def as_recipe(model: Any) -> tuple[Any, bool]:
+    """Return an unfitted copy with what a search chose kept, and whether something was chosen."""
+    found = unwrapped(model)
+    recipe = clone(found)
+    tuned = found is not model and type(model).__name__ != "FrozenEstimator"
+    if hasattr(found, "contrast_") and hasattr(found, "C_"):  # HeatSVC
+        tuned = tuned or isinstance(found.contrast, str) or np.ndim(found.contrast) > 0
+        recipe.set_params(contrast=found.contrast_, C=found.C_)
+    return recipe, tuned
+
+
+def fitted(model: Any) -> bool:
+    """Whether a model was fitted."""
+    try:
+        check_is_fitted(unwrapped(model))
+    except (NotFittedError, TypeError):
+        return False
+    return True
+
+
+def parts_of(model: Any) -> Parts:
+    """Take a model apart."""
+    model = unwrapped(model)
+    steps = [step for step in _steps(model) if step is not None and not isinstance(step, str)]
+    learner = steps.pop() if hasattr(steps[-1], "predict") else None
+    first = steps[0] if steps else learner
+    metric = None
+    for name, is_kernel in (("kernel_", True), ("kernel", True), ("distance", False), ("metric", False)):
+        function = getattr(first, name, None)
+        if callable(function) and not isinstance(function, type):
+            metric = Metric(function, is_kernel and not isinstance(function, Distance))
+            break
+    return Parts(model, steps, learner, metric)
+
+
+def _steps(model: Any) -> list[Any]:
+    if not isinstance(model, Pipeline):
+        return [model]
+    return [part for _, step in model.steps for part in _steps(step)]
+
+
+def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
+    """Return the vectors the learner or the bits are made of, and the bits, of a fitted model.
+
+    Where objects become bits at once, their first 2048 bits as ±1 are the vectors; where a learner compares objects
+    itself, its kernel or distance to a few of them gives the vectors.
+    """
+    return _followed(parts, X, lambda step, out: step.transform(out), random_state)
+
+
+def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
+    """Fit all steps, as a pipeline does, and return what the objects become on the way: it is needed once only."""
+    if not parts.transformers:
+        parts.learner.fit(X, y)
+        return Embedded(X, None, "", X)
+    found = _followed(parts, X, lambda step, out: step.fit_transform(out, y), 0)
+    if parts.learner is not None:
+        parts.learner.fit(found.last, y)
+    return found
+
+
+def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
+    """Return `embedded` without making bits of the vectors; one object is followed to the end to see where they are."""
+    bits_at = len(parts.transformers)
+    out = taken(X, np.arange(1))
+    for i, step in enumerate(parts.transformers):
+        out = step.transform(out)
+        if _is_packed(out):
+            bits_at = i
+            break
+    if bits_at == 0 and not _is_numeric(X):
+        return embedded(parts, X, random_state)
+    before = Parts(parts.model, parts.transformers[:bits_at], None, parts.metric)
+    return replace(embedded(before, X, random_state), codes=out if _is_packed(out) and parts.transformers else None)
+
+
+def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_state: int) -> Embedded:
+    vectors, codes, how, out = X, None, "", X
+    for step in parts.transformers:
+        out = through(step, out)
+        if codes is None and _is_packed(out):
+            codes = out
+        elif codes is None:
+            vectors, how = out, type(step).__name__
+    if not how and codes is not None and not _is_numeric(X):
+        how = f"the bits of {type(parts.transformers[0]).__name__}"
+        return Embedded(np.unpackbits(codes[:, : _UNPACKED // 8], axis=1) * np.float32(2) - 1, codes, how, out)
+    if not how and parts.metric is not None:
+        return Embedded(*_compared(parts.metric, X, random_state), last=out)
+    if not how and not _is_numeric(X):
+        raise ValueError(f"{parts.model!r} makes no vectors of its objects, and has no kernel or distance")
+    vectors = vectors if sp.issparse(vectors) else np.asarray(vectors)
+    return Embedded(vectors, codes, how or "the vectors as they are", out)
+
+
+def _is_packed(out: Any) -> bool:
+    return isinstance(out, np.ndarray) and out.dtype == np.uint8 and out.ndim == 2
+
+
+def _compared(metric: Metric, X: Any, random_state: int) -> tuple[npt.NDArray, None, str]:
+    n = min(_FALLBACK, n_objects(X))
+    if metric.is_kernel:
+        landmarks = Nystroem(decided(metric.function, X), n, random_state=random_state)
+        return landmarks.fit_transform(X), None, f"Nystroem of the kernel, {n} landmarks"
+    embedding = D2KE(metric.function, n, Representatives(), random_state=random_state)
+    return embedding.fit_transform(X), None, f"D2KE of the distance, {n} representatives"
+
+
+def _is_numeric(X: Any) -> bool:
+    return sp.issparse(X) or (getattr(X, "ndim", 0) == 2 and np.asarray(X).dtype.kind in "biuf")
+
+
+def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
+    """Return the packed bits the learner is given, or None if it is given none."""
+    out = X
+    for step in parts.transformers:
+        out = step.transform(out)
+    return out if _is_packed(out) and parts.transformers else None
+
+
+def task_of(parts: Parts) -> str | None:
+    """Return "classification", "regression", or None for what makes no predictions."""
+    if parts.learner is None:
+        return None
+    if is_regressor(parts.learner):
+        return "regression"
+    return "classification" if is_classifier(parts.learner) or hasattr(parts.learner, "classes_") else None
+
+
+def sampled(X: Any, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return positions of at most so many objects, in order."""
+    n = n_objects(X)
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+def taken(X: Any, positions: npt.NDArray[np.int64]) -> Any:
+    """Return the objects at positions, `X` itself where these are all."""
+    return (
+        X if len(positions) == n_objects(X) and (positions == np.arange(len(positions))).all() else take(X, positions)
+    )

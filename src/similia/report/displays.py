@@ -1,0 +1,346 @@
+"""Displays in the manner of scikit-learn: numbers kept as attributes, ``plot(ax=None)``, ``ax_`` and ``figure_``.
+
+``SpectrumDisplay.from_estimator(model)`` measures and draws; ``display.plot(ax)`` draws once more. Where no axes are
+given the figure is matplotlib's own, not pyplot's: ``display.figure_.savefig("picture.png")``; a notebook shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._validation import check_labels, check_positive_int, generator
+from similia.objects import n_objects, take
+from similia.report import _measures as measures
+from similia.report._display import Display, line, mark
+from similia.report._model import Parts, embedded, parts_of, sampled
+from similia.report.bits import RecallDisplay, RobustnessDisplay
+
+__all__ = [
+    "ApproximationErrorDisplay",
+    "EmbeddingDisplay",
+    "RecallDisplay",
+    "RobustnessDisplay",
+    "SpectrumDisplay",
+]
+
+Floats = npt.NDArray[np.float64]
+_MOST_CLASSES = 20  # with a colour and marker each
+
+
+class ApproximationErrorDisplay(Display):
+    """Error of an approximated kernel against the number of landmarks or random features.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_sizes,)
+        Numbers of landmarks or features.
+    errors : ndarray of float, shape (n_sizes,)
+        ||K - approximation||_F / ||K||_F over pairs of objects.
+    of : str
+        What is counted: "landmarks" or "random features".
+    against : str
+        What the approximation is held against.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        After `plot`.
+    line_ : matplotlib line
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.report import ApproximationErrorDisplay
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.Nystroem(sm.kernels.Spectrum(k=3), 40, random_state=0).fit(X[:60])
+    >>> display = ApproximationErrorDisplay.from_estimator(model, X[60:])
+    >>> bool(display.errors[-1] < display.errors[0])
+    True
+    """
+
+    def __init__(self, *, sizes: npt.NDArray[np.int64], errors: Floats, of: str, against: str) -> None:
+        self.sizes = sizes
+        self.errors = errors
+        self.of = of
+        self.against = against
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        *,
+        sizes: Sequence[int] | None = None,
+        max_objects: int = 400,
+        random_state: int = 0,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Measure and draw the error of a fitted model.
+
+        Parameters
+        ----------
+        model : fitted estimator or pipeline
+            Of a `similia.Nystroem`, random subsets of its landmarks are held against its kernel. Of random features
+            (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...), whose exact kernel is not at hand, the curve is
+            the expected error, from the spread of the features that the model has.
+        X : collection of n objects
+            That the model was not fitted to.
+        sizes : sequence of int, optional
+            Numbers of landmarks or features; eight in equal ratios if not given.
+        max_objects : int, default=400
+            Of more objects, so many are drawn: the kernel of all pairs is computed.
+        random_state : int, default=0
+        ax : matplotlib axes, optional
+        **kwargs
+            To the line.
+
+        Returns
+        -------
+        ApproximationErrorDisplay
+
+        Raises
+        ------
+        ValueError
+            If the model has neither landmarks nor random features.
+        """
+        most = check_positive_int(max_objects, "max_objects", minimum=2)
+        curve = measured_errors(parts_of(model), X, sizes, most, random_state)
+        return cls(sizes=curve.sizes, errors=curve.errors, of=curve.of, against=curve.against).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the curve on logarithmic axes; `kwargs` go to the line."""
+        (axis,) = self._axes(ax)
+        (self.line_,) = axis.plot(self.sizes, self.errors, **{**line(0), **kwargs})
+        axis.set_xscale("log")
+        if (self.errors > 0).any():
+            axis.set_yscale("log")
+        axis.set(xlabel=f"number of {self.of}", ylabel="relative error of the kernel")
+        axis.set_title(f"against {self.against}", fontsize="medium")
+        return self
+
+
+def measured_errors(
+    parts: Parts, X: Any, sizes: Sequence[int] | None, most: int, random_state: int
+) -> measures.ErrorCurve:
+    """Return the error of a model's landmarks or random features on pairs of objects."""
+    if parts.nystroem is not None:
+        return measures.nystroem_errors(parts.nystroem, X, sizes, most, random_state)
+    for step in parts.transformers:
+        X = take(X, sampled(X, most, generator(random_state)))
+        if _random(step):
+            return measures.feature_errors(np.asarray(step.transform(X)), sizes, most)
+        X = step.transform(X)
+        if X.dtype == np.uint8:
+            break
+    raise ValueError(f"{parts} has neither landmarks nor random features, whose number could change an error")
+
+
+def _random(step: Any) -> bool:
+    """Whether the columns that a step makes are independent draws of one law."""
+    name = type(step).__name__
+    if name == "GraphletSampling":
+        return step.features in ("optical", "gaussian") and step.n_components is not None
+    return name in ("D2KE", "OpticalRandomFeatures", "HeatRandomFeatures", "RBFSampler")
+
+
+class SpectrumDisplay(Display):
+    """Eigenvalues of the landmark kernel, where its rank ends, and what part of it is negative.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of float, shape (n,)
+        Largest first; negative ones only of an indefinite similarity.
+    rank : int
+        Dimensions kept.
+    clipped : float
+        Share of the sum of absolute eigenvalues that is negative.
+    of : str
+        Which matrix.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        After `plot`.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.report import SpectrumDisplay
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.Nystroem(sm.kernels.Spectrum(k=2), 40, random_state=0).fit(X)
+    >>> display = SpectrumDisplay.from_estimator(model)
+    >>> len(display.eigenvalues), display.rank, display.clipped
+    (40, 16, 0.0)
+    """
+
+    def __init__(self, *, eigenvalues: Floats, rank: int, clipped: float, of: str) -> None:
+        self.eigenvalues = eigenvalues
+        self.rank = rank
+        self.clipped = clipped
+        self.of = of
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any = None,
+        *,
+        max_objects: int = 300,
+        random_state: int = 0,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Compute and draw the spectrum of a fitted model.
+
+        Parameters
+        ----------
+        model : fitted estimator or pipeline
+            Of a `similia.Nystroem`: its kernel between its landmarks. Of others: inner products of their vectors.
+        X : collection of n objects, optional
+            Needed for models without landmarks.
+        max_objects : int, default=300
+            Objects drawn from `X`.
+        random_state : int, default=0
+        ax : matplotlib axes, optional
+        **kwargs
+            To the line.
+
+        Returns
+        -------
+        SpectrumDisplay
+
+        Raises
+        ------
+        ValueError
+            If the model has no landmarks and `X` is not given.
+        """
+        found = measures.spectrum(parts_of(model), X, check_positive_int(max_objects, "max_objects"), random_state)
+        display = cls(eigenvalues=found.eigenvalues, rank=found.rank, clipped=found.clipped, of=found.of)
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw sizes of eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` go to the line."""
+        (axis,) = self._axes(ax)
+        numbers, values = np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues
+        floor = np.abs(values).max() * 1e-17
+        style = {**line(0), "linestyle": "none", "markersize": 3}
+        axis.plot(numbers[values > floor], values[values > floor], **{**style, "label": "positive", **kwargs})
+        below = values < -floor
+        if below.any():
+            axis.plot(numbers[below], -values[below], **{**style, **mark(1), "fillstyle": "none", "label": "negative"})
+        axis.axvline(self.rank, color="0.45", linestyle="--", linewidth=1, label=f"rank {self.rank}")
+        axis.set_yscale("log")
+        axis.set(xlabel="number of the eigenvalue", ylabel="size of the eigenvalue")
+        clipped = f"; {100 * self.clipped:.2g} % negative" if self.clipped else ""
+        axis.set_title(f"{self.of}{clipped}", fontsize="medium")
+        axis.legend(frameon=False)
+        return self
+
+
+class EmbeddingDisplay(Display):
+    """A map of an embedding: two coordinates of each object, classes by colour and marker.
+
+    Parameters
+    ----------
+    points : ndarray of float, shape (n, 2)
+    y : ndarray, shape (n,), or None
+        Labels, or numbers where they are of a float type.
+    names : tuple of two str
+        Of the axes.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        After `plot`.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.report import EmbeddingDisplay
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.Nystroem(sm.kernels.GappyKmers(k=4, gaps=1), 50, random_state=0).fit(X)
+    >>> EmbeddingDisplay.from_estimator(model, X, y).points.shape
+    (106, 2)
+    """
+
+    def __init__(self, *, points: Floats, y: npt.NDArray | None = None, names: Sequence[str] = ("", "")) -> None:
+        self.points = points
+        self.y = y
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        method: Any = "pca",
+        random_state: int = 0,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Embed objects by a fitted model and draw two coordinates of them.
+
+        Parameters
+        ----------
+        model : fitted estimator or pipeline
+            The vectors are those before bits are made of them, and before the learner.
+        X : collection of n objects
+        y : array-like of n labels or numbers, optional
+        method : "pca" or transformer, default="pca"
+            Vectors to the plane: principal components with the largest entry of each positive (the same in each
+            run), or a transformer of your own such as ``sklearn.manifold.TSNE(random_state=0)``.
+        random_state : int, default=0
+        ax : matplotlib axes, optional
+        **kwargs
+            To ``Axes.scatter``.
+
+        Returns
+        -------
+        EmbeddingDisplay
+        """
+        vectors = embedded(parts_of(model), X, random_state).vectors
+        labels = None if y is None else check_labels(y, n_objects(X))
+        if isinstance(method, str) and method == "pca":
+            points, shares = measures.plane(vectors, random_state)
+            names = [f"principal component {i + 1} ({100 * share:.2g} %)" for i, share in enumerate(shares)]
+        elif hasattr(method, "fit_transform"):
+            points, names = np.asarray(method.fit_transform(vectors), dtype=np.float64)[:, :2], ["", ""]
+        else:
+            raise ValueError(f'method must be "pca" or have fit_transform, got {method!r}')
+        return cls(points=points, y=labels, names=names).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the points; `kwargs` go to ``Axes.scatter``."""
+        (axis,) = self._axes(ax)
+        style = {"s": float(np.clip(6000 / len(self.points), 6, 30)), "linewidths": 0, "alpha": 0.75, **kwargs}
+        if self.y is None:
+            axis.scatter(*self.points.T, **{**mark(0), **style})
+        elif self.y.dtype.kind == "f":
+            drawn = axis.scatter(*self.points.T, **{"c": self.y, "cmap": "cividis", **style})
+            self.figure_.colorbar(drawn, ax=axis, label="target")
+        else:
+            self._classes(axis, style)
+        axis.set(xlabel=self.names[0], ylabel=self.names[1])
+        return self
+
+    def _classes(self, axis: Any, style: dict[str, Any]) -> None:
+        classes, codes, counts = np.unique(self.y, return_inverse=True, return_counts=True)  # type: ignore[call-overload]
+        shown = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES])
+        others = ~np.isin(codes, shown)
+        if others.any():
+            label = f"{len(classes) - len(shown)} other classes"
+            axis.scatter(*self.points[others].T, **{"color": "0.7", "marker": ".", "label": label, **style})
+        for i, number in enumerate(shown):
+            members = codes == number
+            label = str(classes[number])[:30].replace("$", r"\$")
+            label = f" {label}" if label.startswith("_") else label  # which matplotlib would leave out
+            axis.scatter(*self.points[members].T, **{**mark(i), "label": label, **style})
+        if len(classes) > 0:
+            axis.legend(frameon=False, markerscale=1.5, fontsize="small", ncols=1 + len(shown) // 12)

@@ -1,0 +1,115 @@
+"""`write_report`: what a model and its data are, and how far the one can be trusted on the other, as a page of HTML.
+
+The page holds all it needs: no fonts, scripts or pictures are fetched, and its security policy forbids it. Cost: `cv`
+fits of a copy of the model, one transform of all objects, and what the sections take from a few hundred of them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from similia._validation import check_positive_int
+from similia.persistence import write_atomically
+from similia.report._context import gather
+from similia.report._html import escape, page
+from similia.report._objects import for_page
+
+
+def write_report(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    path: str | os.PathLike[str] = "report.html",
+    *,
+    title: str | None = None,
+    names: Any = None,
+    unseen: bool = False,
+    cv: int = 5,
+    max_objects: int = 5000,
+    random_state: int = 0,
+) -> Path:
+    """Write a report on a model and objects: one page of HTML that needs nothing else.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Any of `similia.recipes`, or a pipeline of your own, with a learner at its end or not. One that is not fitted is
+        fitted to `X` and `y`. Of a fitted search, what it chose is reported on.
+    X : collection of n objects
+        As the model takes them.
+    y : array-like of n labels or numbers, optional
+        Without it the sections that hold predictions against the truth say so.
+    path : str or path, default="report.html"
+        Where to write; the file is complete or not there.
+    title : str, optional
+    names : sequence of n str, optional
+        Of the objects; their numbers if not given.
+    unseen : bool, default=False
+        Whether the fitted model was fitted without any object of `X`. Then its own predictions are scored. Otherwise,
+        since it may have seen them, each object is predicted by a copy fitted to the other folds, where equal objects
+        share a fold.
+    cv : int, default=5
+        Folds, at least 2.
+    max_objects : int, default=5000
+        Of more objects, so many are drawn; the page says so.
+    random_state : int, default=0
+        Draws objects and folds.
+
+    Returns
+    -------
+    Path
+        Of what was written.
+
+    Raises
+    ------
+    ValueError
+        If there are no objects, or not one target or name for each; if `unseen` is True of a model that is not fitted;
+        if the kernel is precomputed. What only keeps a section from being made is said there.
+    FileNotFoundError
+        If the folder of `path` does not exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import similia as sm
+    >>> from similia.report import write_report
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.recipes.nyshd(sm.kernels.GappyKmers(k=4, gaps=1), n_landmarks=50, n_bits=512, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_report(model, X, y, f"{folder}/report.html")
+    ...     "How well it predicts" in path.read_text()
+    True
+    """
+    from similia.report import _pictures as pictures
+    from similia.report import _sections as sections
+
+    path = Path(path)
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
+    check_positive_int(cv, "cv", minimum=2)
+    check_positive_int(max_objects, "max_objects", minimum=2)
+    context = gather(model, X, y, names, unseen, cv, max_objects, random_state)
+    accuracy, cards = sections.about_accuracy(context)
+    places, drawn = pictures.about_map(context)
+    cost, of_model = sections.about_cost(context)
+    found = [
+        sections.about_data(context),
+        accuracy,
+        sections.about_confusion(context),
+        sections.about_calibration(context),
+        places,
+        pictures.about_neighbours(context),
+        pictures.about_spectrum(context),
+        pictures.about_approximation(context),
+        pictures.about_bits(context),
+        cost,
+    ]
+    counted = f"of {context.n_all:,}, drawn at random" if context.n < context.n_all else context.seen.kind
+    cards = [("objects", f"{context.n:,}", counted), *cards, *of_model]
+    data = {"objects": for_page(context.seen), "names": context.names, **drawn}
+    parameters = f"<details><summary>Its parameters</summary><pre>{escape(context.parts.model)}</pre></details>"
+    text = page(title or f"Report: {context.seen.kind}", f"Model: {context.parts}", parameters, cards, found, data)
+    write_atomically(path, text.encode("utf-8", "replace"))
+    return path
