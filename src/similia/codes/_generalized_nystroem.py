@@ -29,13 +29,13 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 ROWS_FOR_EACH, FEATURES_FOR_EACH = 4, 1.5  # direction, at least: of digits a share of 5 % had 20 features for 32
-_TILE = 256  # rows or columns of one BLAS call; rows of a transform are padded to it
+TILE = 256  # rows or columns of one BLAS call; rows of a transform are padded to it
 _WINDOW = 1024  # rows of W in float64 at a time
 _WORTH_THREADS = 2**24  # multiplications
 _GRAM_IS_ENOUGH = 1e-8  # eigenvalue over the largest above which the Gram matrix gives 8 digits
 
 
-def _in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> None:
+def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> None:
     """Fill ranges that begin at multiples of `tile`, in threads if `work` multiplications are worth it."""
     if work < _WORTH_THREADS:
         fill(0, n)
@@ -88,11 +88,11 @@ class DenseSample:
         coefficients = coefficients.astype(work)
 
         def fill(start: int, stop: int) -> None:
-            for j in range(start, stop, _TILE):
-                part = slice(j, min(stop, j + _TILE))
+            for j in range(start, stop, TILE):
+                part = slice(j, min(stop, j + TILE))
                 out[part] = self.rows[:, part].astype(work, copy=False).T @ coefficients
 
-        _in_tiles(fill, len(out), _TILE, self.rows.size * coefficients.shape[1])
+        in_tiles(fill, len(out), TILE, self.rows.size * coefficients.shape[1])
         return out
 
     def project(self, basis: Floats, work: np.dtype) -> Floats:
@@ -101,11 +101,11 @@ class DenseSample:
         basis = basis.astype(work)
 
         def fill(start: int, stop: int) -> None:
-            for i in range(start, stop, _TILE):
-                part = slice(i, min(stop, i + _TILE))
+            for i in range(start, stop, TILE):
+                part = slice(i, min(stop, i + TILE))
                 out[part] = self.rows[part].astype(work, copy=False) @ basis
 
-        _in_tiles(fill, len(out), _TILE, self.rows.size * basis.shape[1])
+        in_tiles(fill, len(out), TILE, self.rows.size * basis.shape[1])
         return out
 
     def largest_sums(self) -> tuple[float, float]:
@@ -266,25 +266,25 @@ def _gram_of_rows(sample: DenseSample, columns: Indices, scale: Floats) -> Float
 
 def _add_products(gram: Floats, W: Floats) -> None:
     """Add W^T W to the lower tiles of `gram`."""
-    side = _TILE // 2
+    side = TILE // 2
     tiles = [(i, j) for i in range(0, len(gram), side) for j in range(0, i + 1, side)]
 
     def fill(start: int, stop: int) -> None:
         for i, j in tiles[start:stop]:
             gram[i : i + side, j : j + side] += W[:, i : i + side].T @ W[:, j : j + side]
 
-    _in_tiles(fill, len(tiles), 1, W.size * len(gram))
+    in_tiles(fill, len(tiles), 1, W.size * len(gram))
 
 
 def _times_window(sample: DenseSample, columns: Indices, right: Floats) -> Floats:
     out = np.empty((sample.shape[0], right.shape[1]))
 
     def fill(start: int, stop: int) -> None:
-        for i in range(start, stop, _TILE):
-            rows = slice(i, min(stop, i + _TILE))
+        for i in range(start, stop, TILE):
+            rows = slice(i, min(stop, i + TILE))
             out[rows] = sample.window(rows, columns) @ right
 
-    _in_tiles(fill, len(out), _TILE, len(out) * right.size)
+    in_tiles(fill, len(out), TILE, len(out) * right.size)
     return out
 
 
@@ -309,7 +309,7 @@ class CrossProducts:
             return
         if self._shift is None:
             self._shift = rows.mean(axis=0, dtype=np.float64) * self.center
-        step = max(_TILE, int(settings().max_memory // (16 * self.P.shape[0] * self.dtype.itemsize)))
+        step = max(TILE, int(settings().max_memory // (16 * self.P.shape[0] * self.dtype.itemsize)))
         for start in range(0, len(rows), step):
             block = (rows[start : start + step] - self._shift).astype(self.dtype)
             self._add_block(block)
@@ -317,7 +317,7 @@ class CrossProducts:
 
     def _add_block(self, block: npt.NDArray) -> None:
         W = np.ascontiguousarray(block[:, self.columns])
-        tile = 2 * _TILE
+        tile = 2 * TILE
 
         def fill(start: int, stop: int) -> None:
             for j in range(start, stop, tile):
@@ -325,7 +325,7 @@ class CrossProducts:
                 self.P[part] += block[:, part].T @ W
 
         with one_blas_thread():
-            _in_tiles(fill, len(self.P), tile, block.size * W.shape[1])
+            in_tiles(fill, len(self.P), tile, block.size * W.shape[1])
         self.total += block.sum(axis=0, dtype=np.float64)
         self.count += len(block)
 
@@ -361,11 +361,11 @@ class CrossProducts:
         raw = np.empty((len(self.P), k))
 
         def fill(start: int, stop: int) -> None:
-            for j in range(start, stop, _TILE):
-                part = slice(j, min(stop, j + _TILE))
+            for j in range(start, stop, TILE):
+                part = slice(j, min(stop, j + TILE))
                 raw[part] = self.P[part] @ vectors
 
-        _in_tiles(fill, len(raw), _TILE, self.P.size * k)
+        in_tiles(fill, len(raw), TILE, self.P.size * k)
         raw -= np.outer(self.count * delta, delta[self.columns] @ vectors)
         if not rotate:
             return Directions(raw.T, np.sqrt(squares)), self.count
@@ -388,40 +388,6 @@ def check_products_fit(source: RowSource, r: int, k: int, least_rows: int, strea
         f"neither the sampled rows nor their products of {d} with {r} features fit into half of max_memory; "
         f"use {' or '.join([*ways, 'similia.config(max_memory=...)'])}"
     )
-
-
-def project_rows(X: npt.NDArray, components: npt.NDArray, offset: Floats, out: npt.NDArray) -> None:
-    """Fill `out` with ``X @ components.T - offset``; a row's result depends on that row alone, bit for bit.
-
-    BLAS, at one thread, sees blocks of one shape only. 256 rows cost a single query little and full blocks 4 %.
-    """
-    dtype = components.dtype
-    offset = offset.astype(dtype)
-
-    def fill(start: int, stop: int) -> None:
-        for i in range(start, stop, _TILE):
-            rows = X[i : min(stop, i + _TILE)]
-            block = np.ascontiguousarray(rows, dtype=dtype)
-            if len(block) < _TILE:
-                block = np.concatenate([block, np.zeros((_TILE - len(block), block.shape[1]), dtype)])
-            with np.errstate(all="ignore"):  # what is not finite is found in the product
-                np.subtract((block @ components.T)[: len(rows)], offset, out=out[i : i + len(rows)])
-
-    with one_blas_thread():
-        _in_tiles(fill, len(X), _TILE, X.size * len(components))
-
-
-def offset_of(components: npt.NDArray, mean: Floats) -> Floats:
-    """Return ``components @ mean`` in float64."""
-    with one_blas_thread():
-        return components.astype(np.float64) @ mean
-
-
-def first_bad_row(product: npt.NDArray) -> int | None:
-    """Return the first row whose product is not finite, or None."""
-    if np.isfinite(product).all():
-        return None
-    return int(np.argmin(np.isfinite(product).all(axis=1)))
 
 
 @dataclass

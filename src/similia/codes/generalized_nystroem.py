@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -33,6 +32,7 @@ from similia._validation import (
 )
 from similia.codes import _generalized_nystroem as core
 from similia.codes import _row_sources as sources
+from similia.codes._projection import offset_of, projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows
 from similia.objects._distributed import Distributed
 
@@ -247,9 +247,9 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_columns(self, X, reset=False)
         source = self._open_like_fit(X)
         if source.n_rows is None:
-            return np.concatenate(list(self._projected(source)))
+            return np.concatenate(list(projected(source, self.components_, self._offset)))
         out = np.empty((source.n_rows, len(self.components_)), source.dtype)
-        for _ in self._projected(source, out):
+        for _ in projected(source, self.components_, self._offset, out):
             pass
         return out
 
@@ -266,7 +266,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             One array for each chunk of an iterable; other sources are cut into blocks.
         """
         check_is_fitted(self, "components_")
-        yield from self._projected(self._open_like_fit(X))
+        yield from projected(self._open_like_fit(X), self.components_, self._offset)
 
     def inverse_transform(self, Z: Any) -> npt.NDArray[np.floating]:
         """Return ``Z @ components_ + mean_``: the rows within the subspace, shape (n, n_features)."""
@@ -420,7 +420,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.sample_indices_, self.feature_indices_ = rows, columns
         self.n_features_in_, self.n_samples_seen_ = B.shape[1], n
         self._n_features_out = len(B)
-        self._offset = core.offset_of(self.components_, self.mean_)
+        self._offset = offset_of(self.components_, self.mean_)
 
     # ---- counts, draws, checks
     def _check_parameters(self) -> None:
@@ -486,23 +486,6 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if source.n_features != self.n_features_in_:
             raise ValueError(wrong_width(source.n_features, self.n_features_in_, self))
         return source
-
-    def _projected(self, source: RowSource, out: npt.NDArray | None = None) -> Iterator[npt.NDArray]:
-        """Yield the projection of each block, written to its part of `out` if given."""
-        B = self.components_.astype(source.dtype, copy=False)
-        start = 0
-        for block in source.blocks(whole=out is not None):
-            n = block.shape[0]
-            Z = np.empty((n, len(B)), source.dtype) if out is None else out[start : start + n]
-            if sp.issparse(block):
-                np.subtract(block @ B.T, self._offset.astype(source.dtype), out=Z)
-            else:
-                core.project_rows(block, B, self._offset, Z)
-            if (bad := core.first_bad_row(Z)) is not None:
-                check_rows(block[bad : bad + 1], start + bad)
-                raise ValueError(f"X[{start + bad}] is too large for sums in {source.dtype}; scale the data")
-            yield Z
-            start += n
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()  # rows of the data stay out of copies and files

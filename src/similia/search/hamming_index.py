@@ -1,7 +1,6 @@
 """Nearest codes in Hamming distance, with ids: exact, or by the approximate structures of faiss.
 
-The exact search (`_scan`) reads the stored codes where they lie, in memory or in files mapped to it; rows, ids and
-removals are in `_rows`, files in `_store`, the structures of faiss behind `_faiss`.
+The exact search (`_scan`) reads codes where they lie, in memory or in mapped files; rows, ids, removals: `_rows`.
 """
 
 from __future__ import annotations
