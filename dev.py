@@ -3,6 +3,7 @@
 python dev.py demo    # the main job on bundled real data
 python dev.py test    # the tests, with coverage; further arguments go to pytest
 python dev.py lint    # style and types
+python dev.py docs    # the documentation, into docs/_build/html; warnings are errors
 """
 
 import hashlib
@@ -23,6 +24,7 @@ STEPS = {
         ["-m", "ruff", "format", "--check", "."],
         ["-m", "mypy"],
     ],
+    "docs": [["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]],
 }
 
 

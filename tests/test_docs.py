@@ -1,13 +1,39 @@
-"""The README and the guide say what happens: their examples are run, their links lead somewhere."""
+"""The pages say what happens: their code is run, their links lead somewhere, every public name has its page.
 
+``python -m sphinx -W`` (``python dev.py docs``) runs the gallery and the blocks of the pages again, with their output.
+"""
+
+import ast
 import doctest
+import importlib
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
+import similia as sm
+
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/scale.md", "docs/plan.md"]
+DOCS = ROOT / "docs"
+WRITTEN = sorted([*DOCS.glob("*.md"), *DOCS.glob("theory/*.md")])  # reproduction/ is written by commands
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *WRITTEN]
+MADE = ("auto_gallery/", "api/", "_static/made/")  # by the build
+FENCE = re.compile(r"^(`{3,}|~{3,})(.*)\n((?:.*\n)*?)\1$", re.MULTILINE)
+
+sys.path.insert(0, str(DOCS / "_ext"))
+api_pages = importlib.import_module("api_pages")
+blocks = pytest.importorskip("blocks", reason="Sphinx is not installed: pip install '.[docs]'")
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def fenced(path):
+    """Return the fenced blocks of a page as pairs of what stands behind the fence and the text."""
+    return [(info.strip(), text) for _, info, text in FENCE.findall(path.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("page", ["docs/guide.md", "docs/scale.md"])
@@ -18,7 +44,7 @@ def test_examples_of_the_pages(page):
 
 def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    code = [text for info, text in fenced(ROOT / "README.md") if info == "python"]
     names = {}
     exec(compile("\n".join(code), "README.md", "exec"), names)
     assert [*map(float, capsys.readouterr().out.split())] == pytest.approx([0.95, 0.82, 0.98], abs=0.015)
@@ -26,8 +52,139 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "splice.similia").exists()
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [path for path in WRITTEN if "```{run}" in path.read_text("utf-8")], ids=name_of)
+def test_blocks_of_a_page_run_one_after_the_other(page, tmp_path):
+    names = {"__name__": "page"}
+    for info, text in fenced(page):
+        if info.startswith("{run}"):
+            with blocks.inside(tmp_path):
+                printed, error = blocks.python(text, names) if info.endswith("python") else blocks.shell(text)
+            assert error is None, f"{error}\n{printed}"
+
+
+def test_a_block_that_fails_is_told(tmp_path):
+    assert "ZeroDivisionError" in blocks.python("1 / 0", {})[1]
+    assert "exit code" in blocks.shell("similia fit nowhere.csv -o model")[1]
+    assert "only lines of similia" in blocks.shell("rm -r .")[1]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_every_block_of_code_is_run_or_is_no_code(page):
+    """Python is run here (`blocks`) or by doctest; lines of the shell are held against the commands, below."""
+    for info, text in fenced(page):
+        if info == "python":
+            assert page.name in ("guide.md", "scale.md"), "doctest is not run on this page"
+            assert text.startswith(">>> "), text
+        else:
+            assert info in ("", "text", "csv") or info.startswith("{"), f"a block of {info} that nothing runs"
+            assert info or not text.startswith(("import ", "from ", ">>>")), text
+
+
+def lines_of_similia(path):
+    """Return lines that call the command line, out of blocks of any kind."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    return re.findall(r"^(?:    |\$ )?(similia [a-z].*)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_lines_of_the_shell_name_commands_and_options_that_exist(page):
+    import typer
+
+    from similia.cli.app import app
+
+    for line in lines_of_similia(page):
+        command, words = typer.main.get_command(app), shlex.split(line, comments=True)[1:]
+        while hasattr(command, "commands"):
+            assert words, line
+            assert words[0] in command.commands, line
+            command = command.commands[words.pop(0)]
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        assert {word for word in words if re.match(r"--?[a-z]", word)} <= known | {"--help"}, line
+
+
+def test_that_lines_of_the_shell_are_found(tmp_path):
+    assert len(lines_of_similia(DOCS / "guide.md")) > 3
+    page = tmp_path / "page.md"
+    page.write_text("text\n\n    similia fit a.csv \\\n      --nonsense\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="nonsense"):
+        test_lines_of_the_shell_name_commands_and_options_that_exist(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert target.startswith("http") or (ROOT / page).parent.joinpath(target).exists(), target
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        path = (page.parent / target).resolve()
+        made = path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix().startswith(MADE)
+        assert target.startswith("http") or made or path.exists(), target
+
+
+def public_names():
+    return [name for names in api_pages.public_names().values() for name in names]
+
+
+def found(name):
+    home, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(home), last)
+
+
+def test_every_public_name_has_a_page():
+    documented = {id(found(name)) for name in public_names()}
+    rooms = {*api_pages.ROOMS, "experiments", "__version__"}
+    for room in ["similia", *(f"similia.{room}" for room in api_pages.ROOMS if hasattr(sm, room))]:
+        module = importlib.import_module(room)
+        for name in getattr(module, "__all__", []):
+            value = getattr(module, name)
+            assert name in rooms or type(value).__name__ == "module" or id(value) in documented, f"{room}.{name}"
+
+
+# numpydoc's checks that are not asked for, and why
+NOT_ASKED = {
+    "SA01",  # "See Also" of every name
+    "ES01",  # a second paragraph: where one says all, one will do
+    "PR07", "RT03",  # a description of what the type says already
+    "PR08", "PR09", "RT04",  # a description may be a phrase
+}  # fmt: skip
+ONE_LINE = re.compile(r"^Return [^\n]*\.(\n|$)")  # a function that says what it returns in its summary
+NOT_HERE = r"\.landmarks\.|\.adapters\."  # strategies, of which `Nystroem` has examples; of libraries not installed
+BASES = {"similia.kernels.Kernel", "similia.kernels.FeatureKernel", "similia.distances.Distance"}
+RESULTS = re.compile(r"\nAttributes\n-+\n")  # a result has attributes; nobody makes one from parameters
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_docstrings_are_numpydoc(name):
+    validate = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed: pip install '.[docs]'")
+    result = validate.validate(name)
+    text = result["docstring"]
+    wrong = {code: message for code, message in result["errors"] if code not in NOT_ASKED}
+    if ONE_LINE.match(text):
+        wrong.pop("RT01", None)
+    if "RT01" in wrong and "\nYields\n" in text:
+        wrong.pop("RT01")
+    if name in BASES or re.search(NOT_HERE, name):
+        wrong.pop("EX01", None)
+    if RESULTS.search(text) and "\nParameters\n" not in text:
+        wrong.pop("PR01", None)
+        wrong.pop("EX01", None)
+    assert not wrong, name
+
+
+def test_the_gallery():
+    examples = sorted((DOCS / "gallery").glob("plot_*.py"))
+    assert len(examples) >= 15
+    for path in examples:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        title, line, *_ = ast.get_docstring(tree).splitlines()
+        assert set(line) == {"="}, path.name
+        assert len(line) >= len(title), path.name
+        fetches = "datasets.fetch" in path.read_text(encoding="utf-8")
+        assert fetches == path.stem.endswith("_data"), f"{path.name}: data that may be absent are told by the name"
+        assert fetches == ("|needs-data|" in ast.get_docstring(tree)), path.name
+
+
+def test_formulas_become_mathml():
+    pytest.importorskip("docutils.utils.math.latex2mathml", reason="docutils is too old: pip install '.[docs]'")
+    from docutils import nodes
+
+    mathml = importlib.import_module("mathml")
+    assert "<msup>" in mathml.convert(nodes.math("", r"\big(x^2\big)"), block=False)

@@ -96,10 +96,13 @@ class Section:
             lines += [shown.to_markdown(), ""]
         if figure is not None:
             _save_svg(figure, parts / f"{self.name}.svg")
-            lines += [f"![{self.title}](reproduction/{self.name}.svg)", ""]
-        lines += [f"All single results: [{self.name}.csv](reproduction/{self.name}.csv).", ""]
+            lines += [f"![{self.title}]({self.name}.svg)", ""]
+        lines += [f"All single results: [{self.name}.csv]({self.name}.csv).", ""]
         write_atomically(parts / f"{self.name}.md", "\n".join(lines).encode())
-        sections = [path.read_text(encoding="utf-8") for path in sorted(parts.glob("*.md"))]
+        sections = [
+            path.read_text(encoding="utf-8").replace(f"]({path.stem}.", f"](reproduction/{path.stem}.")
+            for path in sorted(parts.glob("*.md"))
+        ]
         page = Path(folder) / "reproduction.md"
         write_atomically(page, "\n".join([_HEAD, *sections]).encode())
         return page

@@ -72,8 +72,12 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
 
     Returns
     -------
-    names, sequences, qualities : list of str
-        Qualities are the characters of the file, as many as the sequence has letters.
+    names : list of str
+        Each header without ``@``.
+    sequences : list of str
+        In the letters of the file.
+    qualities : list of str
+        The characters of the file, as many as the sequence has letters.
 
     Raises
     ------

@@ -112,7 +112,7 @@ def predict_stream(
     ----------
     model : fitted classifier or regressor of objects
     source, output : path (or iterable, of `source`)
-    text, chunk, workers
+    text, chunk, workers : str, int and any
         See `encode_stream`.
 
     Returns
