@@ -183,7 +183,7 @@ def test_numbers_to_predict_make_a_regression(tmp_path):
     lines += [f"{','.join([str(level)] * rng.integers(5, 12))}:{level}" for level in rng.uniform(-1, 1, 40)]
     data = tmp_path / "levels.ts"
     data.write_text("\n".join(lines) + "\n")
-    fitted = runner.invoke(app, ["fit", str(data), "-o", str(tmp_path / "m.similia")])
+    fitted = runner.invoke(app, ["fit", str(data), "--distance", "DTW()", "-o", str(tmp_path / "m.similia")])
     assert fitted.exit_code == 0, fitted.output
     assert "40 series with numbers to predict; distance DTW()" in fitted.output
     assert float(fitted.output.split("R squared ")[1].split()[0]) > 0.8

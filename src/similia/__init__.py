@@ -32,8 +32,9 @@ _NAMES = {
     "LevelEncoder": "codes", "SequenceEncoder": "codes", "FractionalPowerEncoder": "codes",
     "GeneralizedNystroemPCA": "codes", "ITQ": "codes",
     "HDClassifier": "learn", "HeatSVC": "learn",
+    "KernelSVC": "learn", "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn",
     "HammingIndex": "search", "SimilaritySearch": "search",
-    "select": "selection", "explain": "explanations",
+    "select": "selection", "Selection": "selection", "explain": "explanations",
     "save": "persistence", "load": "persistence",
     "config": "_config",
 }  # fmt: skip

@@ -90,21 +90,34 @@ def fit(
         int | None,
         typer.Option(help="With a kernel: number of landmarks; by the paper's rule if not given."),
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Without a kernel or distance: time to try pipelines, such as 90s or 1h; 10m if not given."),
+    ] = None,
     test: Annotated[
         float, typer.Option(help="Share held out to measure accuracy before the final fit; 0 for none.")
     ] = 0.2,
     seed: Seed = 0,
 ) -> None:
-    """Train NysHD (with a kernel) or D2KE (with a distance) on labelled data and write the model.
+    """Train on labelled data, write the model: the best of many pipelines; with a kernel NysHD, with a distance D2KE.
 
-    [bold]similia fit reads.csv --text sequence --label species -o model.similia[/bold]
+    [bold]similia fit reads.csv --text sequence --label species -o model.similia --budget 5m[/bold]
 
     [bold]similia fit MUTAG.zip --kernel 'WeisfeilerLehman(n_iter=3)' -o mutag.similia[/bold]
 
     [bold]similia fit GunPoint_TRAIN.ts --distance 'DTW(window=0.1)' -o gunpoint.similia[/bold]
     """
+    from similia.cli.fit import fit_selected
     from similia.cli.models import fit_model
 
+    if kernel is distance is bits is landmarks is None:
+        budget = budget or "10m"
+        fit_selected(data, output, text=text, label=label, budget=budget, test_share=test, seed=seed)
+        return
+    if budget is not None:
+        raise ValueError(
+            "--budget is for choosing a pipeline; drop it, or --kernel, --distance, --bits and --landmarks"
+        )
     fit_model(
         data,
         output,

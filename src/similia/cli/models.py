@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich.table import Table
+from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia._threads import n_threads
@@ -124,8 +125,7 @@ def predict_with_model(
     if not hasattr(model, "predict"):
         raise ValueError(f"{model_path} makes no predictions (it is an encoder?); similia fit writes models that do")
     stream = open_objects(data, text=text, chunk=chunk, workers=workers)
-    first = model[0]
-    _check_comparison(first.kernel if hasattr(first, "kernel") else first.distance, stream, first_of(stream))
+    _check_comparison(_compared(model), stream, first_of(stream))
     form = Labels(model)
     if output is None:
         form = JsonLabels(model) if voice().json else form
@@ -148,8 +148,19 @@ def _fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
         return model.fit(X, y)
 
 
+def _compared(model: Any) -> Any:
+    """Return the kernel or distance of a model, or None."""
+    for step in model if isinstance(model, Pipeline) else [model]:
+        for name in ("kernel", "distance"):
+            if hasattr(getattr(step, name, None), "as_objects"):
+                return getattr(step, name)
+    return None
+
+
 def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: Any) -> None:
     """Raise if a kernel or distance compares strings and the data are graphs, or the like."""
+    if compared is None:
+        return
     try:
         compared.as_objects(first)
     except (TypeError, ValueError) as error:

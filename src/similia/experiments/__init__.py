@@ -43,6 +43,7 @@ EXPERIMENTS = {
     "heat-tcga": "heat kernel on the sphere, Table 3: mutations of genes, where a MAF file is supplied",
     "heat-curves": "heat kernel on the sphere, Figure 1: exact, parametrix and its orders; diffusion on S^2",
     "heat-vc": "heat kernel on the sphere, Figures 2 and 3: accuracy against the effective sample size",
+    "selection": "select beside the best recipe chosen afterwards, and nearest neighbours",
     "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",
 }
 _PARTS = {f"d2ke-{kind}": ("d2ke", kind) for kind in ("series", "strings", "sets")}  # one table in three commands

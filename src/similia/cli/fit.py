@@ -1,0 +1,151 @@
+"""``similia fit`` without a kernel or distance: a pipeline is chosen under a time budget, scored and written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import similia as sm
+from similia.cli.inputs import Objects, read_objects
+from similia.cli.models import accuracies, score_table
+from similia.cli.outputs import check_output, meters
+from similia.cli.specs import parse_comparison
+from similia.cli.voice import console, result
+from similia.distances.base import Distance
+from similia.kernels.base import Kernel
+from similia.objects import AttributeScaler
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_SHOWN = 10
+_FINAL = 0.2  # of the budget, kept for the fit to all objects after a held-out part was scored
+
+
+def fit_selected(
+    data: str, output: Path, *, text: str, label: str, budget: str | float, test_share: float, seed: int
+) -> None:
+    """Choose a pipeline for `data`, print the leaderboard, the nested and a held-out score, and write the model.
+
+    The held-out part is not seen by the choice; the model that is written is fitted on everything.
+
+    Parameters
+    ----------
+    data : str
+        Path, or name of a data set.
+    output : path
+    text, label : str
+        Columns of a table.
+    budget : str or float
+        Seconds, or such as "90s", "10m", "1h".
+    test_share : float
+        From 0 to below 1.
+    seed : int
+    """
+    from sklearn.model_selection import train_test_split
+
+    from similia.selection import select
+
+    check_output(output, data)
+    if not 0 <= test_share < 1:
+        raise ValueError(f"--test must be a share from 0 to below 1, got {test_share}")
+    seconds = parse_duration(budget)
+    read = read_objects(data, text=text, label=label)
+    y = read.labels
+    if y is None:
+        raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
+    numbers, say = y.dtype.kind == "f", console()
+    say.print(_described(read, y, numbers))
+    train = test = np.arange(len(y))
+    if test_share > 0:
+        stratify = y if not numbers and np.unique(y, return_counts=True)[1].min() > 1 else None
+        train, test = train_test_split(train, test_size=test_share, random_state=seed, stratify=stratify)
+        seconds *= 1 - _FINAL
+    with meters():
+        task: Any = "regression" if numbers else "auto"
+        found = select(sm.objects.take(read.objects, train), y[train], budget=seconds, task=task, random_state=seed)
+    _say_found(found)
+    scores = _held_out(found, read, y, train, test) if test_share > 0 else None
+    model = found.fit_best(read.objects, y) if test_share > 0 else found.best_
+    sm.save(model, output)
+    option = option_of(model)
+    if option:
+        say.print(f"to fit another model with the same comparison: similia fit ... {option}", markup=False)
+    facts = {"objects": len(y), "kind": read.kind, "chosen": found.name_, "option": option}
+    nested = {"score": found.score_, "interval": found.score_interval_, "outer folds": found.n_outer_}
+    rows = [{key: value for key, value in row.items() if key != "pipeline"} for row in found.table_]
+    files = {"model": output, "bytes": output.stat().st_size}
+    result({**facts, found.measure_: nested, "held out": scores, "candidates": rows, **files})
+    say.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
+
+
+def parse_duration(text: str | float) -> float:
+    """Return the seconds that ``600``, ``"90s"``, ``"10m"`` or ``"1.5h"`` mean.
+
+    Raises
+    ------
+    ValueError
+        If `text` is nothing of that form, or not above 0.
+
+    Examples
+    --------
+    >>> parse_duration("10m")
+    600.0
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([smh])|(s)ec|(m)in)?\s*", str(text).lower())
+    seconds = float(found[1]) * _UNITS[found[2] or found[3] or found[4] or "s"] if found else 0.0
+    if not 0 < seconds < 1e9:
+        raise ValueError(f"--budget must be a time such as 90s, 10m or 1h, got {str(text)[:40]!r}")
+    return seconds
+
+
+def option_of(model: Any) -> str:
+    """Return ``--kernel '...'`` or ``--distance '...'`` for what a pipeline compares objects by; "" for none."""
+    steps = [step for _, step in model.steps]
+    if isinstance(steps[0], AttributeScaler):  # the kernel alone would be another one
+        return ""
+    for step in steps:
+        compared = getattr(step, "kernel", getattr(step, "distance", None))
+        if isinstance(compared, Kernel | Distance):
+            text = " ".join(repr(compared).split()).replace("( ", "(").replace("[ ", "[")
+            name = "kernel" if isinstance(compared, Kernel) else "distance"
+            return f'--{name} "{text}"' if repr(parse_comparison(text)) == repr(compared) else ""
+    return ""
+
+
+def _described(read: Objects, y: npt.NDArray, numbers: bool) -> str:
+    classes = len(np.unique(y))
+    return f"{len(y)} {read.kind} {'with numbers to predict' if numbers else f'in {classes} classes'}"
+
+
+def _say_found(found: Any) -> None:
+    from similia.selection._leaderboard import table_of
+
+    say = console()
+    tried = [row for row in found.table_ if row["n_objects"]]
+    title = f"{len(tried)} of {len(found.table_)} candidates tried in {found.seconds_:.0f} s"
+    say.print(table_of(tried[:_SHOWN], title, found.measure_))
+    say.print(f"chosen: {found.name_}", markup=False)
+    if found.n_outer_:
+        low, high = found.score_interval_
+        say.print(
+            f"{found.measure_} of a choice like this (nested): {found.score_:.3f}, 95 % from {low:.3f} to {high:.3f}"
+        )
+    else:
+        say.print("no time was left for a nested estimate; a larger --budget leaves some")
+
+
+def _held_out(found: Any, read: Objects, y: npt.NDArray, train: npt.NDArray, test: npt.NDArray) -> dict[str, Any]:
+    """Score the chosen pipeline, fitted without them, on objects that the choice has not seen."""
+    from sklearn.metrics import r2_score
+
+    predicted = found.predict(sm.objects.take(read.objects, test))
+    if found.task_ == "regression":
+        scores: dict[str, Any] = {"objects": len(test), "R squared": r2_score(y[test], predicted)}
+        console().print(f"held-out objects: {len(test)}, R squared {scores['R squared']:.3f}")
+        return scores
+    scores = {"objects": len(test), **accuracies(y[test], predicted, y[train])}
+    console().print(score_table(y[test], scores))
+    return scores

@@ -1,0 +1,171 @@
+"""Scores of candidates on folds: an embedding is fitted to the training folds once, and all its learners share it."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from similia._threads import limited_to, n_threads
+from similia.embeddings import Nystroem
+from similia.objects import take
+from similia.selection import _budget
+from similia.selection._ladder import Group
+from similia.selection._lookup import Cache, fresh
+
+_PROBED, _TIMED = (8, 9, 16, 32, 64, 128), 0.1  # objects on which costs are tried, up to so many seconds
+
+Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds that are left out of training
+Key = tuple[int, int, int, Left]  # group, learner, number of objects
+
+
+@dataclass
+class Evaluator:
+    """Fits candidates to the first objects, without some folds, and keeps their scores on these folds.
+
+    Attributes
+    ----------
+    X : collection of objects
+        In an order of which every beginning is a fair sample.
+    y : ndarray, shape (n,)
+    partitions : list of ndarray of int64, shape (n,)
+        The fold of each object, in one or more partitions.
+    score : callable
+        ``score(estimator, V, y)``: a scorer of scikit-learn.
+    groups : list of Group
+    kept : dict
+        (group, learner, n, (partition, folds left out)) to {fold: score}.
+    failed : dict of (group, learner or -1 for all) to str
+        What was raised.
+    """
+
+    X: Any
+    y: npt.NDArray
+    partitions: list[npt.NDArray[np.int64]]
+    score: Callable[[Any, Any, npt.NDArray], float]
+    groups: Sequence[Group]
+    kept: dict[Key, dict[int, float]] = field(default_factory=dict)
+    failed: dict[tuple[int, int], str] = field(default_factory=dict)
+    cached: bool = True
+
+    def __post_init__(self) -> None:
+        self._cache = Cache(self.X)
+
+    def run(self, group: int, learners: Sequence[int], n: int, left_out: Sequence[Left]) -> None:
+        """Fit and score learners of a group wherever that has not been done; what fails is noted."""
+        wanted = {left: [i for i in learners if (group, i, n, left) not in self.kept] for left in left_out}
+        wanted = {left: missing for left, missing in wanted.items() if missing}
+        if not wanted or (group, -1) in self.failed:
+            return
+        try:
+            # Computes what is shared, once, with all threads.
+            made = [self._pipelines(group, missing, n) for missing in wanted.values()]
+            with ThreadPoolExecutor(n_threads()) as pool:
+                tasks = []
+                for (left, missing), parts in zip(wanted.items(), made, strict=True):
+                    fit = partial(self._fit, group, missing, n, left, *parts)
+                    tasks.append(pool.submit(contextvars.copy_context().run, fit))
+                for task in tasks:
+                    task.result()
+        except Exception as error:  # a candidate that does not fit the data must not end the search
+            self.failed[group, -1] = f"{type(error).__name__}: {error}"
+
+    def scores(self, group: int, learner: int, n: int, cells: Sequence[tuple[Left, int]]) -> npt.NDArray | None:
+        """Return the scores of a candidate on held-out folds, or None where one is missing."""
+        found = [self.kept.get((group, learner, n, left), {}).get(fold) for left, fold in cells]
+        return None if any(score is None for score in found) else np.array(found, dtype=np.float64)
+
+    def probe(self, group: int, most: int, folds: int) -> tuple[int, float]:
+        """Return (n, expected seconds of one of `folds` fits on n objects): n is doubled until that can be timed."""
+        n, seconds = _PROBED[0], 0.0
+        there, looked_up = self._cache.holds(self.groups[group], most), self._cache.looks_up(self.groups[group])
+        for n in _PROBED:  # the first call compiles
+            if n > min(most, len(self.y)):
+                break
+            start = _budget.clock()
+            try:
+                V, tails = self._shared(group, take(self.X, np.arange(n)), self.y[:n])
+            except Exception:  # it will say so on its rung
+                return n, 0.0
+            shared = _budget.clock() - start
+            for tail in tails:
+                with suppress(Exception):  # more neighbours than objects
+                    make_pipeline(*tail).fit(V, self.y[:n])
+            learners = _budget.clock() - start - shared
+            seconds = learners + (0.0 if there else shared / folds if looked_up else shared)
+            if n > _PROBED[0] and shared + learners > _TIMED:
+                break
+        return n, seconds
+
+    def _shared(self, group: int, X: Any, y: npt.NDArray) -> tuple[Any, list[list[Any]]]:
+        """Return what the learners of a group take (and compute all pairs they compare), and fresh learners."""
+        steps, tails = fresh(self.groups[group], [*range(len(self.groups[group].learners))])
+        fit_to_size(steps, len(y))
+        for step in steps:
+            X = step.fit_transform(X, y)
+        compare = getattr(tails[0][0], "kernel", getattr(tails[0][0], "distance", None))
+        if callable(compare):
+            compare(X, X)
+            return X, []
+        return X, tails
+
+    def _pipelines(self, group: int, learners: list[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
+        if self.cached:
+            return self._cache.pipelines(self.groups[group], learners, n)
+        return (*fresh(self.groups[group], learners), False)
+
+    def _fit(
+        self,
+        group: int,
+        learners: list[int],
+        n: int,
+        left: Left,
+        steps: list[Any],
+        tails: list[list[Any]],
+        positions: bool,
+    ) -> None:
+        """Fit one embedding and its learners to the folds that are not left out, and score them on those that are."""
+        with limited_to(1):
+            fold = self.partitions[left[0]][:n]
+            train = np.flatnonzero(~np.isin(fold, [*left[1]]))
+            held = {i: np.flatnonzero(fold == i) for i in sorted(left[1])}
+            V, W = self._objects(train, positions), {i: self._objects(rows, positions) for i, rows in held.items()}
+            fit_to_size(steps, len(train))
+            for step in steps:
+                V = step.fit_transform(V, self.y[train])
+                W = {i: step.transform(part) for i, part in W.items()}
+            for learner, tail in zip(learners, tails, strict=True):
+                try:
+                    model = make_pipeline(*tail).fit(V, self.y[train])
+                    found = {i: float(self.score(model, W[i], self.y[rows])) for i, rows in held.items()}
+                    if not np.isfinite([*found.values()]).all():
+                        raise ValueError(f"scores are {[*found.values()]}")
+                    self.kept[group, learner, n, left] = found
+                except Exception as error:  # such as more neighbours than objects
+                    self.failed[group, learner] = f"{type(error).__name__}: {error}"
+
+    def _objects(self, rows: npt.NDArray[np.int64], positions: bool) -> Any:
+        return rows if positions else take(self.X, rows)
+
+
+def fit_to_size(steps: Sequence[Any], n: int) -> None:
+    """Let no step ask for more landmarks than there are training objects."""
+    for step in steps:
+        if isinstance(step, Nystroem):
+            step.n_components = min(step.n_components, n)
+
+
+def fitted(pipeline: Pipeline, X: Any, y: npt.NDArray) -> Pipeline:
+    """Return a copy of a candidate's pipeline, fitted to objects."""
+    model = clone(pipeline)
+    fit_to_size([step for _, step in model.steps], len(y))
+    return model.fit(X, y)

@@ -1,0 +1,72 @@
+"""What kind of objects a collection holds, and the collection in the layout of that kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from similia._lazily import refuse_lazy
+from similia._validation import check_vectors
+from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, as_strings
+from similia.objects._sequences import _short, at_least_one
+
+_BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
+
+
+def recognised(X: Any) -> tuple[str, Any]:
+    """Return ("strings" | "graphs" | "series" | "sets" | "vectors", the objects as a batch, array or CSR matrix).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If objects are of no known kind, or could be of two: arrays of two axes are series or point sets.
+    """
+    refuse_lazy(X, "select works in memory; draw some thousand objects first: similia.objects.take(X, indices)")
+    at_least_one(X)
+    if type(X) in _BATCHES:
+        return _BATCHES[type(X)], X
+    if sp.issparse(X):
+        return "vectors", sp.csr_array(X)
+    array = X if isinstance(X, np.ndarray) else X.to_numpy() if hasattr(X, "columns") else None
+    if array is not None and array.ndim == 2 and array.dtype.kind in "biuf":
+        return "vectors", check_vectors(array)
+    first = _first(X)
+    if isinstance(first, str | bytes):
+        return "strings", as_strings(X)
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        return "series", as_series(X)  # of three axes: which is time is asked there
+    if isinstance(first, list | tuple | np.ndarray) and np.asarray(first).dtype.kind in "biuf":
+        return _of_numbers(X, np.asarray(first).ndim)
+    if any(hasattr(first, name) for name in ("nodes", "edge_index", "vs")) or isinstance(first, dict):
+        return "graphs", as_graphs(X)
+    for kind, convert in (("graphs", as_graphs), ("strings", as_strings), ("series", as_series)):
+        try:
+            return kind, convert(X)
+        except (TypeError, ValueError):
+            continue
+    raise TypeError(
+        f"X[0] is {_short(first)}, of no kind that select knows (strings, graphs, series, point sets, vectors); "
+        "make them one by similia.objects.as_strings, as_graphs, as_series or as_sets"
+    )
+
+
+def _of_numbers(X: Any, ndim: int) -> tuple[str, Any]:
+    """Return objects given as lists or arrays of numbers."""
+    if ndim == 1:
+        rows = [np.asarray(row) for row in X]
+        if all(isinstance(row, list | tuple) for row in X) and len({len(row) for row in rows}) == 1:
+            return "vectors", check_vectors(np.asarray(rows, dtype=np.float64))
+        return "series", as_series(rows)
+    raise ValueError(
+        f"X holds arrays of {ndim} axes, which may be series or point sets; "
+        "say which: similia.objects.as_series(X) or similia.objects.as_sets(X)"
+    )
+
+
+def _first(X: Any) -> Any:
+    if hasattr(X, "iloc"):
+        return X.iloc[0]
+    found: Any = X[0]
+    return found.as_py() if hasattr(found, "as_py") else found

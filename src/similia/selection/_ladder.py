@@ -1,0 +1,290 @@
+"""What is tried on each kind of objects: embeddings, each with the learners that share it, simple and cheap ones first.
+
+A rung of this ladder is a `Group`: the steps from objects to vectors, computed once for all its learners. Parameters
+are constants or follow from the form of the objects (their kind, one length or several, labels or none), never from
+values of the data: what is learnt is learnt in ``fit``, on training folds.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import neighbors
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC
+
+from similia import distances as d
+from similia import kernels as k
+from similia.codes import SignRandomProjection
+from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
+from similia.embeddings.graphlets import FeatureScaler
+from similia.embeddings.random_objects import Mosaics, Representatives
+from similia.learn import HDClassifier
+from similia.learn.kernel_svc import KernelSVC
+from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from similia.objects import AttributeScaler
+from similia.selection.series_vectors import SeriesVectors
+
+Steps = tuple[tuple[str, Any], ...]
+
+_COLUMNS = 2**18  # of hashed features: a linear model keeps 2 MB of weights a class
+_LANDMARKS, _RANDOM = 1000, 512
+_LONG = 100  # nodes of a graph, on average, above which all shortest paths are not tried
+_CS, _RBF_CS, _SCALED_CS, _NEIGHBOURS = (
+    (0.1, 1.0, 10.0, 100.0),
+    (1.0, 10.0, 100.0),
+    (0.001, 0.01, 0.1),
+    (1, 3, 5, 9, 15),
+)
+_ALPHAS = (1.0, 30.0, 1000.0)
+_SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
+
+
+@dataclass(frozen=True)
+class Group:
+    """An embedding and the learners tried on it.
+
+    Attributes
+    ----------
+    name : str
+    steps : tuple of (name, estimator)
+        From objects to what learners take; may be empty for vectors.
+    learners : tuple of (name, steps)
+    floor : bool
+        Whether these are nearest neighbours, which stay to the end.
+    pairs : bool
+        Whether a model on n objects holds n x n numbers while it is fitted.
+    slow : bool
+        Whether the cost grows with the square of the number of objects.
+    """
+
+    name: str
+    steps: Steps
+    learners: tuple[tuple[str, Steps], ...]
+    floor: bool = False
+    pairs: bool = False
+    slow: bool = True
+
+    def named(self, learner: int) -> str:
+        """Return the name of a candidate."""
+        return " · ".join(filter(None, (self.name, self.learners[learner][0])))
+
+    def pipeline(self, learner: int) -> Pipeline:
+        """Return a candidate as an unfitted pipeline (its parts are not copied)."""
+        return Pipeline([*self.steps, *self.learners[learner][1]])
+
+
+def ladder(kind: str, X: Any, task: str, seed: int) -> list[Group]:
+    """Return what to try on objects of a kind, for ``task="classification"`` or ``"regression"``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        groups = {"strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors}
+        found = groups[kind](X, _Parts(task == "classification", seed))
+        return [*{(group.name, group.learners[0][0]): group for group in found}.values()]  # each once
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Groups by the way from objects to vectors, with the learners of the task."""
+
+    classify: bool
+    seed: int
+
+    def features(self, kernel: Any, *before: tuple[str, Any], Cs: tuple[float, ...] = _CS) -> Group:
+        """Return explicit features and linear models; landmarks for numbers, where ridge regression is fast."""
+        if not self.classify:
+            return self.landmarks(kernel, *before)
+        steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
+        return Group(f"{_short(kernel, before)} · features", steps, self.linear(Cs), slow=False)
+
+    def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
+        """Return Nystroem vectors with an RBF machine, and the hyperdimensional classifier on their bits (NysHD).
+
+        Numbers to predict: with ridge regression as well.
+        """
+        nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
+        learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
+        return Group(f"{_short(kernel, before)} · landmarks", (*before, ("nystroem", nystroem)), learners)
+
+    def exact(self, kernel: Any) -> Iterator[Group]:
+        """Yield the exact kernel machine on the Gram matrix; none for numbers to predict."""
+        if self.classify:
+            learners = tuple((f"KernelSVC(C={C:g})", (("learner", KernelSVC(kernel, C)),)) for C in _RBF_CS)
+            yield Group(_short(kernel), (), learners, pairs=True)
+
+    def random(self, distance: Any, objects: Any, gamma: str) -> Group:
+        """Return D2KE: distances to random objects, standardised, with linear models."""
+        n = 256 if isinstance(objects, Representatives) else _RANDOM
+        d2ke = D2KE(distance, n, objects, gamma, self.seed)
+        drawn = "auto" if isinstance(objects, str) else _class(objects)
+        name = f"{_short(distance)} · D2KE({drawn}, gamma={gamma})"
+        return Group(name, (("d2ke", d2ke), ("scaler", StandardScaler())), self.scaled_linear())
+
+    def around(self, distance: Any) -> Iterator[Group]:
+        """Return nearest neighbours, and D2KE with training objects, which look up the same matrix."""
+        yield self.nearest(distance)
+        for gamma in ("median", "4*median"):
+            yield self.random(distance, Representatives(), gamma)
+
+    def nearest(self, compare: Any) -> Group:
+        """Return nearest neighbours under a distance, or that of a kernel's feature space."""
+        machine = KNeighborsClassifier if self.classify else KNeighborsRegressor
+        learners = tuple((f"{n} nearest", (("learner", machine(compare, n)),)) for n in _NEIGHBOURS)
+        return Group(_short(compare), (), learners, floor=True)
+
+    def linear(self, Cs: tuple[float, ...] = _CS) -> tuple[tuple[str, Steps], ...]:
+        """Return linear models of vectors as they are."""
+        if not self.classify:
+            return self._ridges(Cs)
+        machines = {C: LinearSVC(C=C, tol=1e-3, max_iter=20_000, random_state=self.seed) for C in Cs}
+        return tuple((f"LinearSVC(C={C:g})", (("learner", machine),)) for C, machine in machines.items())
+
+    def scaled_linear(self) -> tuple[tuple[str, Steps], ...]:
+        """Return linear models of standardised vectors, as `similia.recipes.d2ke` has them."""
+        if not self.classify:
+            return self._ridges(_SCALED_CS)
+        machines = {
+            C: LinearSVC(C=C, dual=False, tol=1e-2, max_iter=10_000, random_state=self.seed) for C in _SCALED_CS
+        }
+        return tuple((f"LinearSVC(C={C:g})", (("learner", machine),)) for C, machine in machines.items())
+
+    def ridge(self) -> tuple[tuple[str, Steps], ...]:
+        """Return ridge regression, of classes as well: a fraction of the time of a support vector machine."""
+        machine = RidgeClassifier if self.classify else Ridge
+        return tuple((f"{_class(machine)}(alpha={a:g})", (("learner", machine(alpha=a)),)) for a in _ALPHAS)
+
+    def rbf(self, Cs: tuple[float, ...] = _RBF_CS) -> tuple[tuple[str, Steps], ...]:
+        """Return support vector machines with a Gaussian kernel on the vectors."""
+        machine = SVC if self.classify else SVR
+        return tuple((f"{_class(machine)}(C={C:g})", (("learner", self._target(machine(C=C))),)) for C in Cs)
+
+    def hypervectors(self) -> tuple[tuple[str, Steps], ...]:
+        """Return the hyperdimensional classifier on 10,000 bits."""
+        learner = HDClassifier(init="bundle", random_state=self.seed)
+        steps = (("projection", SignRandomProjection(random_state=self.seed)), ("learner", learner))
+        return (("HDClassifier", steps),)
+
+    def neighbours(self) -> tuple[tuple[str, Steps], ...]:
+        """Return nearest neighbours of vectors, by brute force: trees cannot be saved."""
+        machine = neighbors.KNeighborsClassifier if self.classify else neighbors.KNeighborsRegressor
+        return tuple((f"{n} nearest", (("learner", machine(n, algorithm="brute")),)) for n in _NEIGHBOURS)
+
+    def _ridges(self, Cs: tuple[float, ...]) -> tuple[tuple[str, Steps], ...]:
+        return tuple((f"Ridge(alpha={1 / (2 * C):g})", (("learner", Ridge(alpha=1 / (2 * C))),)) for C in Cs)
+
+    def _target(self, machine: Any) -> Any:
+        """Return a machine for numbers with its targets standardised: C and epsilon are in their units."""
+        return machine if self.classify else TransformedTargetRegressor(machine, transformer=StandardScaler())
+
+
+def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
+    spectra, gappy = k.Sum(_SPECTRA), k.GappyKmers(k=4, gaps=1, normalize=True)
+    one_length = len(np.unique(np.diff(X.offsets))) == 1
+    yield parts.nearest(spectra)
+    yield parts.features(spectra)
+    yield parts.features(k.Spectrum(k=3, normalize=True))
+    yield parts.features(k.Spectrum(k=5, normalize=True))
+    yield parts.features(gappy)
+    kernels = [spectra, gappy]
+    if set(np.unique(X.values).tolist()) <= set(b"ACGT"):
+        yield parts.features(k.Mismatch(k=5, mismatches=1, normalize=True))
+    if one_length:
+        placed = [k.WeightedDegree(degree=degree, normalize=True) for degree in (3, 5, 8)]
+        both = k.Sum([placed[1], spectra])
+        for kernel in (*placed, both):
+            yield parts.features(kernel)
+        kernels = [placed[1], both, gappy]
+    for kernel in kernels:
+        yield parts.landmarks(kernel)
+    yield from parts.around(d.Levenshtein())
+    yield parts.random(d.Levenshtein(), Mosaics(), "4*median")
+
+
+def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
+    short = X.node_offsets[-1] <= _LONG * len(X)
+    refined = {n: k.WeisfeilerLehman(n_iter=n, normalize=True) for n in (1, 2, 3, 5)}
+    paths = [k.ShortestPath(normalize=True)] if short else []
+    for kernel in (refined[2], *paths):
+        yield parts.nearest(kernel)
+    if X.node_labels is not None:
+        yield parts.features(k.VertexHistogram(normalize=True))
+    for kernel in (*refined.values(), *paths, *(k.Sum([refined[2], kernel]) for kernel in paths)):
+        yield parts.features(kernel)
+    if X.node_labels is not None:
+        yield parts.features(k.Propagation(n_iter=4, use="labels", normalize=True))
+    for kernel in (refined[1], refined[3], *(k.Sum([refined[2], kernel]) for kernel in paths)):
+        yield parts.landmarks(kernel)
+    optical = GraphletSampling(size=6, n_samples=2000, n_components=None, random_state=parts.seed)
+    steps = (("graphlets", optical), ("scaler", FeatureScaler()))
+    learners = (*parts.scaled_linear()[1:], *parts.rbf())
+    yield Group("GraphletSampling(size=6) · optical", steps, learners, slow=False)
+    if X.node_attributes is not None:
+        scaler = ("scaler", AttributeScaler())
+        for width in (1.0, 2.0):
+            yield parts.landmarks(_attributes(width), scaler)
+        yield parts.landmarks(k.Sum([_attributes(1.0), refined[1]]), scaler)
+        for kernel in paths:
+            yield parts.landmarks(k.Sum([_attributes(1.0), kernel]), scaler)
+
+
+def _attributes(width: float) -> Any:
+    """Return the kernel of attributes, one by one, in bins."""
+    return k.Propagation(n_iter=0, bin_width=width, metric="l1", use="attributes", per_dimension=True, normalize=True)
+
+
+def _series(X: Any, parts: _Parts) -> Iterator[Group]:
+    if len(np.unique(X.lengths)) == 1:
+        flat = ("vectors", SeriesVectors())
+        yield Group("values", (flat,), parts.neighbours(), floor=True, slow=False)
+        scaled = (flat, ("scaler", StandardScaler()))
+        yield Group("standardised values", scaled, parts.rbf())
+        yield Group("standardised values", scaled, parts.ridge(), slow=False)
+    for distance in (d.DTW(window=0.1), d.DTW(), d.MSM(), d.TWE()):
+        yield from parts.around(distance)
+    for objects in ("auto", Mosaics()):
+        yield parts.random(d.DTW(), objects, "4*median")
+    yield from parts.exact(k.GlobalAlignment(bandwidth=1.0))
+
+
+def _sets(X: Any, parts: _Parts) -> Iterator[Group]:
+    for distance in (d.SlicedWasserstein(), d.ModifiedHausdorff()):
+        yield from parts.around(distance)
+    for objects in ("auto", Mosaics()):
+        yield parts.random(d.ModifiedHausdorff(), objects, "4*median")
+    yield from parts.around(d.Chamfer())
+
+
+def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
+    scaler, n_features = ("scaler", FeatureScaler() if sp.issparse(X) else StandardScaler()), X.shape[1]
+    yield Group("values", (), parts.neighbours(), floor=True, slow=False)
+    yield Group("standardised values", (scaler,), parts.neighbours(), floor=True, slow=False)
+    yield Group("values", (), parts.rbf())
+    yield Group("standardised values", (scaler,), parts.rbf())
+    yield Group("standardised values", (scaler,), parts.ridge(), slow=False)
+    if n_features > 1:
+        mapping = "projection" if X.min() < 0 else "sqrt"
+        for contrast in (c for c in (1.0, 4.0, 16.0) if c < n_features):
+            heat = k.HypersphericalHeat(contrast=contrast, mapping=mapping, zero_rows="uniform")
+            yield from parts.exact(heat)
+            if contrast == 4.0:
+                yield parts.landmarks(heat)
+    if parts.classify:
+        yield Group("standardised values", (scaler,), parts.hypervectors(), slow=False)
+
+
+def _class(thing: Any) -> str:
+    return (thing if isinstance(thing, type) else type(thing)).__name__
+
+
+def _short(compare: Any, before: tuple[tuple[str, Any], ...] = ()) -> str:
+    """Return a kernel or distance in one line, as the command line takes it."""
+    text = " ".join(repr(compare).split()).replace("( ", "(")
+    return f"{text} on scaled attributes" if before else text

@@ -1,0 +1,321 @@
+"""Choose a pipeline for objects and targets by nested cross-validation, under a time budget.
+
+The ladder of candidates is `similia.selection._ladder`; how they are compared and dropped, `_search`; what is computed
+once and shared, `_lookup`. Cost: what the budget says.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+from sklearn.pipeline import Pipeline
+
+from similia._config import config, settings
+from similia._validation import RandomState, check_positive, generator
+from similia.objects import n_objects, take
+from similia.selection._budget import Budget
+from similia.selection._evaluate import Evaluator, fit_to_size, fitted
+from similia.selection._folds import again, checked_targets, ordered
+from similia.selection._kinds import recognised
+from similia.selection._ladder import Group, ladder
+from similia.selection._leaderboard import Leaderboard
+from similia.selection._search import Candidate, Rung, Search, View, noise, rungs
+
+_PER_CLASS = 10  # objects of a class on the first rung, on average
+_FIRST = 300
+
+
+@dataclass
+class Selection:
+    """What `select` found.
+
+    Attributes
+    ----------
+    best_ : sklearn.pipeline.Pipeline
+        The chosen pipeline, fitted to all objects; `similia.save` takes it.
+    name_ : str
+        The chosen candidate, as in the table.
+    table_ : list of dict
+        A row for each candidate, best first: ``name``, ``mean_score`` and ``standard_error`` (cross-validated, NaN if
+        not tried), ``fit_seconds`` of one training part, ``n_objects`` it was last compared on, ``state`` and
+        ``pipeline``, unfitted. Candidates compared on more objects, or more often, come first.
+    score_ : float
+        The nested estimate: the mean score, over outer folds, of what was chosen and fitted without that fold. NaN
+        where the budget did not suffice for one outer fold.
+    score_interval_ : (float, float)
+        95 % interval of `score_`: Wilson's of accuracies, counting each object once; Student's over outer folds, with
+        the correction of Nadeau & Bengio for training parts that overlap, of other scores.
+    n_outer_ : int
+        Outer folds that `score_` comes from.
+    kind_ : {"strings", "graphs", "series", "sets", "vectors"}
+    task_ : {"classification", "regression"}
+    measure_ : str
+        Name of the score.
+    seconds_ : float
+        What it took.
+    """
+
+    best_: Pipeline
+    name_: str
+    table_: list[dict[str, Any]] = field(repr=False)
+    score_: float
+    score_interval_: tuple[float, float]
+    n_outer_: int
+    kind_: str
+    task_: str
+    measure_: str
+    seconds_: float
+    _unfitted: Pipeline = field(repr=False)
+
+    def fit_best(self, X: Any, y: Any) -> Pipeline:
+        """Return the chosen pipeline fitted to other objects, such as all of them after a held-out part was scored."""
+        return fitted(self._unfitted, X, np.asarray(y))
+
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return what the best pipeline predicts for objects, shape (n,)."""
+        return np.asarray(self.best_.predict(X))
+
+
+def select(
+    X: Any,
+    y: Any,
+    *,
+    budget: float | None = 600.0,
+    task: Literal["auto", "classification", "regression"] = "auto",
+    scoring: str | Callable[..., float] | None = None,
+    cv: int = 5,
+    random_state: RandomState = None,
+    progress: bool | None = None,
+) -> Selection:
+    """Choose a pipeline for objects by cross-validation, and say how good the chosen one is.
+
+    Kernels and distances, embeddings and learners of all five systems are tried, and nearest neighbours, below which
+    the chosen pipeline never is in cross-validation.
+
+    Parameters
+    ----------
+    X : collection of n objects
+        Strings, graphs, time series, point sets or vectors; arrays of two axes each must be said to be series or sets
+        (`similia.objects.as_series`, `as_sets`). Everything given is used to choose and to fit: hold out a test part
+        before.
+    y : array-like of shape (n,)
+        Labels, or numbers to predict.
+    budget : float or None, default=600.0
+        Seconds. None tries everything to the end.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression where y has numbers that are not whole.
+    scoring : str or callable, optional
+        A scorer of scikit-learn, larger is better; accuracy, or R squared for regression, if not given. A callable
+        ``f(estimator, V, y)`` is given the learner and what it takes, not objects.
+    cv : int, default=5
+        Folds, at least 3; each class needs as many objects.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the order of objects, of the folds and of whatever is random in a candidate.
+    progress : bool, optional
+        Whether to show a leaderboard; ``config(progress=...)`` decides if not given.
+
+    Returns
+    -------
+    Selection
+        With ``best_``, ``table_``, ``score_`` and ``predict``.
+
+    Raises
+    ------
+    ValueError
+        If y has one class, a class with fewer objects than folds, values that are missing, or another length than X;
+        if there are fewer than 2 cv objects; if no candidate can be fitted.
+    TypeError
+        If objects are of no kind that is known.
+
+    Notes
+    -----
+    *Halving.* All candidates are cross-validated on 300 objects (10 for each class, if that is more), those that
+    stay on 1000, then 3000 or all, at last in several partitions into folds where objects are few. A candidate goes
+    when it is behind the best by more than twice the standard error of their paired difference, and never more than
+    half of the embeddings go that are not; the last word has the mean over the last folds. The comparison looks at
+    3000 objects at most; the final fit is to all.
+
+    *Nothing leaks.* Kernel values, distances and explicit features of objects are computed once, since they do not
+    depend on folds; landmarks, random objects, gamma and scales are learnt from training folds alone.
+
+    *Score.* The score of the best candidate is too good, as it is the best of many. So the whole choice, halving
+    included, is repeated without fold i, for each i, and its winner, fitted without fold i, is scored on it; `score_`
+    is the mean. On more than 3000 objects that is the score of a model of 3000, a little low. The budget is spent in
+    this order: search (half at most), final fit (candidates expected to take more than three tenths are left out),
+    outer folds one after the other while there is time; `n_outer_` says how many there were. Times are expected from
+    those on fewer objects, and a fit is not broken off, so that the end may be late by a fit.
+
+    *Repeatable.* The same integer `random_state` gives the same result, unless the budget cuts the search: which
+    candidates there is time for depends on the machine. ``budget=None`` never does.
+
+    Ctrl-C ends the search; the best so far is fitted and returned, without a nested estimate.
+
+    References
+    ----------
+    .. [1] Jamieson & Talwalkar: Non-stochastic best arm identification and hyperparameter optimization. AISTATS 2016.
+    .. [2] Cawley & Talbot: On over-fitting in model selection and subsequent selection bias in performance evaluation.
+       JMLR 11, 2010.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.selection import select
+    >>> X = ["ACGTACGTAC", "ACGTACGAAC", "ACGAACGTAC", "ACGTACGTAA"] * 3
+    >>> X += ["GGCCGGCCGG", "GGCCGGCTGG", "GGTCGGCCGG", "GGCCGGCCGA"] * 3
+    >>> found = select(X, ["a"] * 12 + ["b"] * 12, cv=3, budget=60, random_state=0)
+    >>> found.predict(["ACGTACGTTT", "GGCCGGCCCC"])
+    array(['a', 'b'], dtype='<U1')
+    >>> found.score_
+    1.0
+    """
+    clock = Budget(None if budget is None else check_positive(budget, "budget", hint=" (seconds), or None"))
+    kind, X = recognised(X)
+    y, kind_of_task, folds = checked_targets(y, n_objects(X), task, cv)
+    measure = scoring or ("accuracy" if kind_of_task == "classification" else "r2")
+    scorer = get_scorer(measure) if isinstance(measure, str) else measure
+    name = measure if isinstance(measure, str) else getattr(measure, "__name__", "score")
+    shown = settings().progress if progress is None else progress
+    with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, name) as board:
+        warnings.simplefilter("ignore")  # of a candidate that does not converge
+        run = _Run(X, y, kind, kind_of_task, folds, scorer, clock, board, generator(random_state))
+        return run.selection(name)
+
+
+class _Run:
+    """One selection: objects in order, candidates, search, final fit, nested estimate."""
+
+    def __init__(
+        self, X: Any, y: Any, kind: str, task: str, folds: int, scorer: Any, clock: Budget, board: Any, rng: Any
+    ) -> None:
+        self.X, self.y, self.kind, self.task, self.folds, self.clock, self.board = X, y, kind, task, folds, clock, board
+        seed = int(rng.integers(2**31))
+        first = _FIRST if task == "regression" else max(_FIRST, _PER_CLASS * len(np.unique(y)))
+        steps = rungs(len(y), first, folds)
+        n = steps[-1].n
+        order = ordered(y, task, folds, rng)
+        some = order.objects[:n]
+        partitions = [order.fold[:n]]
+        partitions += [again(y[some], task, folds, seed + r) for r in range(1, steps[-1].partitions)]
+        groups: list[Group] = []
+        self.too_large: list[Group] = []
+        for group in ladder(kind, X, task, seed):
+            fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
+            (groups if fits else self.too_large).append(group)
+        self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, groups)
+        self.search = Search(self.evaluator, steps, folds, clock, len(y), self._tell)
+
+    def selection(self, measure: str) -> Selection:
+        """Search, fit the best to all objects, and estimate."""
+        whole = True
+        try:
+            self.search.search()
+        except KeyboardInterrupt:
+            if not any(self.search.main.tables):
+                raise
+            whole = False
+        if not any(self.search.main.tables):
+            raise ValueError(f"no candidate could be fitted, e.g. {next(iter(self.evaluator.failed.values()))}")
+        best = self.search.best(self.search.main)
+        self.board.show(f"fitting {self.evaluator.groups[best[0]].named(best[1])}", self.rows())
+        unfitted = self.evaluator.groups[best[0]].pipeline(best[1])
+        model = fitted(unfitted, self.X, self.y)
+        scores = self._outer_scores() if whole else []
+        score, interval = self._estimate(scores, measure)
+        rows = self.rows(best)
+        name = self.evaluator.groups[best[0]].named(best[1])
+        return Selection(
+            model, name, rows, score, interval, len(scores), self.kind, self.task, measure, self.clock.spent, unfitted
+        )
+
+    def _outer_scores(self) -> list[float]:
+        """Return the scores of outer folds, as many as there is time for."""
+        scores: list[float] = []
+        try:
+            for fold in range(self.folds):
+                self.board.show(f"nested estimate, fold {fold + 1} of {self.folds}", self.rows())
+                score = self.search.nested(fold) if self.clock.left() > 0 else None
+                if score is None:
+                    break
+                scores.append(score)
+        except KeyboardInterrupt:
+            pass
+        return scores
+
+    def _estimate(self, scores: list[float], measure: str) -> tuple[float, tuple[float, float]]:
+        if not scores:
+            return float("nan"), (float("nan"), float("nan"))
+        fold = self.evaluator.partitions[0]
+        sizes = np.array([np.sum(fold == i) for i in range(len(scores))])
+        if measure == "accuracy":
+            mean = float(np.average(scores, weights=sizes))
+            return mean, wilson(mean, int(sizes.sum()))
+        mean = float(np.mean(scores))
+        if len(scores) == 1:
+            return mean, (float("nan"), float("nan"))
+        half = float(stats.t.ppf(0.975, len(scores) - 1)) * noise(np.array(scores), self.folds)
+        return mean, (mean - half, mean + half)
+
+    def _tell(self, view: View, rung: Rung) -> None:
+        if view.hidden is None:
+            repeated = f", {rung.partitions} partitions" if rung.partitions > 1 else ""
+            self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())
+
+    def rows(self, best: Candidate | None = None) -> list[dict[str, Any]]:
+        """Return the table: candidates of the last rung by score, then those of the rung before, then the others."""
+        ranked: dict[Candidate, tuple[int, npt.NDArray]] = {}
+        tables = self.search.main.tables
+        for r in reversed(range(len(tables))):
+            by_score = sorted(tables[r], key=lambda c: -tables[r][c].mean())
+            ranked |= {c: (r, tables[r][c]) for c in by_score if c not in ranked}
+        rows = [self._row(c, r, scores, best, r == len(tables) - 1) for c, (r, scores) in ranked.items()]
+        rows.sort(key=lambda row: row["state"] != "chosen")  # stable
+        rest = [(g, i) for g, group in enumerate(self.evaluator.groups) for i in range(len(group.learners))]
+        rows += [self._untried(*c) for c in rest if c not in ranked]
+        nothing = "too large: n x n numbers do not fit into config(max_memory)"
+        return rows + [self._nothing(group, i, nothing) for group in self.too_large for i in range(len(group.learners))]
+
+    def _row(self, c: Candidate, r: int, scores: npt.NDArray, best: Candidate | None, last: bool) -> dict[str, Any]:
+        group, n = self.evaluator.groups[c[0]], self.search.steps[r].n
+        state = "chosen" if c == best else "finalist" if last else f"dropped after {n} objects"
+        if state.startswith("dropped") and c[0] in self.search.out:
+            state = self.search.out[c[0]]
+        return {
+            "name": group.named(c[1]),
+            "mean_score": float(scores.mean()),
+            "standard_error": noise(scores, self.folds),
+            "fit_seconds": self.search.costs.taken.get((c[0], n), float("nan")),
+            "n_objects": n,
+            "state": state,
+            "pipeline": self._sized(group, c[1]),
+        }
+
+    def _untried(self, g: int, i: int) -> dict[str, Any]:
+        failed = self.evaluator.failed.get((g, -1)) or self.evaluator.failed.get((g, i))
+        state = f"failed: {failed}" if failed else self.search.out.get(g, "not tried")
+        return self._nothing(self.evaluator.groups[g], i, state)
+
+    def _nothing(self, group: Group, learner: int, state: str) -> dict[str, Any]:
+        numbers = dict.fromkeys(("mean_score", "standard_error", "fit_seconds"), float("nan"))
+        named = {"name": group.named(learner), **numbers, "n_objects": 0, "state": state}
+        return {**named, "pipeline": self._sized(group, learner)}
+
+    def _sized(self, group: Group, learner: int) -> Pipeline:
+        """Return an unfitted pipeline that fits as many objects as there are."""
+        model = clone(group.pipeline(learner))
+        fit_to_size([step for _, step in model.steps], len(self.y))
+        return model
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of n."""
+    z = float(stats.norm.ppf(0.975))
+    middle, half = share + z * z / (2 * n), z * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
+    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)

@@ -1,0 +1,153 @@
+"""``similia fit`` without a kernel or distance: what it chooses, says, writes and refuses."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from sklearn.pipeline import Pipeline
+
+import similia as sm
+from select_samples import sample
+from similia.cli import fit
+from similia.cli.fit import fit_selected, option_of, parse_duration
+from similia.cli.voice import speaking
+from similia.experiments import selection
+from similia.objects import AttributeScaler
+from similia.selection import _search, _select
+from similia.selection._ladder import ladder
+
+
+@pytest.fixture
+def few_candidates(monkeypatch):
+    """Two rungs of the ladder, so that a choice takes a second."""
+    monkeypatch.setattr(_select, "ladder", lambda *given: ladder(*given)[:2])
+    monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 1)
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(y):
+        path = tmp_path / "table.csv"
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([["text", "label"], *zip(sample("strings", len(y))[0], y, strict=True)])
+        return str(path)
+
+    return write
+
+
+def run(data, output, **changes):
+    options = {"text": "text", "label": "label", "budget": "60s", "test_share": 0.25, "seed": 0}
+    fit_selected(data, output, **{**options, **changes})
+
+
+def test_a_model_is_chosen_scored_on_a_held_out_part_and_written(table, tmp_path, capsys, few_candidates):
+    output = tmp_path / "m.similia"
+    run(table(sample("strings", 40)[1]), output)
+    said = capsys.readouterr().out
+    for words in (
+        "40 strings in 2 classes",
+        "candidates tried in",
+        "chosen: ",
+        "(nested)",
+        "all: accuracy",
+        "--kernel",
+    ):
+        assert words in said
+    X, y = sample("strings", 20, seed=5)
+    assert np.mean(sm.load(output).predict(X) == y) > 0.8
+
+
+def test_the_choice_never_sees_the_held_out_part_and_the_model_is_fitted_on_everything(
+    table, tmp_path, monkeypatch, few_candidates
+):
+    given, fitted = [], []
+    select, fit_best = _select.select, _select.Selection.fit_best
+    monkeypatch.setattr("similia.selection._select.select", lambda X, y, **o: given.append(len(y)) or select(X, y, **o))
+    monkeypatch.setattr(_select.Selection, "fit_best", lambda self, X, y: fitted.append(len(y)) or fit_best(self, X, y))
+    run(table(sample("strings", 40)[1]), tmp_path / "m.similia")
+    run(table(sample("strings", 40)[1]), tmp_path / "m.similia", test_share=0.0)
+    assert given == [30, 40]
+    assert fitted == [40]
+
+
+def test_numbers_are_predicted(table, tmp_path, capsys, monkeypatch, few_candidates):
+    y = sample("strings", 40, "regression")[1]
+    data = fit.Objects("made", "strings", sm.objects.as_strings(sample("strings", 40)[0]), y)
+    monkeypatch.setattr(fit, "read_objects", lambda *given, **options: data)
+    run("made", tmp_path / "m.similia")
+    assert "R squared" in capsys.readouterr().out
+
+
+def test_json_has_the_candidates_and_scores(table, tmp_path, capsys, few_candidates):
+    with speaking(json=True):
+        run(table(sample("strings", 40)[1]), tmp_path / "m.similia")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["objects"] == 40
+    assert facts["accuracy"]["outer folds"] == 5
+    assert facts["held out"]["objects"] == 10
+    assert {"name", "mean_score", "state"} <= {*facts["candidates"][0]}
+    assert facts["candidates"][0]["name"] == facts["chosen"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("10m", 600), ("1.5h", 5400), (" 45 ", 45), (30, 30), (".5m", 30), ("2min", 120)],
+)
+def test_durations(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-3", "0", "1d", "1e3", "10mm", "10ec", "9" * 400])
+def test_what_is_no_duration(text):
+    with pytest.raises(ValueError, match="--budget must be a time such as 90s, 10m or 1h"):
+        parse_duration(text)
+
+
+def test_refusals(table, tmp_path):
+    with pytest.raises(ValueError, match="--test must be a share from 0 to below 1, got 1"):
+        run(table(["a", "b"] * 10), tmp_path / "m.similia", test_share=1.0)
+    with pytest.raises(ValueError, match="y has the one class 'a'"):
+        run(table(["a"] * 20), tmp_path / "m.similia")
+    np.save(tmp_path / "x.npy", np.zeros((20, 3)))
+    with pytest.raises(ValueError, match="has no labels"):
+        run(str(tmp_path / "x.npy"), tmp_path / "m.similia")
+    with pytest.raises(ValueError, match="does not exist"):
+        run(table(["a", "b"] * 10), tmp_path / "nowhere" / "m.similia")
+
+
+@pytest.mark.parametrize(
+    ("steps", "option"),
+    [
+        ([sm.Nystroem(sm.kernels.WeisfeilerLehman(n_iter=3))], '--kernel "WeisfeilerLehman(n_iter=3)"'),
+        ([sm.KernelFeatures(sm.kernels.Sum([sm.kernels.Spectrum(k=2)]))], '--kernel "Sum(kernels=[Spectrum(k=2)])"'),
+        ([sm.D2KE(sm.distances.DTW(window=0.1))], '--distance "DTW(window=0.1)"'),
+        ([AttributeScaler(), sm.Nystroem(sm.kernels.Propagation())], ""),
+        ([sm.GraphletSampling()], ""),
+    ],
+)
+def test_what_was_chosen_as_an_option(steps, option):
+    assert option_of(Pipeline([(str(i), step) for i, step in enumerate(steps)])) == option
+
+
+def test_the_experiment_compares_the_choice_with_all_recipes_and_presents_it():
+    X, y = sample("vectors", 60)
+    record = {"set": "made", "run": 0, "n": 30}
+    record |= selection.compare(X[:30], y[:30], X[30:], y[30:], budget=1.5, seed=0)
+    assert record["select"] <= record["best recipe"] <= 100
+    assert record["neighbours"] <= record["best recipe"]
+    tables, _ = selection.present([record, {**record, "run": 1}])
+    assert tables[0].rows[0][0] == "made"
+    assert tables[1].rows[0][2] == 1
+    names = {task.name for task in selection.TASKS}
+    assert not names & {*selection.DEVELOPMENT}
+    assert names | {*selection.DEVELOPMENT} <= {*sm.datasets.available()} | {"promoters", "splice"}
+
+
+def test_a_recipe_is_an_embedding_with_a_kind_of_learner():
+    names = ["A · features · SVC(C=1)", "A · features · SVC(C=10)", "A · features · Ridge(alpha=1)", "B · 3 nearest"]
+    names += ["B · 1 nearest", "C · HDClassifier"]
+    states = {"C": "out of time"}
+    table = [{"name": n, "n_objects": int(n[0] != "C"), "state": states.get(n[0], "finalist")} for n in names]
+    table.append({"name": "D · SVC(C=1)", "n_objects": 0, "state": "failed: ValueError"})
+    assert [row["name"] for row in selection.recipes(table)] == [names[0], names[2], names[3], names[5]]
