@@ -93,3 +93,51 @@ def test_an_empty_index_has_no_faiss_file(tmp_path):
     with pytest.raises(ValueError, match="the index is empty"):
         exports.write_faiss(HammingIndex(8), tmp_path / "codes.faiss")
     assert not list(tmp_path.iterdir())
+
+
+# ---- the engines themselves, where they are installed
+
+
+def neighbours_by_counting(codes, queries):
+    """All distances of queries to codes, by comparing bit by bit."""
+    return np.array([[int((np.unpackbits(q) != np.unpackbits(c)).sum()) for c in codes] for q in queries])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_usearch_itself_finds_the_nearest():
+    usearch = pytest.importorskip("usearch.index", reason="usearch is not installed")
+    codes, queries, ids = codes_of(300, 64), codes_of(10, 64, seed=1), np.arange(300) * 3 + 7
+    index = usearch.Index(ndim=64, metric="hamming", dtype="b1")
+    index.add(ids, exports.to_usearch(HammingIndex(64).fit(codes, ids)))
+    D = neighbours_by_counting(codes, queries)
+    found = index.search(exports.to_usearch(queries), 5, exact=True)
+    np.testing.assert_array_equal(found.distances, np.sort(D, axis=1)[:, :5])
+    np.testing.assert_array_equal(np.take_along_axis(D, (found.keys.astype(int) - 7) // 3, axis=1), found.distances)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_qdrant_itself_finds_the_nearest():
+    qdrant = pytest.importorskip("qdrant_client", reason="qdrant-client is not installed")
+    from qdrant_client.models import BinaryQuantization, BinaryQuantizationConfig, Distance, VectorParams
+
+    codes, queries, ids = codes_of(300, 64), codes_of(5, 64, seed=1), np.arange(300) * 3 + 7
+    client = qdrant.QdrantClient(":memory:")
+    client.create_collection(
+        "codes",
+        vectors_config=VectorParams(size=64, distance=Distance.DOT),
+        quantization_config=BinaryQuantization(binary=BinaryQuantizationConfig(always_ram=True)),
+    )
+    client.upload_collection("codes", vectors=exports.to_qdrant(codes), ids=ids.tolist())
+    D = neighbours_by_counting(codes, queries)
+    for row, query in zip(D, exports.to_qdrant(queries), strict=True):
+        points = client.query_points("codes", query=query.tolist(), limit=5).points
+        assert [(64 - point.score) / 2 for point in points] == np.sort(row)[:5].tolist()
+        assert all(row[(point.id - 7) // 3] == (64 - point.score) / 2 for point in points)
+
+
+def test_pgvector_itself_reads_the_text_as_the_same_bits():
+    Bit = pytest.importorskip("pgvector", reason="pgvector is not installed").Bit
+    codes = codes_of(20, 40)
+    for code, text in zip(codes, exports.to_pgvector(codes), strict=True):
+        assert Bit.from_text(text).to_text() == text
+        assert Bit.from_text(text).to_numpy().tolist() == np.unpackbits(code).astype(bool).tolist()

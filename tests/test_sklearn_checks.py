@@ -89,6 +89,7 @@ OTHERS = {
     "GraphletSampling": "graphs",
     "AttributeScaler": "graphs in, graphs out",
     "SequenceEncoder": "time series",
+    "SeriesVectors": "time series of one length",
     "Bundle": "records of several kinds of data",
     "HammingIndex": "packed bits: uint8 rows of n_bits / 8 bytes",
     "ShardedIndex": "packed bits, in files or of Dask",

@@ -24,6 +24,7 @@ from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler, as_graphs, as_series, as_strings
 from similia.objects.columns import FromColumn, as_column
+from similia.selection import SeriesVectors
 from test_sklearn_checks import OTHERS, VECTORS, public_estimators
 
 STRINGS = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "TTACAT", "GCGC", "TATTAG", "GGCC", "ACATTA", "CGGCG", "", "A"]
@@ -68,6 +69,7 @@ CASES = {
     "NGramEncoder": (sm.NGramEncoder(2, 64), STRINGS),
     "NGramEncoder, counts": (sm.NGramEncoder(2, 64, output="counts"), STRINGS),
     "GraphHDEncoder": (sm.GraphHDEncoder(64), GRAPHS),
+    "SeriesVectors": (SeriesVectors(), as_series(np.random.default_rng(0).normal(size=(12, 6)))),
     "SequenceEncoder": (sm.SequenceEncoder(8, n_bits=64), SERIES),
     "LevelEncoder": (sm.LevelEncoder(8, n_bits=64), [float(i) for i in range(12)]),
     "Bundle": (

@@ -146,13 +146,15 @@ def _are_finite(values: Any) -> bool:
 
 
 def _is_comparison(value: Any, sizes: Sizes) -> bool:
-    return type(value).__module__.startswith(("similia.kernels.", "similia.distances."))
+    return type(value).__module__.startswith(("similia.kernels.", "similia.distances.", "similia.adapters."))
 
 
 def _is_kernel(value: Any, sizes: Sizes) -> bool:
     if isinstance(value, str):
         return value == "precomputed"
-    return type(value).__module__.startswith("similia.kernels.") or (callable(value) and not isinstance(value, type))
+    return type(value).__module__.startswith(("similia.kernels.", "similia.adapters.")) or (
+        callable(value) and not isinstance(value, type)
+    )
 
 
 def _is_sampler(value: Any, sizes: Sizes) -> bool:
@@ -291,6 +293,9 @@ _STATES: dict[str, dict[str, Check]] = {
         "classes_": labels("c"), "n_features_in_": count("d", least=2), "kernel_": made("HypersphericalHeat"),
         "t_": _POSITIVE, "contrast_": _NUMBER, "C_": _POSITIVE, "support_": array("i8", "s"),
         "pair_coef_": array("f8", "p", "s"), "pair_intercept_": array("f8", "p"), "support_vectors_": _are_vectors,
+    },
+    "SeriesVectors": {
+        "length_": count(least=1), "n_channels_": count(least=1), "_n_features_out": count(least=1),
     },
     "KernelSVC": {
         "kernel": _is_kernel, "kernel_": _is_kernel, "classes_": labels("c"), "support_": array("i8", "s"),

@@ -49,10 +49,7 @@ class FromFunction(Distance):
     What other libraries need:
 
     ======================================  ============================================================
-    aeon, any of its distances              ``FromFunction(aeon.distances.dtw_pairwise_distance, True,
-                                            "channel, time")``
-    tslearn, ``cdist_*``                    ``FromFunction(tslearn.metrics.cdist_dtw, True, "time, channel")``
-    POT, of two arrays of points            ``FromFunction(ot.sliced_wasserstein_distance)``
+    aeon, tslearn, POT, GraKeL              `similia.adapters`, which know their axes, options and flaws
     scipy, scikit-learn, of vectors         ``FromFunction(scipy.spatial.distance.cdist, True)``
     ======================================  ============================================================
 

@@ -1,9 +1,11 @@
-"""Bits to labels; and vectors on a sphere to labels."""
+"""Bits to labels; and vectors on a sphere, or any objects under a kernel or distance, to labels."""
 
 from similia._lazy import attach
 
 _NAMES = {
     "HDClassifier": "hd_classifier",
+    "KernelSVC": "kernel_svc",
+    "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
     "HeatSVC": "heat_svc", "nested_scores": "heat_svc", "precomputed_scores": "heat_svc",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -7,6 +7,7 @@ _NAMES = {
     "SeriesBatch": "_vectors", "SetBatch": "_vectors",
     "as_strings": "strings", "as_graphs": "graphs", "as_series": "series", "as_sets": "sets",
     "series_from_long": "series",
+    "from_aeon": "containers", "from_sktime": "containers", "from_tslearn": "containers", "from_smiles": "molecules",
     "sample_graphlets": "graphlets", "enumerate_graphlets": "graphlets", "count_patterns": "graphlets",
     "unpack_graphlets": "graphlets", "canonical_forms": "graphlets", "Patterns": "graphlets",
     "CanonicalForms": "graphlets",

@@ -60,12 +60,14 @@ def is_graph(X: Any) -> bool:
 
 def read_graph(graph: Any, names: Names) -> Part:
     """Return one graph as arrays, or raise TypeError or ValueError without saying which graph it is."""
+    if graph is None:
+        raise TypeError("is NoneType (None), expected a graph; drop what is missing")
     for known, read in _FORMS:
         if known(graph):
             return read(graph, names)
     raise TypeError(
-        f"is {type(graph).__name__} ({_short(graph)}), expected a networkx, igraph or PyG graph, a square "
-        "adjacency matrix, (edge_index, n_nodes) or a dict with these keys"
+        f"is {type(graph).__name__} ({_short(graph)}), expected a networkx, igraph or PyG graph, an RDKit Mol, a "
+        "square adjacency matrix, (edge_index, n_nodes) or a dict with these keys"
     )
 
 
@@ -275,8 +277,30 @@ def _from_pyg(graph: Any, names: Names) -> Part:
     labels, weights = _edge_attr(graph, names)
     if names.edge_weight and getattr(graph, "edge_weight", None) is not None:
         weights = graph.edge_weight
-    attributes = graph.x if names.node_attributes and getattr(graph, "x", None) is not None else None
-    return _part(graph.edge_index, graph.num_nodes, None, attributes, labels, weights)
+    node_labels, found = _pyg_labels(graph, names.node_label)
+    use_x = names.node_attributes and getattr(graph, "x", None) is not None and found != ("x",)
+    part = _part(graph.edge_index, graph.num_nodes, node_labels, graph.x if use_x else None, labels, weights)
+    part.node_names = found
+    return part
+
+
+def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
+    """Return the labels kept under a name the user chose, integers or one-hot rows, and the name if it is there."""
+    values = None if name in (None, Names.node_label) else getattr(graph, str(name), None)
+    if values is None:
+        return None, ()
+    array = _array(values, str(name))
+    one_hot = array.ndim == 2 and array.shape[1] > 1 and bool(((array == 1).sum(axis=1) == 1).all())
+    if one_hot and np.count_nonzero(array) == len(array):
+        array = array.argmax(axis=1)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or not (array.dtype.kind in "biu" or np.array_equal(array, np.trunc(array))):
+        raise ValueError(
+            f"has {name} of {array.dtype} and shape {array.shape}, expected one integer for each node or one-hot rows; "
+            "numbers are attributes, which need no label"
+        )
+    return array.astype(np.int64), (str(name),)
 
 
 def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
@@ -328,6 +352,23 @@ def _label_array(values: Any) -> npt.NDArray[np.int64]:
     return hash_labels(array) if array.dtype.kind in "bi" else _labels(array.tolist())
 
 
+# --- molecules ---------------------------------------------------------------------------------
+
+
+def _is_molecule(graph: Any) -> bool:
+    return hasattr(graph, "GetAtoms") and hasattr(graph, "GetBonds")
+
+
+def _from_molecule(graph: Any, names: Names) -> Part:
+    """Atoms are nodes, labelled by atomic number, bonds are edges, labelled by RDKit's number of the bond type."""
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), int(bond.GetBondType())) for bond in graph.GetBonds()]
+    table = np.array(bonds, dtype=np.int64).reshape(-1, 3).T
+    atoms = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
+    labels = table[2] if names.edge_label else None
+    part = Part(len(atoms), table[:2], atoms if names.node_label else None, None, labels)
+    return part.both_directions()
+
+
 # --- batches of one graph ---------------------------------------------------------------------
 
 
@@ -359,4 +400,5 @@ _FORMS = (
     (_is_arrays, _from_arrays),
     (_is_dict, _from_dict),
     (_is_pyg, _from_pyg),
+    (_is_molecule, _from_molecule),
 )

@@ -40,6 +40,8 @@ def n_objects(X: Any) -> int:
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 0:
         return int(shape[0])
+    if not hasattr(X, "__len__") and hasattr(X, "__array__"):
+        return n_objects(np.asarray(X))
     if shape is not None or not hasattr(X, "__len__"):
         raise TypeError(f"expected a collection of objects, got {type(X).__name__}: {_short(X)}; use a list")
     return len(X)

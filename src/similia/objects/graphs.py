@@ -39,6 +39,9 @@ def as_graphs(
           ``edge_labels``, ``edge_weights`` (all but the first optional);
         - a PyG ``Data``: ``x`` gives the node attributes, ``edge_weight`` the weights,
           ``edge_attr`` labels (integers, one-hot rows) or weights (one column of real numbers);
+          ``node_label="x"`` (or "z", ...) takes integers or one-hot rows of that name as labels;
+        - an RDKit ``Mol``: atoms are nodes, labelled by atomic number, bonds are edges, labelled by
+          RDKit's number of the bond type (1, 2, 3, 12 aromatic); `from_smiles` reads texts;
         - a `GraphBatch` of one graph.
 
         A `GraphBatch` is returned as it is. A path is read by `read_tudataset`.
@@ -101,6 +104,8 @@ def as_graphs(
 
 
 def _items(X: Any) -> list[Any]:
+    if not isinstance(X, list | tuple) and hasattr(X, "to_pylist"):  # Arrow: structs of arrays
+        return list(X.to_pylist())
     if hasattr(X, "to_data_list"):  # a PyG Batch is one graph and a collection
         return list(X.to_data_list())
     if callable(getattr(X, "get", None)) and callable(getattr(X, "len", None)):  # a PyG data set

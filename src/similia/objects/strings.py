@@ -16,10 +16,11 @@ def as_strings(X: Any) -> StringBatch:
 
     Parameters
     ----------
-    X : sequence of str or of bytes
+    X : sequence of str, of bytes or of Biopython sequences
         List, tuple, numpy array (object, str, bytes or `StringDType`), pandas or polars Series,
-        Arrow array (plain, large, dictionary-encoded, chunked) or a `StringBatch`, which is
-        returned as it is. Strings are compared by Unicode code point (no normalisation), bytes
+        Arrow array (plain, large, dictionary-encoded, chunked), a Biopython alignment (its rows,
+        gaps included) or a `StringBatch`, which is returned as it is. Of a Biopython ``Seq`` or
+        ``SeqRecord`` the letters are taken. Strings are compared by Unicode code point (no normalisation), bytes
         by byte. Empty strings are objects like any other.
 
     Returns
@@ -31,7 +32,7 @@ def as_strings(X: Any) -> StringBatch:
     ------
     TypeError
         If `X` is one string, not a sequence, has more than one axis, or an item is missing
-        (None, NaN), not a string, or bytes among str.
+        (None, NaN), not a string, bytes among str, or a sequence without known letters.
     ValueError
         If `X` is empty.
 
@@ -53,10 +54,12 @@ def as_strings(X: Any) -> StringBatch:
 
 def _items(X: Any) -> list[str] | list[bytes]:
     """Return the strings as a list that holds only str or only bytes."""
-    if isinstance(X, str | bytes | bytearray):
+    if isinstance(X, str | bytes | bytearray) or _is_biological(X):
         raise TypeError(f"X must be a collection of strings, got one {_short(X)}; write [x]")
     if isinstance(X, Mapping | Set | range) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
         raise TypeError(f"X must be an ordered collection of strings, got {type(X).__name__}; use a list")
+    if hasattr(X, "coordinates") and hasattr(X, "sequences"):  # an alignment of Biopython, which has a shape
+        X = [X[i] for i in range(len(X))]
     if len(getattr(X, "shape", (0,))) != 1:
         raise TypeError(f"X must be one column of strings, got {type(X).__name__} of shape {X.shape}; select a column")
     items = _to_list(X)
@@ -79,6 +82,8 @@ def _checked(items: list) -> list:
     checked = []
     for i, item in enumerate(items):
         value = item.as_py() if hasattr(item, "as_py") else item
+        if _is_biological(value):
+            value = _letters(i, value)
         found = str if isinstance(value, str) else bytes if isinstance(value, bytes) else None
         if found is None:
             raise TypeError(_complaint(i, value))
@@ -90,6 +95,18 @@ def _checked(items: list) -> list:
         kind = found
         checked.append(found(value))
     return checked
+
+
+def _is_biological(value: Any) -> bool:
+    """Return whether this is one Seq, MutableSeq or SeqRecord of Biopython."""
+    return hasattr(value, "reverse_complement") and hasattr(value, "translate")
+
+
+def _letters(i: int, sequence: Any) -> str:
+    try:
+        return str(getattr(sequence, "seq", sequence))
+    except Exception as error:  # a length without letters
+        raise TypeError(f"X[{i}] is {_short(sequence)}, whose letters are unknown ({error}); drop it") from None
 
 
 def _complaint(i: int, value: Any) -> str:

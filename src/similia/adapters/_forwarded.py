@@ -1,0 +1,57 @@
+"""What adapters share: a library imported when it is needed, and its options as parameters that grid search reaches."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+
+
+class Forwarded(BaseEstimator):
+    """An estimator with a dict `params` of options for a function of another library.
+
+    Each option is a parameter of its own as well: ``get_params()["window"]``, ``set_params(window=0.1)``.
+    """
+
+    params: dict[str, Any] | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; if `deep`, also each option by its name."""
+        own = super().get_params(deep=False)
+        return {**(self.params or {}), **own} if deep else own
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, or options by their names."""
+        own = super().get_params(deep=False)
+        mine = {name: value for name, value in params.items() if name in own}
+        others = {name: value for name, value in params.items() if name not in own}
+        super().set_params(**mine)
+        nested = [name for name in others if "__" in name]
+        if nested:
+            raise ValueError(f"{type(self).__name__} has no parameter {nested[0]!r}; options are set by their names")
+        if others:
+            self.params = {**(self.params or {}), **others}
+        return self
+
+
+def library(name: str, module: str, what: str) -> Any:
+    """Return a module of another library, or raise saying how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.partition(".")[0]):  # something that the library needs
+            raise
+        raise ModuleNotFoundError(
+            f"{what} needs {name}, which is not installed: pip install {name}", name=error.name
+        ) from None
+
+
+def called(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Return what a function of another library returns; what it raises becomes one sentence that names it."""
+    try:
+        return function(*args, **options)
+    except Exception as error:
+        detail = " ".join(str(error).split())
+        raise ValueError(f"{name} failed: {type(error).__name__}: {detail[:300]}") from error

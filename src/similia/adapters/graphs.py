@@ -1,0 +1,213 @@
+"""Kernels of GraKeL as ours.
+
+Our graphs are handed over as dicts of neighbours, isolated nodes included, with labels of nodes and edges as GraKeL has
+them. K(X) is one ``fit_transform``, K(X, Y) a ``fit`` to Y and a ``transform`` of X, of a clone each time: nothing is
+learnt, nothing kept. Cost and memory are GraKeL's, in one process unless the kernel has ``n_jobs``.
+
+Library: Siglidis, Nikolentzos, Limnios, Giatsidis, Skianis & Vazirgiannis, "GraKeL: a graph kernel library in Python",
+JMLR 21, 2020.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from similia.adapters._forwarded import called
+from similia.kernels._evaluate import as_floats, refuse_class
+from similia.kernels.base import Kernel, scale_by_norms
+from similia.objects import GraphBatch, as_graphs
+from similia.objects._sequences import as_second
+
+Floats = npt.NDArray[np.float64]
+
+
+class GraKeLKernel(Kernel):
+    """A kernel of GraKeL; `from_grakel` makes one.
+
+    Parameters
+    ----------
+    kernel : grakel.Kernel
+        Such as ``grakel.WeisfeilerLehman(n_iter=3)``; its parameters are reached as ``kernel__n_iter``.
+    use : {"labels", "attributes"}, default="labels"
+        What GraKeL gets as labels of nodes: ours, or the vectors of attributes.
+    normalize : bool, optional
+        Divide by sqrt(k(x, x) k(y, y)), as our kernels do: an object with k(x, x) = 0 has similarity 0 to all others
+        and 1 to itself, where GraKeL has NaN. The kernel's own parameter if not given.
+
+    Raises
+    ------
+    TypeError
+        When called, if `kernel` is no kernel of GraKeL.
+    ValueError
+        When called, if `use` is unknown, there are no attributes to be used, GraKeL fails, or a value is NaN.
+
+    See Also
+    --------
+    from_grakel : Has an example.
+
+    Notes
+    -----
+    Graphs without labels of nodes (edges) get the label 0 everywhere. A graph without nodes is not handed over: it has
+    kernel 0 with all. Where GraKeL draws at random, give the kernel a ``random_state``.
+
+    Some of GraKeL's kernels give two graphs another value in another collection: `similia.checks.check_kernel` tells.
+    Tried with 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman, WeisfeilerLehmanOptimalAssignment,
+    ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass; RandomWalk, OddSth, SvmTheta and
+    MultiscaleLaplacian do not, nor do Propagation, NeighborhoodHash and HadamardCode where a graph has isolated nodes.
+    """
+
+    def __init__(self, kernel: Any, use: str = "labels", normalize: bool | None = None) -> None:
+        self.kernel = kernel
+        self.use = use
+        self.normalize = normalize
+
+    def as_objects(self, X: Any) -> GraphBatch:
+        """Return `X` as a `GraphBatch`."""
+        return as_graphs(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> Floats:
+        """Return the Gram block of the graphs `X` against `Y` (`X` if not given), shape (n, m)."""
+        X = as_graphs(X)
+        if Y is None:
+            K, kxx = self._within(X)
+            kyy = kxx
+        else:
+            K, kxx, kyy = self._between(X, as_second(as_graphs, Y))
+        if self._normalized():
+            scale_by_norms(K, kxx, kyy, same=Y is None)
+        return K
+
+    def diag(self, X: Any) -> Floats:
+        """Return k(x, x) for each graph, shape (n,)."""
+        X = as_graphs(X)
+        if self._normalized():
+            return np.ones(len(X))
+        graphs, full = self._handed(X)
+        diagonal = np.zeros(len(X))
+        if graphs:
+            kernel = called(self._name(), self._fresh().fit, graphs)
+            try:
+                diagonal[full] = self._diagonals(kernel)[0]
+            except ValueError:  # some have one only after a matrix
+                called(self._name(), kernel.fit_transform, graphs)
+                diagonal[full] = self._diagonals(kernel)[0]
+        return diagonal
+
+    def _within(self, X: GraphBatch) -> tuple[Floats, Floats]:
+        graphs, full = self._handed(X)
+        K = np.zeros((len(X), len(X)))
+        if graphs:
+            K[np.ix_(full, full)] = self._checked(called(self._name(), self._fresh().fit_transform, graphs), full, full)
+        return K, K.diagonal().copy()
+
+    def _between(self, X: GraphBatch, Y: GraphBatch) -> tuple[Floats, Floats, Floats]:
+        (rows, left), (columns, right) = self._handed(X), self._handed(Y)
+        K, kxx, kyy = np.zeros((len(X), len(Y))), np.zeros(len(X)), np.zeros(len(Y))
+        if rows and columns:
+            kernel = called(self._name(), self._fresh().fit, columns)
+            K[np.ix_(left, right)] = self._checked(called(self._name(), kernel.transform, rows), left, right)
+            if self._normalized():
+                kyy[right], kxx[left] = self._diagonals(kernel)
+        return K, kxx, kyy
+
+    def _fresh(self) -> Any:
+        """Return an unfitted copy that does not normalise."""
+        refuse_class(self.kernel, "the kernel")
+        if not hasattr(self.kernel, "fit_transform") or not hasattr(self.kernel, "get_params"):
+            raise TypeError(f"from_grakel takes a kernel of GraKeL, such as WeisfeilerLehman(), got {self.kernel!r}")
+        kernel = clone(self.kernel)
+        if getattr(kernel, "normalize", False):
+            kernel.set_params(normalize=False)  # which returns None
+        return kernel
+
+    def _normalized(self) -> bool:
+        return bool(getattr(self.kernel, "normalize", False) if self.normalize is None else self.normalize)
+
+    def _name(self) -> str:
+        return f"GraKeL's {type(self.kernel).__name__}"
+
+    def _diagonals(self, kernel: Any) -> tuple[Floats, ...]:
+        """Return k(x, x) of what the kernel was fitted to and, if it has transformed, of that."""
+        found = called(self._name(), kernel.diagonal)
+        found = found if isinstance(found, tuple) else (found,)
+        return tuple(np.asarray(part, dtype=np.float64).ravel() for part in found)
+
+    def _checked(self, K: Any, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Floats:
+        K = as_floats(K, f"{self._name()} returned").astype(np.float64, copy=False)
+        if K.shape != (len(rows), len(columns)):
+            raise ValueError(f"{self._name()} returned shape {K.shape} for {len(rows)} x {len(columns)} graphs")
+        if not np.isfinite(K).all():
+            i, j = np.argwhere(~np.isfinite(K))[0]
+            raise ValueError(
+                f"{self._name()} returned {K[i, j]} for graphs {rows[i]} and {columns[j]}, expected a number"
+            )
+        return K
+
+    def _handed(self, X: GraphBatch) -> tuple[list[Any], npt.NDArray[np.int64]]:
+        """Return the graphs with nodes as GraKeL takes them, and their numbers."""
+        if self.use not in ("labels", "attributes"):
+            raise ValueError(f"use must be 'labels' or 'attributes', got {self.use!r}")
+        if self.use == "attributes" and X.node_attributes is None:
+            raise ValueError("the graphs have no node attributes, which use='attributes' asks for")
+        full = np.flatnonzero(np.diff(X.node_offsets))
+        return [_as_grakel(X, int(g), self.use) for g in full], full
+
+
+def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = None) -> GraKeLKernel:
+    """Return a kernel of GraKeL as ours.
+
+    Parameters
+    ----------
+    kernel : grakel.Kernel
+        Such as ``grakel.WeisfeilerLehman(n_iter=3, base_graph_kernel=grakel.VertexHistogram)``.
+    use : {"labels", "attributes"}, default="labels"
+        What GraKeL gets as labels of nodes: ours, or the vectors of attributes.
+    normalize : bool, optional
+        As our kernels do it; the kernel's own parameter if not given.
+
+    Returns
+    -------
+    GraKeLKernel
+        Called as ``k(X, Y=None) -> (n, m)`` on whatever `similia.objects.as_graphs` takes; for `similia.Nystroem`,
+        `similia.KernelSVC` and everything else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.adapters import from_grakel
+    >>> from sklearn.base import BaseEstimator
+    >>> class Nodes(BaseEstimator):  # what a kernel of GraKeL looks like
+    ...     def fit_transform(self, graphs):
+    ...         sizes = [len(neighbours) for neighbours, _, _ in graphs]
+    ...         return np.outer(sizes, sizes)
+    >>> from_grakel(Nodes(), normalize=False)([np.ones((2, 2)), np.ones((3, 3))])
+    array([[4., 6.],
+           [6., 9.]])
+    """
+    return GraKeLKernel(kernel, use=use, normalize=normalize)
+
+
+def _as_grakel(X: GraphBatch, g: int, use: str) -> list[Any]:
+    """Return graph g as [neighbours and weights of each node, labels of nodes, labels of edges]."""
+    first, stop = X.node_offsets[g], X.node_offsets[g + 1]
+    neighbours: dict[int, dict[int, float]] = {}
+    edges: dict[tuple[int, int], int] = {}
+    for v in range(first, stop):
+        arcs = slice(X.indptr[v], X.indptr[v + 1])
+        ends = (X.indices[arcs] - first).tolist()
+        weights = [1.0] * len(ends) if X.edge_weights is None else X.edge_weights[arcs].tolist()
+        labels = [0] * len(ends) if X.edge_labels is None else X.edge_labels[arcs].tolist()
+        neighbours[int(v - first)] = dict(zip(ends, weights, strict=True))
+        edges.update({(int(v - first), end): label for end, label in zip(ends, labels, strict=True)})
+    return [neighbours, _node_labels(X, first, stop, use), edges]
+
+
+def _node_labels(X: GraphBatch, first: int, stop: int, use: str) -> dict[int, Any]:
+    if use == "attributes" and X.node_attributes is not None:
+        return dict(enumerate(X.node_attributes[first:stop]))
+    labels = [0] * int(stop - first) if X.node_labels is None else X.node_labels[first:stop].tolist()
+    return dict(enumerate(labels))

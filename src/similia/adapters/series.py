@@ -1,0 +1,350 @@
+"""Distances and kernels of time series of aeon and tslearn.
+
+Our series are handed over as what these libraries call them: a list of (n_channels, length) arrays for aeon, of
+(length, n_channels) arrays for tslearn, which pads them with NaN and takes the padding off again. Whole matrices are
+asked for, in blocks of rows that fit into ``similia.config(max_memory=...)``; ``similia.config(n_jobs=...)`` is handed
+on. What comes back is checked.
+
+`similia.distances.DTW` and the elastic distances beside it are faster; these adapters are for what is
+not among them (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...) and for comparing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._config import rows_per_block, settings
+from similia.adapters._forwarded import Forwarded, called, library
+from similia.distances.base import Distance, Facts, distances_between
+from similia.kernels._evaluate import evaluate
+from similia.kernels.base import Kernel
+from similia.kernels.combine import Pairwise
+from similia.objects import SeriesBatch, as_series, take
+from similia.objects._series_pairs import as_series_pair
+
+Floats = npt.NDArray[np.floating]
+_NOTHING_PROMISED = Facts(
+    symmetric=False, identity=False, metric=False, unequal_length=True, cost="that of the other library"
+)
+_ASYMMETRIC = ("dtw_gi", "shift_scale", "shift_scale_invariant")  # of aeon
+_SIMILARITIES = ("lcss", "lcss_path", "lcss_path_from_metric")  # of tslearn, where larger is closer
+_KERNELS = ("gak", "unnormalized_gak")  # of tslearn
+
+
+class _SeriesDistance(Forwarded, Distance):
+    """A named function of another library, or a function of two series, as a distance."""
+
+    facts = _NOTHING_PROMISED
+    distance: Any
+
+    def as_objects(self, X: Any) -> SeriesBatch:
+        """Return `X` as a `SeriesBatch`."""
+        return as_series(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> Floats:
+        """Return the distances of `X` to `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n series
+            Whatever `similia.objects.as_series` takes.
+        Y : sequence of m series, optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+        """
+        A, B = as_series_pair(X, Y)
+        function, symmetric = self._function()
+        return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
+
+    def _function(self) -> tuple[Callable[..., Any], bool]:
+        """Return d(X, Y=None) of batches, and whether d(X) takes half the time."""
+        raise NotImplementedError
+
+
+class AeonDistance(_SeriesDistance):
+    """A distance of aeon; `from_aeon` makes one.
+
+    Parameters
+    ----------
+    distance : str or callable, default="dtw"
+        Name that ``aeon.distances.pairwise_distance`` knows; or a function of two (n_channels, length) arrays.
+    params : dict, optional
+        Options of the distance. Each is a parameter too: ``set_params(window=0.1)``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        When called, if aeon is not installed.
+    ValueError
+        When called, if aeon fails or returns a negative number, NaN or infinity; the sentence names the pair.
+
+    Examples
+    --------
+    >>> from similia.adapters import AeonDistance
+    >>> AeonDistance("dtw", {"window": 0.1}).set_params(window=0.2)
+    AeonDistance(params={'window': 0.2})
+    """
+
+    def __init__(self, distance: Any = "dtw", params: dict[str, Any] | None = None) -> None:
+        self.distance = distance
+        self.params = params
+
+    def _function(self) -> tuple[Callable[..., Any], bool]:
+        options = dict(self.params or {})
+        if callable(self.distance):
+            pair = _Pair(self.distance, options, transposed=True)
+            return Pairwise(pair), True
+        aeon = library("aeon", "aeon.distances", "from_aeon")
+        known: list[str] = getattr(aeon, "get_distance_function_names", list)()
+        if not isinstance(self.distance, str) or (known and self.distance not in known):
+            raise ValueError(f"aeon has no distance {self.distance!r}; it has {', '.join(known)}")
+        options.setdefault("n_jobs", settings().n_jobs or 1)
+        name = f"aeon's {self.distance}"
+
+        def function(X: Any, Y: Any = None) -> Any:
+            sides = [_transposed(side) for side in (X, Y) if side is not None]
+            misread = Y is not None and np.ptp(X.lengths) > 0 and np.ptp(Y.lengths) == 0
+            if misread:
+                # aeon 1.6 takes the word of the second collection that lengths are equal for that of both, and reads
+                # past the ends of the first: one series more, of another length, puts it right.
+                other = X[int(np.argmax(X.lengths != Y.lengths[0]))]
+                sides[1] = [*sides[1], np.ascontiguousarray(other.T, np.float64)]
+            D = called(name, aeon.pairwise_distance, *sides, method=self.distance, **options)
+            return D[:, :-1] if misread else D
+
+        function.__name__ = name
+        return function, self.distance not in _ASYMMETRIC
+
+
+class TslearnDistance(_SeriesDistance):
+    """A distance of tslearn; `from_tslearn` makes one.
+
+    Parameters
+    ----------
+    distance : str or callable, default="dtw"
+        Name of a function of ``tslearn.metrics`` with or without ``cdist_``, or a function of two (length, n_channels)
+        arrays.
+    params : dict, optional
+        Options of the function. Each is a parameter too: ``set_params(sakoe_chiba_radius=5)``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        When called, if tslearn is not installed.
+    ValueError
+        When called, if tslearn fails or returns a negative number (soft DTW does), NaN or infinity; the sentence names
+        the pair. Also for a similarity of tslearn: `similia.distances.LCSS` is the distance of ``lcss``.
+
+    Examples
+    --------
+    >>> from similia.adapters import TslearnDistance
+    >>> TslearnDistance("dtw", {"sakoe_chiba_radius": 3}).get_params()["sakoe_chiba_radius"]
+    3
+    """
+
+    def __init__(self, distance: Any = "dtw", params: dict[str, Any] | None = None) -> None:
+        self.distance = distance
+        self.params = params
+
+    def _function(self) -> tuple[Callable[..., Any], bool]:
+        return _of_tslearn(self.distance, self.params), True
+
+
+class TslearnKernel(Forwarded, Kernel):
+    """A kernel of tslearn, which has the global alignment kernel; `from_tslearn` makes one.
+
+    Parameters
+    ----------
+    kernel : str, default="gak"
+        "gak", which is normalised, or "unnormalized_gak".
+    params : dict, optional
+        Options of the function. Each is a parameter too: ``set_params(sigma=2.0)``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        When called, if tslearn is not installed.
+    ValueError
+        When called, if tslearn fails.
+
+    Notes
+    -----
+    `similia.kernels.GlobalAlignment` is the same family, positive definite and faster.
+
+    Examples
+    --------
+    >>> from similia.adapters import TslearnKernel
+    >>> TslearnKernel(params={"sigma": 2.0}).get_params()["sigma"]
+    2.0
+    """
+
+    def __init__(self, kernel: Any = "gak", params: dict[str, Any] | None = None) -> None:
+        self.kernel = kernel
+        self.params = params
+
+    def as_objects(self, X: Any) -> SeriesBatch:
+        """Return `X` as a `SeriesBatch`."""
+        return as_series(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        A, B = as_series_pair(X, Y)
+        function = _of_tslearn(self.kernel, self.params, kernels=True)
+        K = _in_blocks(lambda x, y: evaluate(function, x, y), A, B if Y is not None else None, True)
+        return K.astype(np.float64, copy=False)
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) for each series, shape (n,)."""
+        X = as_series(X)
+        if self.kernel == "gak":
+            return np.ones(len(X))
+        function = _of_tslearn(self.kernel, self.params, kernels=True)
+        return np.array([evaluate(function, X[[i]], X[[i]])[0, 0] for i in range(len(X))])
+
+
+def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
+    """Return a distance of aeon as ours.
+
+    Parameters
+    ----------
+    distance : str or callable, default="dtw"
+        A name such as "dtw", "shape_dtw" or "msm"; aeon's function itself (``aeon.distances.msm_distance`` or
+        ``msm_pairwise_distance``); or a function of your own of two (n_channels, length) arrays.
+    **params
+        Options of that distance, such as ``window=0.1``.
+
+    Returns
+    -------
+    AeonDistance
+        Called as ``d(X, Y=None) -> (n, m)`` on whatever `similia.objects.as_series` takes.
+
+    Notes
+    -----
+    aeon's "dtw" is the sum of squares, ``similia.distances.DTW(local="sqeuclidean")``, which is faster.
+    `similia.checks.check_distance` holds it against the laws of a distance on your series.
+
+    Examples
+    --------
+    >>> from similia.adapters import from_aeon
+    >>> distance = from_aeon("msm", c=0.5)
+    >>> distance.set_params(c=1.0).params
+    {'c': 1.0}
+    """
+    return AeonDistance(_name(distance, "aeon", ("_pairwise_distance", "_distance")), params or None)
+
+
+def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | TslearnKernel:
+    """Return a distance or kernel of tslearn as ours.
+
+    Parameters
+    ----------
+    function : str or callable, default="dtw"
+        A name such as "dtw", "frechet", "ctw", "soft_dtw_normalized" or "gak"; tslearn's function itself
+        (``tslearn.metrics.cdist_dtw``); or a function of your own of two (length, n_channels) arrays, a distance.
+    **params
+        Options of the function, such as ``sakoe_chiba_radius=5``.
+
+    Returns
+    -------
+    TslearnDistance or TslearnKernel
+        A kernel for "gak" and "unnormalized_gak", else a distance; called as ``f(X, Y=None) -> (n, m)`` on whatever
+        `similia.objects.as_series` takes.
+
+    Notes
+    -----
+    tslearn's "dtw" is the root of the sum of squares, ``similia.distances.DTW(local="sqeuclidean", root=True)``, which
+    is faster.
+
+    Examples
+    --------
+    >>> from similia.adapters import from_tslearn
+    >>> from_tslearn("gak", sigma=2.0)
+    TslearnKernel(params={'sigma': 2.0})
+    >>> from_tslearn("frechet")
+    TslearnDistance(distance='frechet')
+    """
+    name = _name(function, "tslearn", ())
+    name = name.removeprefix("cdist_") if isinstance(name, str) else name
+    if isinstance(name, str) and name in _KERNELS:
+        return TslearnKernel(name, params or None)
+    return TslearnDistance(name, params or None)
+
+
+def _name(function: Any, package: str, suffixes: tuple[str, ...]) -> Any:
+    """Return the name of a function of `package`, which can be saved; anything else as it is."""
+    if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
+        return function
+    name = function.__name__
+    for suffix in suffixes:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+class _Pair:
+    """A function of two series with its options, as processes can be sent it."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], transposed: bool = False) -> None:
+        self.function = function
+        self.options = options
+        self.transposed = transposed
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        if self.transposed:
+            x, y = np.ascontiguousarray(x.T), np.ascontiguousarray(y.T)
+        return self.function(x, y, **self.options)
+
+
+def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False) -> Callable[..., Any]:
+    """Return f(X, Y=None) of batches for a function of tslearn by name, or for a function of two series."""
+    options = dict(params or {})
+    if callable(name):
+        return Pairwise(_Pair(name, options))
+    metrics = library("tslearn", "tslearn.metrics", "from_tslearn")
+    if name in _SIMILARITIES:
+        raise ValueError(f"tslearn's {name} is large for like series, expected a distance; take similia.distances.LCSS")
+    public = isinstance(name, str) and not name.startswith("_") and "path" not in name
+    if not public or (name in _KERNELS) != kernels:
+        raise ValueError(f"from_tslearn has no {'kernel' if kernels else 'distance'} {name!r}; see tslearn.metrics")
+    whole, single = getattr(metrics, f"cdist_{name}", None), getattr(metrics, name, None)
+    if whole is None:
+        if single is None:
+            raise ValueError(f"tslearn.metrics has neither cdist_{name} nor {name}")
+        if not callable(single) or [*inspect.signature(single).parameters][:2] != ["s1", "s2"]:
+            raise ValueError(f"tslearn.metrics.{name} is no function of two series")
+        return Pairwise(_Pair(single, options))
+    options.setdefault("n_jobs", settings().n_jobs)
+
+    def function(X: Any, Y: Any = None) -> Any:
+        sides = [[np.asarray(x, np.float64) for x in side] for side in (X, Y) if side is not None]
+        return called(f"tslearn's {name}", whole, *sides, **options)
+
+    function.__name__ = f"tslearn's {name}"
+    return function
+
+
+def _transposed(X: SeriesBatch) -> list[npt.NDArray[np.float64]] | npt.NDArray[np.float64]:
+    """Return series as aeon has them: a list of (n_channels, length) arrays, one array if their lengths are equal."""
+    arrays = [np.ascontiguousarray(x.T, np.float64) for x in X]
+    return np.stack(arrays) if np.ptp(X.lengths) == 0 else arrays
+
+
+def _in_blocks(
+    function: Callable[[Any, Any], Floats], A: SeriesBatch, B: SeriesBatch | None, symmetric: bool
+) -> Floats:
+    """Return f(A, B), or f(A) where no `B` is given and half the pairs tell the others."""
+    if B is None and symmetric:
+        return function(A, None)
+    B = A if B is None else B
+    step = rows_per_block(3 * 8 * len(B))
+    starts = range(0, len(A), step)
+    blocks = [function(take(A, np.arange(i, min(i + step, len(A)))), B) for i in starts]
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)

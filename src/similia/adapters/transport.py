@@ -1,0 +1,270 @@
+r"""Optimal transport of POT as distances: between sets of points, between histograms, and Gromov's between shapes.
+
+.. math:: \mathrm{emd2}(a, b, M) = \min_{T \ge 0,\; T 1 = a,\; T' 1 = b} \langle T, M \rangle
+
+For sets M are the distances of their points and all points of a set weigh the same; for histograms M is a cost of
+moving mass from bin to bin that is given once. The function of POT is called for each pair: n m times, n (n + 1) / 2
+times for one symmetric collection, in as many processes as ``similia.config(n_jobs=...)`` says; costs are the
+function's, O(s^3 log s) for emd2 of s points.
+
+Library: Flamary et al., "POT: Python Optimal Transport", JMLR 22, 2021. `similia.distances.SlicedWasserstein` is the
+sliced distance of sets, and faster.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._validation import check_vectors
+from similia.adapters._forwarded import Forwarded, called, library
+from similia.distances.base import Distance, Facts, distances_between
+from similia.kernels.combine import Pairwise
+from similia.objects import as_sets
+from similia.objects._sequences import as_second
+
+# The first parameters of a function tell what it compares.
+_KINDS = {
+    ("a", "b", "M"): "plan",
+    ("X_s", "X_t"): "points",
+    ("X_a", "X_b"): "points",
+    ("C1", "C2"): "shapes",
+    ("u_values", "v_values"): "numbers",
+    ("x_a", "x_b"): "numbers",
+}
+
+
+class POTDistance(Forwarded, Distance):
+    """An optimal-transport distance of POT; `from_pot` makes one.
+
+    Parameters
+    ----------
+    function : str or callable, default="emd2"
+        Name of a function of ``ot``, or such a function.
+    metric : str, default="euclidean"
+        Distance of points, as ``scipy.spatial.distance.cdist`` names it; not used by functions that take the points
+        themselves (sliced ones).
+    cost : ndarray of shape (n_bins, n_bins), optional
+        Cost of moving mass between the bins of histograms. With it objects are histograms, rows of a matrix; without
+        it sets of points.
+    root : bool, default=False
+        Take the square root: "emd2" with metric "sqeuclidean" is the square of the 2-Wasserstein distance.
+    symmetric : bool, default=True
+        Whether d(x, y) = d(y, x): one collection then takes half the calls.
+    params : dict, optional
+        Options of the function. Each is a parameter too: ``set_params(reg=0.1)``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        When called, if POT is not installed and `function` is a name.
+    ValueError
+        When called, if the function is none that compares two objects, a set is empty, a histogram has a negative
+        entry or no mass, `cost` does not fit, or POT fails or returns a negative number or NaN; the sentence names
+        the object or pair.
+
+    See Also
+    --------
+    from_pot : Has an example.
+    """
+
+    facts = Facts(symmetric=False, identity=False, metric=False, unequal_length=True, cost="that of POT")
+
+    def __init__(
+        self,
+        function: Any = "emd2",
+        metric: str = "euclidean",
+        cost: Any = None,
+        root: bool = False,
+        symmetric: bool = True,
+        params: dict[str, Any] | None = None,
+    ) -> None:
+        self.function = function
+        self.metric = metric
+        self.cost = cost
+        self.root = root
+        self.symmetric = symmetric
+        self.params = params
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` as a `SetBatch`, or as a matrix of histograms if there is a cost."""
+        return as_sets(X) if self.cost is None else check_vectors(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        """Return the distances of `X` to `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n sets, or array of n histograms, shape (n, n_bins)
+            Histograms are divided by their sums.
+        Y : m such objects, optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+        """
+        pair = self._pair()
+        left = self._arrays(self.as_objects(X), "X")
+        right = None if Y is None else self._arrays(as_second(self.as_objects, Y), "Y")
+        D = distances_between(Pairwise(pair, self.symmetric), left, right).astype(np.float64, copy=False)
+        return np.sqrt(D, out=D) if self.root else D
+
+    def _pair(self) -> _Pair:
+        """Return the function of two objects."""
+        function, options = self.function, dict(self.params or {})
+        if isinstance(function, str):
+            ot = library("POT", "ot", "from_pot")
+            function = None if function.startswith("_") else getattr(ot, function, None)
+        if not callable(function):
+            raise ValueError(f"POT has no function {self.function!r}; take 'emd2', 'sinkhorn2', 'gromov_wasserstein2'")
+        names = tuple(inspect.signature(function).parameters)
+        kind = next((kind for first, kind in _KINDS.items() if names[: len(first)] == first), None)
+        if kind is None:
+            raise ValueError(
+                f"{function.__name__}({', '.join(names[:3])}, ...) is no function of two sets or histograms; "
+                "take 'emd2', 'sinkhorn2', 'sliced_wasserstein_distance' or 'gromov_wasserstein2', or "
+                "similia.distances.FromFunction for a function of two objects"
+            )
+        if self.cost is not None and kind != "plan":
+            raise ValueError(f"cost is for histograms, which {function.__name__} does not compare; leave it out")
+        for seed in ("seed", "random_state"):
+            if seed in names and options.get(seed) is None:
+                options[seed] = 0  # the same directions for all pairs, in each call
+        return _Pair(function, kind, self.metric, self._checked_cost(), options)
+
+    def _checked_cost(self) -> npt.NDArray[np.float64] | None:
+        if self.cost is None:
+            return None
+        cost = np.ascontiguousarray(self.cost, dtype=np.float64)
+        if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not (np.isfinite(cost) & (cost >= 0)).all():
+            raise ValueError(f"cost must be a square matrix of finite numbers >= 0, got shape {cost.shape}")
+        return cost
+
+    def _arrays(self, objects: Any, name: str) -> list[npt.NDArray[np.float64]]:
+        if self.cost is None:
+            arrays = [np.ascontiguousarray(points, dtype=np.float64) for points in objects]
+            for i, points in enumerate(arrays):
+                if len(points) == 0:
+                    raise ValueError(f"{name}[{i}] is an empty set, which has no mass to transport; drop it")
+            return arrays
+        rows = np.asarray(objects, dtype=np.float64)
+        if rows.shape[1] != len(self.cost):
+            raise ValueError(f"{name} has {rows.shape[1]} bins and cost {len(self.cost)}, expected the same number")
+        bad = (rows < 0).any(axis=1) | (rows.sum(axis=1) <= 0)
+        if bad.any():
+            raise ValueError(
+                f"{name}[{int(bad.argmax())}] is no histogram: expected entries >= 0, not all of them 0; drop that row"
+            )
+        return list(rows / rows.sum(axis=1, keepdims=True))
+
+
+class _Pair:
+    """A function of POT, called with two objects; processes can be sent it."""
+
+    def __init__(
+        self, function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any]
+    ) -> None:
+        self.function = function
+        self.kind = kind
+        self.metric = metric
+        self.cost = cost
+        self.options = options
+        self.__name__ = f"POT's {function.__name__}"
+
+    def __call__(self, x: Any, y: Any) -> float:
+        if self.kind == "plan" and self.cost is not None:
+            arguments: tuple[Any, ...] = (x, y, self.cost)
+        elif self.kind == "plan":
+            arguments = (_uniform(x), _uniform(y), self._costs(x, y))
+        elif self.kind == "shapes":
+            arguments = (self._costs(x, x), self._costs(y, y))
+        elif self.kind == "numbers":
+            arguments = (_column(x), _column(y))
+        else:
+            arguments = (x, y)
+        found = called(self.__name__, self.function, *arguments, **self.options)
+        number = np.asarray(getattr(found, "value", found))
+        if number.size != 1:
+            raise ValueError(f"{self.__name__} returned shape {number.shape}, expected a number; emd2 returns the cost")
+        value = float(number.reshape(()))
+        # Transport of something to itself may cost -1e-17.
+        return 0.0 if -1e-12 < value < 0 else value
+
+    def _costs(self, x: Any, y: Any) -> Any:
+        from scipy.spatial.distance import cdist
+
+        return cdist(x, y, self.metric)
+
+
+def from_pot(
+    function: Any = "emd2",
+    *,
+    metric: str = "euclidean",
+    cost: Any = None,
+    root: bool = False,
+    symmetric: bool = True,
+    **params: Any,
+) -> POTDistance:
+    """Return an optimal-transport distance of POT as ours.
+
+    Parameters
+    ----------
+    function : str or callable, default="emd2"
+        A function of ``ot`` or its name. Functions of (a, b, M) such as "emd2" and "sinkhorn2" compare sets by the
+        distances of their points, or histograms by `cost`; those of (X_s, X_t) such as "sliced_wasserstein_distance"
+        get the points; those of (C1, C2) such as "gromov_wasserstein2" the distances within each set; those of two
+        arrays of numbers ("wasserstein_1d") sets of one dimension.
+    metric : str, default="euclidean"
+        Distance of points, as ``scipy.spatial.distance.cdist`` names it.
+    cost : ndarray of shape (n_bins, n_bins), optional
+        Cost of moving mass between bins; objects are then histograms, rows of a matrix.
+    root : bool, default=False
+        Take the square root.
+    symmetric : bool, default=True
+        Whether d(x, y) = d(y, x).
+    **params
+        Options of the function, such as ``reg=0.1`` of "sinkhorn2". A ``seed`` is 0 unless it is given.
+
+    Returns
+    -------
+    POTDistance
+        Called as ``d(X, Y=None) -> (n, m)``.
+
+    Notes
+    -----
+    Sinkhorn's distance of a set to itself is not 0, and Gromov's solver may end in another local minimum for (y, x)
+    than for (x, y): `similia.checks.check_distance` tells for your objects.
+
+    Examples
+    --------
+    >>> from similia.adapters import from_pot
+    >>> from_pot("sinkhorn2", reg=0.1).set_params(reg=1.0).params
+    {'reg': 1.0}
+    >>> def nearest_first(a, b, M):  # of the form of ot.emd2
+    ...     return min(a) * M.min(axis=1).sum()
+    >>> from_pot(nearest_first)([[[0.0, 0.0], [3.0, 4.0]]], [[[0.0, 0.0]]])
+    array([[2.5]])
+    """
+    return POTDistance(_name(function), metric, cost, root, symmetric, params or None)
+
+
+def _name(function: Any) -> Any:
+    """Return the name of a function of POT, which can be saved; anything else as it is."""
+    if callable(function) and getattr(function, "__module__", "").startswith("ot."):
+        return function.__name__
+    return function
+
+
+def _uniform(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.full(len(x), 1 / len(x))
+
+
+def _column(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if x.shape[1] != 1:
+        raise ValueError(f"points of dimension {x.shape[1]}, expected numbers: this function takes sets (s, 1)")
+    return x[:, 0]

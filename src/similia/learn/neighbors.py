@@ -1,0 +1,383 @@
+r"""k nearest neighbours straight on objects, with any kernel or distance.
+
+The neighbours of an object are exact. Distances to the n training objects are computed in blocks of rows that fit into
+``similia.config(max_memory=...)``: one call d(X, training objects) a block, so that whatever is fast about a distance
+(lanes, threads, sparse products) stays so. `similia.distances.DTW` has a search of its own
+(`similia.learn._dtw_neighbors`): lower bounds leave out most series, and warping is given up where it cannot win.
+
+Cost: m n distances for m objects, for DTW at most that. Memory: the training objects and a block of distances.
+
+A kernel compares by the distance of its feature space, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
+
+Paper: Cover & Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13, 1967.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from similia._config import rows_per_block
+from similia._lazily import lazily, refuse_lazy
+from similia._progress import track
+from similia._validation import check_labels, check_positive_int, check_vectors, is_table
+from similia.distances.base import distances_between
+from similia.distances.dtw import DTW
+from similia.kernels._evaluate import decided, diagonal, evaluate, read_objects, refuse_class, takes_sparse
+from similia.kernels.base import Kernel
+from similia.kernels.combine import Pairwise
+from similia.objects import n_objects, take
+from similia.objects._sequences import at_least_one
+
+Floats = npt.NDArray[np.floating]
+Index = npt.NDArray[np.int64]
+
+_FEW = 8  # neighbours up to which so many minima are found sooner than a row is sorted
+
+
+class _KNeighbors(BaseEstimator):
+    """What the classifier and the regressor share: the training objects, and the search among them."""
+
+    def __init__(self, distance: Any, n_neighbors: int = 1, weights: str = "uniform") -> None:
+        self.distance = distance
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+
+    def _fit_objects(self, X: Any) -> None:
+        """Keep the training objects in the layout the distance works on."""
+        refuse_lazy(X, "the nearest of all objects are asked for; take SimilaritySearch or D2KE, which scale")
+        refuse_class(self.distance, "distance")
+        if not callable(self.distance):
+            raise TypeError(
+                f"distance must be a distance or kernel, called as d(X, Y) -> (n, m), got {self.distance!r}; "
+                "see similia.distances and similia.kernels"
+            )
+        check_positive_int(self.n_neighbors, "n_neighbors")
+        if self.weights not in ("uniform", "distance"):
+            raise ValueError(f"weights must be 'uniform' or 'distance', got {self.weights!r}")
+        distance = decided(self.distance, X)
+        objects = self._read(distance, X, reset=True)
+        n = at_least_one(objects)
+        if self.n_neighbors > n:
+            raise ValueError(f"n_neighbors={self.n_neighbors} is more than the {n} training objects; lower it")
+        first = take(objects, [0])
+        if _is_kernel(distance):
+            evaluate(distance, first)
+        else:
+            distances_between(distance, first)  # what cannot be compared at all is told now
+        self.distance_, self.objects_ = distance, objects
+        self._squared_norms = diagonal(distance, objects) if _is_kernel(distance) else None
+        self.n_samples_fit_ = n
+
+    def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
+        """Return the nearest training objects of each object.
+
+        Parameters
+        ----------
+        X : sequence of m objects, optional
+            Of the training objects, if not given: each one's neighbours without itself.
+        n_neighbors : int, optional
+            How many; the parameter `n_neighbors` if not given.
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : ndarray of float32 or float64, shape (m, n_neighbors)
+            Ascending; only if `return_distance`.
+        indices : ndarray of int64, shape (m, n_neighbors)
+            Positions in the training objects; of equal distances the smaller one first.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer training objects than asked for, or a distance is negative, NaN or infinite.
+        """
+        check_is_fitted(self)
+        k = check_positive_int(self.n_neighbors if n_neighbors is None else n_neighbors, "n_neighbors")
+        most = self.n_samples_fit_ - (X is None)
+        if k > most:
+            raise ValueError(f"n_neighbors={k} is more than the {most} training objects there are; lower it")
+        objects = self.objects_ if X is None else self._read(self.distance_, X, reset=False)
+        at_least_one(objects)
+        distances, indices = self._nearest(objects, k, without_self=X is None)
+        return (distances, indices) if return_distance else indices
+
+    def _read(self, distance: Any, X: Any, *, reset: bool) -> Any:
+        """Return objects in the layout of the distance, or raise for vectors that are not finite: in `fit` already."""
+        objects = read_objects(self, distance, X, reset=reset)
+        if not is_table(objects) or (hasattr(objects, "tocsr") and takes_sparse(distance)):
+            return objects
+        return check_vectors(objects)
+
+    def _nearest(self, X: Any, k: int, *, without_self: bool) -> tuple[Floats, Index]:
+        if type(self.distance_) is DTW:
+            from similia.learn._dtw_neighbors import nearest
+
+            return nearest(self.distance_, X, self.objects_, k, without_self=without_self)
+        n, m = self.n_samples_fit_, n_objects(X)
+        step = rows_per_block(3 * 8 * n)
+        found = []
+        for start in track(range(0, m, step), "neighbours"):
+            part = X if step >= m else take(X, np.arange(start, min(start + step, m)))
+            D = self._distances(part, start)
+            if without_self:
+                D[np.arange(len(D)), np.arange(start, start + len(D))] = np.inf
+            found.append(_smallest(D, k))
+        return np.concatenate([values for values, _ in found]), np.concatenate([rows for _, rows in found])
+
+    def _distances(self, X: Any, start: int) -> Floats:
+        """Return distances to all training objects, shape (m, n), as an array of one's own."""
+        if self._squared_norms is None:
+            D = distances_between(self.distance_, X, self.objects_, start, "X[{}] and training object {}")
+            return np.array(D)
+        K = evaluate(self.distance_, X, self.objects_).astype(np.float64)
+        squares = diagonal(self.distance_, X)[:, None] + self._squared_norms - 2 * K
+        if not np.isfinite(squares).all():
+            i, j = np.argwhere(~np.isfinite(squares))[0]
+            raise ValueError(f"the kernel of X[{i + start}] and training object {j} is no finite number")
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    def _weights(self, distances: Floats) -> npt.NDArray[np.float64]:
+        """Return weights of neighbours that sum to 1 in each row."""
+        weights = np.ones(distances.shape)
+        if self.weights == "distance":
+            nearest = distances[:, :1].astype(np.float64)
+            # 1 / d times a factor, so that nothing overflows; where the nearest is at 0, 1 for 0 and 0 for others.
+            weights = np.divide(nearest, distances, out=weights, where=distances > 0)
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.sparse = takes_sparse(self.distance)
+        return tags
+
+
+class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
+    r"""Classifier by the labels of the nearest training objects, under any distance or kernel.
+
+    Parameters
+    ----------
+    distance : callable
+        ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, a kernel of
+        `similia.kernels` (then by the distance of its feature space), or `similia.pairwise` of a function.
+    n_neighbors : int, default=1
+        How many neighbours vote.
+    weights : {"uniform", "distance"}, default="uniform"
+        Votes count the same, or 1 / distance; neighbours at distance 0 then vote alone.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    objects_ : collection of n objects
+        The training objects, in the layout the distance works on.
+    distance_ : callable
+        The distance, with what it leaves to the data decided by the training objects.
+    n_samples_fit_ : int
+    n_features_in_ : int
+        Only if objects are rows of a table.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In `fit`, if there are fewer objects than neighbours, `y` holds fractions, or a parameter is out of range.
+
+    Notes
+    -----
+    Ties are decided: of equal distances the earlier training object is nearer; of classes with equal votes the first in
+    `classes_` is predicted. Results depend neither on ``max_memory`` nor on the number of threads.
+
+    With `similia.distances.DTW` it is what aeon's and tslearn's ``KNeighborsTimeSeriesClassifier`` do, for series of
+    any lengths and channels; ``DTW(local="sqeuclidean")`` has their costs (tslearn takes the root besides).
+    For many objects there are `similia.SimilaritySearch` and `similia.D2KE`.
+
+    References
+    ----------
+    Cover & Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13, 1967.
+
+    Examples
+    --------
+    >>> from similia.distances import Levenshtein
+    >>> from similia.learn.neighbors import KNeighborsClassifier
+    >>> model = KNeighborsClassifier(Levenshtein()).fit(["kitten", "sunday"], ["cat", "day"])
+    >>> model.predict(["mitten", "monday"])
+    array(['cat', 'day'], dtype='<U3')
+    >>> model.kneighbors(["mitten"], return_distance=False)
+    array([[0]])
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the training objects and their labels.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        y : array-like of n labels
+
+        Returns
+        -------
+        KNeighborsClassifier
+            The fitted estimator itself.
+        """
+        self._fit_objects(X)
+        labels = _labels(y, self.n_samples_fit_)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self._codes = codes.astype(np.int64)
+        return self
+
+    @lazily
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return each class's share of the votes, shape (m, n_classes).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        distances, indices = self.kneighbors(X)
+        weights, shares = self._weights(distances), np.zeros((len(indices), len(self.classes_)))
+        rows = np.arange(len(indices))
+        for k in range(indices.shape[1]):
+            shares[rows, self._codes[indices[:, k]]] += weights[:, k]
+        return shares
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return the label predicted for each object, shape (m,).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        chosen = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[chosen]
+
+
+class KNeighborsRegressor(RegressorMixin, _KNeighbors):
+    r"""Regressor by the mean target of the nearest training objects, under any distance or kernel.
+
+    Parameters
+    ----------
+    distance : callable
+        As for `KNeighborsClassifier`.
+    n_neighbors : int, default=1
+        How many neighbours are averaged.
+    weights : {"uniform", "distance"}, default="uniform"
+        Neighbours count the same, or 1 / distance; those at distance 0 then count alone.
+
+    Attributes
+    ----------
+    objects_ : collection of n objects
+        The training objects, in the layout the distance works on.
+    targets_ : ndarray of float64, shape (n,) or (n, n_outputs)
+    distance_ : callable
+        The distance, with what it leaves to the data decided by the training objects.
+    n_samples_fit_ : int
+    n_features_in_ : int
+        Only if objects are rows of a table.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In `fit`, if there are fewer objects than neighbours, a target is no finite number, or a parameter is out of
+        range.
+
+    Notes
+    -----
+    Of equal distances the earlier training object is nearer.
+
+    Examples
+    --------
+    >>> from similia.distances import DTW
+    >>> from similia.learn.neighbors import KNeighborsRegressor
+    >>> model = KNeighborsRegressor(DTW(), n_neighbors=2).fit([[0, 1], [0, 0, 2], [9, 9]], [1.0, 2.0, 9.0])
+    >>> model.predict([[0, 1, 2, 2]])
+    array([1.5])
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the training objects and their targets.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        y : array-like of numbers, shape (n,) or (n, n_outputs)
+
+        Returns
+        -------
+        KNeighborsRegressor
+            The fitted estimator itself.
+        """
+        self._fit_objects(X)
+        self.targets_ = _targets(y, self.n_samples_fit_)
+        return self
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the target predicted for each object, shape (m,) or (m, n_outputs).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        distances, indices = self.kneighbors(X)
+        weights, total = self._weights(distances), np.zeros((len(indices), *self.targets_.shape[1:]))
+        for k in range(indices.shape[1]):
+            total += (weights[:, k] * self.targets_[indices[:, k]].T).T
+        return total
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _is_kernel(function: Any) -> bool:
+    """Whether this is a kernel of ours; a lifted function is taken for a distance."""
+    return isinstance(function, Kernel) and not isinstance(function, Pairwise)
+
+
+def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:
+    """Return the k smallest entries of each row, ascending, and where they are; the first of equal ones first."""
+    rows = np.arange(len(D))
+    if k > _FEW:
+        order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int64)
+        return np.take_along_axis(D, order, axis=1), order
+    values, order = np.empty((len(D), k), D.dtype), np.empty((len(D), k), np.int64)
+    for i in range(k):
+        order[:, i] = D.argmin(axis=1)
+        values[:, i] = D[rows, order[:, i]]
+        D[rows, order[:, i]] = np.inf
+    return values, order
+
+
+def _labels(y: Any, n: int) -> npt.NDArray:
+    labels = check_labels(y, n)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        i = int(np.argmin(np.isfinite(labels)))
+        raise ValueError(f"y[{i}] is {labels[i]}, expected a label; drop that object")
+    if type_of_target(labels) == "continuous":
+        raise ValueError("y is continuous (it holds fractions), which are no labels; KNeighborsRegressor takes them")
+    return labels
+
+
+def _targets(y: Any, n: int) -> npt.NDArray[np.float64]:
+    if y is None:
+        raise ValueError("KNeighborsRegressor requires y to be passed, but the target y is None")
+    try:
+        targets = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "y holds what is no number, which a regressor cannot average; KNeighborsClassifier takes labels"
+        ) from None
+    if targets.ndim not in (1, 2) or len(targets) != n:
+        raise ValueError(f"y has shape {targets.shape} for {n} objects, expected ({n},) or ({n}, n_outputs)")
+    if not np.isfinite(targets).all():
+        i = int(np.argwhere(~np.isfinite(targets))[0, 0])
+        raise ValueError(f"y[{i}] is {targets[i]}, expected finite numbers; drop that object")
+    return targets

@@ -1,0 +1,332 @@
+"""Nearest neighbours and support-vector machines straight on objects: exact, tie by tie, for any kernel or distance."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier as VectorNeighbors
+from sklearn.neighbors import KNeighborsRegressor as VectorNeighborsRegressor
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import check_estimator
+
+import naive
+import similia as sm
+from similia import _threads
+from similia.distances import DTW, ERP, FromFunction, Levenshtein
+from similia.kernels import DistanceRBF, Spectrum, WeisfeilerLehman
+from similia.learn.kernel_svc import KernelSVC
+from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+BY_VECTORS = FromFunction(euclidean_distances, pairwise=True)
+
+
+def nearest_by_sorting(D, k):
+    """The k nearest by the definition: all pairs sorted by (distance, position)."""
+    indices = np.array([sorted(range(len(row)), key=lambda j: (row[j], j))[:k] for row in D])
+    return np.take_along_axis(D, indices, axis=1), indices
+
+
+def series(random, n, p, longest, whole, dtype=np.float64):
+    lengths = random.integers(1, longest + 1, n)
+    draw = (lambda shape: random.integers(-2, 3, shape)) if whole else random.standard_normal
+    return [draw((length, p)).astype(dtype) for length in lengths]
+
+
+def words(random, n):
+    return ["".join(random.choice(list("ab"), size)) for size in random.integers(1, 6, n)]
+
+
+def beats(n, seed=0):
+    random = np.random.default_rng(seed)
+    X = [np.sin(np.linspace(0, turns, random.integers(20, 40))) for turns in np.tile([6, 12], n)]
+    return X, np.tile(["slow", "fast"], n)
+
+
+# ---- the search under dynamic time warping
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32), n=st.integers(1, 40), p=st.integers(1, 4), longest=st.sampled_from([1, 3, 12, 33]),
+    whole=st.booleans(), window=st.sampled_from([None, 0, 2, 0.1, 0.5, 1.0]), single=st.booleans(),
+    how=st.sampled_from([("euclidean", False), ("sqeuclidean", False), ("sqeuclidean", True)]), k=st.integers(1, 40),
+)  # fmt: skip
+def test_dtw_search_is_sorting_all_distances_bit_for_bit(seed, n, p, longest, whole, window, single, how, k):
+    random, dtype = np.random.default_rng(seed), np.float32 if single else np.float64
+    X, Y = series(random, 5, p, longest, whole, dtype), series(random, n, p, longest, whole, dtype)
+    distance, k = DTW(window, *how), min(k, n)
+    model = KNeighborsClassifier(distance).fit(Y, np.zeros(n, int))
+    distances, indices = model.kneighbors(X, k)
+    expected, order = nearest_by_sorting(distance(X, Y), k)
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(distances, expected)
+    assert distances.dtype == dtype
+
+
+def test_of_many_series_at_distance_0_the_first_is_nearest():
+    Y = [np.zeros(length) for length in range(60, 10, -1)]  # lanes take the short ones first
+    assert KNeighborsClassifier(DTW(), 2).fit(Y, range(50)).kneighbors([np.zeros(5)])[1].tolist() == [[0, 1]]
+
+
+def test_dtw_search_agrees_with_the_recurrence_written_out():
+    random = np.random.default_rng(0)
+    X, Y = series(random, 4, 1, 15, False), series(random, 30, 1, 15, False)
+    D = np.array([[naive.dtw(x, y, window=3) for y in Y] for x in X])
+    distances, indices = KNeighborsClassifier(DTW(3), 4).fit(Y, range(30)).kneighbors(X)
+    expected, order = nearest_by_sorting(D, 4)
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_allclose(distances, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_dtw_search_does_not_depend_on_threads(k):
+    random = np.random.default_rng(1)
+    X, Y = series(random, 60, 2, 60, True), series(random, 300, 2, 60, True)
+    model = KNeighborsClassifier(DTW(0.2), k).fit(Y, range(300))
+    both = model.kneighbors(X)
+    with patch.object(_threads, "cpu_count", return_value=1):
+        one = model.kneighbors(X)
+    for a, b in zip(both, one, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32), p=st.integers(1, 3), rooted=st.booleans(),
+    window=st.sampled_from([None, 0, 1, 3, 0.2]), longest=st.sampled_from([2, 20]),
+)  # fmt: skip
+def test_bounds_are_below_the_distances(seed, p, rooted, window, longest):
+    from similia.learn import _dtw_neighbors as loops
+
+    random = np.random.default_rng(seed)
+    Y = sm.objects.as_series(series(random, 40, p, longest, False))
+    x = sm.objects.as_series(series(random, 1, p, longest, False))
+    groups = loops.grouped(Y)[:4]
+    bounds, room = np.empty(40), loops._room(p, Y.lengths.max(), np.dtype(float))
+    loops._bound_all(
+        (p, rooted, False, *loops.window_band(window)), x.values.reshape(-1), 0, x.lengths[0],
+        (Y.values.reshape(-1), Y.offsets, *groups), loops._ranges(Y.values, Y.offsets, groups[3]), bounds, *room,
+    )  # fmt: skip
+    distances = DTW(window, "euclidean" if rooted else "sqeuclidean")(x, Y)[0, groups[3]]
+    assert (bounds <= distances * (1 + 1e-12)).all()
+
+
+def test_a_nearest_series_too_far_for_the_type_is_refused():
+    model = KNeighborsClassifier(DTW(local="sqeuclidean")).fit(np.zeros((2, 3), np.float32), [0, 1])
+    with pytest.raises(ValueError, match=r"X\[1\] to its nearest series exceeds the largest float32.*float64"):
+        model.predict(np.array([[0, 0, 0], [0, 1e30, 0]], np.float32))
+
+
+# ---- any distance, any kernel
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32), n=st.integers(1, 30), k=st.integers(1, 30), memory=st.sampled_from([1, 2000, 2**30]),
+    distance=st.sampled_from(["edits", "series", "kernel"]),
+)  # fmt: skip
+def test_neighbours_are_those_of_sorting_whatever_the_block(seed, n, k, memory, distance):
+    random, k = np.random.default_rng(seed), min(k, n)
+    if distance == "series":
+        X, Y, d = series(random, 6, 1, 8, True), series(random, n, 1, 8, True), ERP()
+        D = d(X, Y)
+    else:
+        X, Y = words(random, 6), words(random, n)
+        d = Levenshtein() if distance == "edits" else Spectrum(k=1)
+        D = Levenshtein()(X, Y)
+        if distance == "kernel":
+            counts = lambda Z: np.array([[z.count(c) for c in "ab"] for z in Z], float)  # noqa: E731
+            D = np.sqrt(((counts(X)[:, None] - counts(Y)) ** 2).sum(axis=2))
+    model = KNeighborsClassifier(d, k).fit(Y, np.zeros(n, int))
+    with sm.config(max_memory=memory):
+        distances, indices = model.kneighbors(X)
+    expected, order = nearest_by_sorting(D, k)
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_allclose(distances, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("distance", [DTW(), ERP(), DTW(local="sqeuclidean", root=True)])
+@pytest.mark.parametrize("k", [1, 4, 10])
+def test_neighbours_of_the_training_objects_leave_each_one_out(distance, k):
+    X = [*series(np.random.default_rng(0), 20, 1, 6, True)]
+    X.append(X[3])
+    D = distance(X)
+    np.fill_diagonal(D, np.inf)
+    distances, indices = KNeighborsClassifier(distance).fit(X, np.arange(21)).kneighbors(n_neighbors=k)
+    expected, order = nearest_by_sorting(D, k)
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(distances, expected)
+    assert 21 - 1 in indices[3, :1] or distances[3, 0] == 0
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+@pytest.mark.parametrize("k", [1, 3, 12])
+def test_votes_are_those_of_scikit_learn_on_vectors(weights, k):
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((80, 3)), random.integers(0, 3, 80)
+    Q = np.vstack([random.standard_normal((20, 3)), X[:5]])  # some at distance 0
+    theirs = VectorNeighbors(k, weights=weights, algorithm="brute").fit(X, y)
+    ours = KNeighborsClassifier(FromFunction(lambda a, b: np.linalg.norm(a - b)), k, weights).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(Q), theirs.predict_proba(Q), atol=1e-12)
+    np.testing.assert_array_equal(ours.predict(Q), theirs.predict(Q))
+    targets = np.column_stack([y, random.standard_normal(80)])
+    theirs = VectorNeighborsRegressor(k, weights=weights, algorithm="brute").fit(X, targets)
+    ours = KNeighborsRegressor(ours.distance, k, weights).fit(X, targets)
+    np.testing.assert_allclose(ours.predict(Q), theirs.predict(Q), atol=1e-12)
+    np.testing.assert_allclose(ours.fit(X, targets[:, 0]).predict(Q), theirs.predict(Q)[:, 0], atol=1e-12)
+
+
+def test_ties_are_decided_by_position_and_by_the_order_of_classes():
+    model = KNeighborsClassifier(Levenshtein(), 1).fit(["ab", "ba", "ab"], ["z", "y", "x"])
+    assert model.predict(["ab"]) == ["z"]  # of two at distance 0 the first
+    assert model.predict(["bb"]) == ["z"]  # all at distance 1
+    model.set_params(n_neighbors=2).fit(["ab", "ba", "aaaa"], ["z", "y", "x"])
+    assert model.predict(["bb"]) == ["y"]  # one vote each: the first class
+    np.testing.assert_array_equal(model.predict_proba(["bb"]), [[0, 0.5, 0.5]])
+
+
+def test_grid_search_reaches_the_distance():
+    X, y = beats(12)
+    search = GridSearchCV(
+        KNeighborsClassifier(DTW()), {"distance__window": [None, 0, 3], "n_neighbors": [1, 3]}, cv=3
+    ).fit(X, y)
+    assert search.best_score_ > 0.9
+    assert search.score(*beats(5, seed=1)) > 0.9
+
+
+def test_regression_on_strings():
+    X = words(np.random.default_rng(0), 60)
+    model = KNeighborsRegressor(Levenshtein(), 3, "distance").fit(X, [len(x) for x in X])
+    assert model.score(X, [len(x) for x in X]) == 1.0
+    assert model.predict(["abab"]).dtype == np.float64
+
+
+WRONG = {
+    "a class": (lambda: KNeighborsClassifier(DTW).fit([[0, 1]], [0]), TypeError, r"is the class DTW.*write DTW\(...\)"),
+    "a name": (lambda: KNeighborsClassifier("dtw").fit([[0, 1]], [0]), TypeError, "must be a distance or kernel"),
+    "too many": (lambda: KNeighborsClassifier(DTW(), 3).fit([[0, 1]], [0]), ValueError, "more than the 1 training"),
+    "too many later": (
+        lambda: KNeighborsClassifier(DTW()).fit([[0, 1], [1, 1]], [0, 1]).kneighbors(n_neighbors=2),
+        ValueError, "n_neighbors=2 is more than the 1 training objects there are",
+    ),
+    "weights": (lambda: KNeighborsClassifier(DTW(), 1, "far").fit([[0, 1]], [0]), ValueError, "weights must be"),
+    "fractions": (lambda: KNeighborsClassifier(DTW()).fit([[0, 1]] * 2, [0.5, 1.2]), ValueError, "y is continuous"),
+    "labels": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, ["a", "b"]), ValueError, "no number.*Classifier"),
+    "targets": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, [1, np.nan]), ValueError, r"y\[1\] is nan"),
+    "too few": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, [1]), ValueError, r"shape \(1,\) for 2 objects"),
+    "empty": (lambda: KNeighborsClassifier(Levenshtein()).fit([], []), ValueError, "X is empty"),
+    "vectors": (lambda: KNeighborsClassifier(BY_VECTORS).fit(np.array([[0], [np.nan]]), [0, 1]), ValueError, "NaN"),
+    "missing": (lambda: KNeighborsClassifier(Levenshtein()).fit(["a", None], [0, 1]), TypeError, r"X\[1\] is missing"),
+    "a distance": (lambda: KernelSVC(DTW()).fit([[0, 1]] * 2, [0, 1]), TypeError, "is a distance.*DistanceRBF"),
+    "C": (lambda: KernelSVC(Spectrum(k=1), C=0).fit(["a", "b"], [0, 1]), ValueError, "C must be a positive number"),
+    "one class": (lambda: KernelSVC(Spectrum(k=1)).fit(["a", "b"], [0, 0]), ValueError, "one class"),
+    "not finite": (
+        lambda: KernelSVC(lambda X, Y=None: np.full((2, 2), np.nan)).fit(["a", "b"], [0, 1]),
+        ValueError, r"X\[0\] and X\[0\] is nan",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_fit_is_told_in_one_sentence(case):
+    call, error, sentence = WRONG[case]
+    with pytest.raises(error, match=sentence):
+        call()
+
+
+@pytest.mark.parametrize("model", [KNeighborsClassifier(DTW()), KNeighborsRegressor(DTW()), KernelSVC(Spectrum(k=1))])
+def test_unfitted_models_say_so(model):
+    with pytest.raises(NotFittedError):
+        model.predict([[1.0, 2.0]])
+
+
+# ---- support-vector machines
+
+
+def test_svc_is_scikit_learns_on_the_same_gram_matrix():
+    X, y = sm.datasets.load_promoters(return_X_y=True)
+    kernel = Spectrum(k=3, normalize=True)
+    theirs = SVC(kernel="precomputed", C=2.0).fit(kernel(X[::2]), y[::2])
+    ours = KernelSVC(kernel, C=2.0).fit(X[::2], y[::2])
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    decision = theirs.decision_function(kernel(X[1::2], X[::2]))
+    np.testing.assert_allclose(ours.decision_function(X[1::2]), decision, atol=1e-10)
+    np.testing.assert_array_equal(ours.predict(X[1::2]), theirs.predict(kernel(X[1::2], X[::2])))
+    with sm.config(max_memory=53**2 * 8):
+        np.testing.assert_array_equal(ours.decision_function(X[1::2]), ours.decision_function(X)[1::2])
+
+
+def test_svc_of_three_classes_of_graphs_and_the_sentence_about_memory():
+    import networkx as nx
+
+    makers = (nx.path_graph, nx.cycle_graph, nx.complete_graph)
+    X = [make(n) for n in range(4, 14) for make in makers]
+    y = np.tile(["path", "cycle", "complete"], 10)
+    kernel = WeisfeilerLehman(n_iter=2, normalize=True)
+    model = KernelSVC(kernel, class_weight="balanced").fit(X[:24], y[:24])
+    theirs = SVC(kernel="precomputed", class_weight="balanced", break_ties=True).fit(kernel(X[:24]), y[:24])
+    K = kernel(X[24:], X[:24])
+    np.testing.assert_allclose(model.decision_function(X[24:]), theirs.decision_function(K), atol=1e-10)
+    np.testing.assert_array_equal(model.predict(X[24:]), theirs.predict(K))
+    too_much = pytest.raises(ValueError, match=r"24 objects.*Nystroem\(kernel\), LinearSVC")
+    with sm.config(max_memory=8 * 24**2 - 1), too_much:
+        model.fit(X[:24], y[:24])
+
+
+def test_svc_of_a_distance_with_its_parameter_tuned_and_calibrated():
+    X, y = beats(10)
+    search = GridSearchCV(KernelSVC(DistanceRBF(DTW())), {"kernel__gamma": [1e3, 0.1], "C": [1.0, 10.0]}, cv=2)
+    assert search.fit(X, y).best_params_["kernel__gamma"] == 0.1
+    assert cross_val_score(search.best_estimator_, X, y, cv=3).mean() > 0.9
+    chances = CalibratedClassifierCV(search.best_estimator_, cv=2).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+
+
+# ---- what scikit-learn asks of all
+
+
+@pytest.mark.parametrize(
+    "model", [KNeighborsClassifier(BY_VECTORS), KNeighborsRegressor(BY_VECTORS), KernelSVC(rbf_kernel)],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_scikit_learns_checks_on_vectors(model):
+    results = check_estimator(model, on_skip=None, on_fail=None)
+    failed = [(result["check_name"], result["exception"]) for result in results if result["status"] == "failed"]
+    assert failed == []
+
+
+def test_sparse_rows_are_taken_where_the_kernel_takes_them():
+    X = sp.csr_array(np.random.default_rng(0).integers(0, 3, (20, 5)).astype(float))
+    y = np.arange(20) % 2
+    model = KernelSVC(rbf_kernel).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), KernelSVC(rbf_kernel).fit(X.toarray(), y).predict(X.toarray()))
+
+
+MODELS = {
+    "neighbours, series": (KNeighborsClassifier(DTW(0.2), 3), beats(8)),
+    "neighbours, kernel": (KNeighborsClassifier(Spectrum(k=2, normalize=True)), (["abab", "baba", "aabb"], [0, 0, 1])),
+    "regression": (KNeighborsRegressor(Levenshtein(), 2), (["a", "ab", "bbb"], [1.0, 2.0, 3.0])),
+    "vectors": (KernelSVC(sm.kernels.Cosine()), (np.random.default_rng(0).random((12, 3)), np.arange(12) % 3)),
+    "machine": (KernelSVC(Spectrum(k=2)), (["abab", "baba", "aabb", "bbaa"], ["x", "x", "y", "y"])),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_saved_models_predict_the_same(name, tmp_path):
+    model, (X, y) = MODELS[name]
+    model = clone(model).fit(X, y)
+    loaded = sm.load(sm.save(model, tmp_path / "model.similia"))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    if hasattr(model, "kneighbors"):
+        for a, b in zip(loaded.kneighbors(X), model.kneighbors(X), strict=True):
+            np.testing.assert_array_equal(a, b)
