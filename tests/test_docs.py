@@ -47,7 +47,9 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     code = [text for info, text in fenced(ROOT / "README.md") if info == "python"]
     names = {}
     exec(compile("\n".join(code), "README.md", "exec"), names)
-    assert [*map(float, capsys.readouterr().out.split())] == pytest.approx([0.95, 0.82, 0.98], abs=0.015)
+    said = capsys.readouterr().out.splitlines()
+    assert [*map(float, said[:3])] == pytest.approx([0.95, 0.82, 0.98], abs=0.015)
+    assert said[3].startswith("similarity of x and y by Spectrum(k=4)")
     assert names["codes"].shape == (638, 1250)
     assert (tmp_path / "splice.similia").exists()
 
