@@ -89,6 +89,19 @@ def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> 
     return Machine(svc.support_.astype(np.int64), weights, intercepts, svc.classes_, unbounded)
 
 
+def confidences(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
+    """Return what ``decision_function`` does: of two classes, shape (m,), above 0 the second; else (m, n_classes)."""
+    if n_classes == 2:
+        return -(ordered_product(K, weights.T)[:, 0] + intercepts[0])
+    return decisions(K, weights, intercepts, n_classes)
+
+
+def most_confident(confidence: Floats) -> Rows:
+    """Return the number of the class that `confidences` speak for."""
+    second = confidence > 0 if confidence.ndim == 1 else confidence.argmax(axis=1)
+    return np.asarray(second, dtype=np.int64)
+
+
 def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
     """Return the confidence in each class, shape (m, n_classes), from kernel values with the support vectors.
 

@@ -34,7 +34,6 @@ from similia._validation import (
     generator,
     wrong_width,
 )
-from similia.embeddings._ordered_product import ordered_product
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
 from similia.learn._heat_svc import (
@@ -42,9 +41,10 @@ from similia.learn._heat_svc import (
     NestedScores,
     best_of,
     coded,
-    decisions,
+    confidences,
     fit_machine,
     fold_numbers,
+    most_confident,
     nested_scores,
     precomputed_scores,
 )
@@ -246,10 +246,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         for start in range(0, rows.shape[0], step):
             V = versines(rows[start : start + step], self.support_vectors_)
             K = self.kernel_._of_versines(V, self.n_features_in_)
-            if n_classes == 2:
-                parts.append(-(ordered_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0]))
-            else:
-                parts.append(decisions(K, self.pair_coef_, self.pair_intercept_, n_classes))
+            parts.append(confidences(K, self.pair_coef_, self.pair_intercept_, n_classes))
         return np.concatenate(parts)
 
     @lazily
@@ -261,8 +258,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (m, n_features)
         """
         confidence = self.decision_function(X)
-        second = confidence > 0 if confidence.ndim == 1 else confidence.argmax(axis=1)
-        return self.classes_[np.asarray(second, dtype=np.int64)]
+        return self.classes_[most_confident(confidence)]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

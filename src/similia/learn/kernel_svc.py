@@ -24,9 +24,8 @@ from similia._config import rows_per_block, settings
 from similia._lazily import lazily, refuse_lazy
 from similia._validation import check_positive
 from similia.embeddings._gram import check_finite
-from similia.embeddings._ordered_product import ordered_product
 from similia.kernels._evaluate import check_kernel, decided, evaluate, read_objects, takes_sparse
-from similia.learn._heat_svc import coded, decisions, fit_machine
+from similia.learn._heat_svc import coded, confidences, fit_machine, most_confident
 from similia.learn.heat_svc import _checked_labels
 from similia.objects import take
 from similia.objects._sequences import at_least_one
@@ -148,10 +147,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             rows = np.arange(start, min(start + step, m))
             part = objects if step >= m else take(objects, rows)
             K = check_finite(evaluate(self.kernel_, part, self.support_objects_), rows, range(s), "X[{}] and object {}")
-            if n_classes == 2:
-                parts.append(-(ordered_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0]))
-            else:
-                parts.append(decisions(K, self.pair_coef_, self.pair_intercept_, n_classes))
+            parts.append(confidences(K, self.pair_coef_, self.pair_intercept_, n_classes))
         return np.concatenate(parts)
 
     @lazily
@@ -163,8 +159,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         X : sequence of m objects
         """
         confidence = self.decision_function(X)
-        second = confidence > 0 if confidence.ndim == 1 else confidence.argmax(axis=1)
-        return self.classes_[np.asarray(second, dtype=np.int64)]
+        return self.classes_[most_confident(confidence)]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
