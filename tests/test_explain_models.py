@@ -334,13 +334,15 @@ def test_the_command_explains_pairs_and_predictions(promoters, tmp_path, capsys)
     from sklearn.svm import LinearSVC
 
     from similia.cli.explain import explain_pair, explain_prediction
+    from similia.cli.voice import speaking
 
     X, y = promoters
     model = make_pipeline(sm.KernelFeatures(kernels.Spectrum(k=3)), LinearSVC()).fit(X, y)
     path = sm.save(model, tmp_path / "model.similia")
     data = tmp_path / "data.csv"
     data.write_text("text\n" + "\n".join(X[:4]) + "\n")
-    explain_pair(path, str(data), 0, 2, as_json=True)
+    with speaking(json=True):
+        explain_pair(path, str(data), 0, 2)
     shown = json.loads(capsys.readouterr().out)
     assert shown["value"] == explain(kernels.Spectrum(k=3), X[0], X[2]).value
     explain_prediction(path, str(data), 1, top=3)
@@ -352,7 +354,8 @@ def test_the_command_explains_pairs_and_predictions(promoters, tmp_path, capsys)
         sm.Nystroem(kernels.Spectrum(k=3), 4, random_state=0), sm.SignRandomProjection(64, random_state=0)
     )
     sm.SimilaritySearch(encoder).fit(X[:20]).save(tmp_path / "search")
-    explain_pair(tmp_path / "search", str(data), 0, 2, as_json=True)
+    with speaking(json=True):
+        explain_pair(tmp_path / "search", str(data), 0, 2)
     assert json.loads(capsys.readouterr().out)["value"] == shown["value"]
     with pytest.raises(ValueError, match="numbered from 0 to 3; there is no number 9"):
         explain_prediction(path, str(data), 9)

@@ -12,6 +12,7 @@ from similia.cli.voice import console, result, voice
 from similia.explanations import Explanation, explain
 from similia.objects import n_objects, take
 from similia.persistence import write_atomically
+from similia.search.on_disk import SearchFolder
 
 
 def explain_pair(
@@ -103,7 +104,7 @@ def _show(
 def _model(path: Path) -> Any:
     """Return a model, or the encoder of a search."""
     if path.is_dir():
-        return sm.SimilaritySearch.load(path).encoder_
+        return SearchFolder.open(path).search.encoder_
     return sm.load(path)
 
 
