@@ -444,5 +444,5 @@ def test_clear_sentences(files, tmp_path):
     with pytest.raises(ValueError, match=r"is not an array that numpy\.save wrote"):
         read_objects(str(tmp_path / "no.npy"), text="text", label=None)
     fit = ["fit", str(tmp_path / "v.npy"), "-o", str(tmp_path / "m.similia")]
-    with pytest.raises(ValueError, match="holds vectors, which similia fit does not take"):
+    with pytest.raises(ValueError, match=r"holds vectors without labels; similia\.select"):
         runner.invoke(app, fit, catch_exceptions=False)

@@ -54,6 +54,8 @@ def fit_selected(
     seconds = parse_duration(budget)
     read = read_objects(data, text=text, label=label)
     y = read.labels
+    if y is None and read.kind == "vectors":
+        raise ValueError(f"{data} holds vectors without labels; similia.select(X, y) takes both in Python")
     if y is None:
         raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
     numbers, say = y.dtype.kind == "f", console()

@@ -58,7 +58,7 @@ def fit_model(
     data_read = read_objects(data, text=text, label=label)
     X, y = data_read.objects, data_read.labels
     if data_read.kind == "vectors":
-        raise ValueError(f"{data} holds vectors, which similia fit does not take; scikit-learn's learners do")
+        raise ValueError(f"{data} holds vectors, for which similia fit chooses; leave the kernel or distance and its options out")
     if y is None:
         raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
     if kernel and distance:
