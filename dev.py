@@ -54,6 +54,8 @@ def main() -> int:
         if code:
             print(f"failed with exit code {code}: python {' '.join(map(str, step))}", file=sys.stderr)
             return 1
+    if sys.argv[1] == "docs":
+        print(f"open {ROOT / 'docs' / '_build' / 'html' / 'index.html'}")
     return 0
 
 

@@ -118,7 +118,7 @@ def test_codes_into_a_pipe(table, model, tmp_path):
     invoke("encode", table, "-o", tmp_path / "codes.npy", "--model", model)
     done = similia("encode", "-", "-o", "-", "--model", model, input=table.read_bytes())
     assert done.stdout == (tmp_path / "codes.npy").read_bytes()
-    assert b"wrote 40 codes" in done.stderr
+    assert b"wrote 40 codes of 64 bits to standard output" in done.stderr
     assert not list(tmp_path.glob("*.partial"))
 
 
@@ -155,13 +155,15 @@ def test_what_a_pipe_brings(tmp_path, raw, ending):
     ("arguments", "sentence"),
     [
         (["predict", "MODEL", "-"], "standard input is empty"),
+        (["predict", "MODEL", "-", "--text", "words"], "similia: - has no column 'words'"),
         (["encode", "DATA", "-o", "-"], "give the encoder with --model"),
         (["encode", "DATA", "-o", "-", "--model", "MODEL", "--json"], "both write to standard output"),
     ],
 )
 def test_pipes_that_cannot_be(table, model, arguments, sentence):
     paths = {"MODEL": str(model), "DATA": str(table)}
-    failed = similia(*(paths.get(a, a) for a in arguments), input="", text=True)
+    given = table.read_text() if "--text" in arguments else ""
+    failed = similia(*(paths.get(a, a) for a in arguments), input=given, text=True)
     assert (failed.returncode, failed.stdout) == (2, "")
     assert sentence in failed.stderr
 

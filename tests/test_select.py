@@ -18,7 +18,7 @@ import similia as sm
 from select_samples import MAKERS, sample
 from similia.objects import take
 from similia.selection import _budget, _search, _select, select
-from similia.selection._budget import Budget
+from similia.selection._budget import Budget, Costs
 from similia.selection._evaluate import Evaluator
 from similia.selection._folds import again, ordered
 from similia.selection._kinds import recognised
@@ -35,6 +35,23 @@ def use_ladder(monkeypatch, groups):
 
 def group(name, step, learner, **facts):
     return Group(name, () if step is None else (("step", step),), (("", (("learner", learner),)),), **facts)
+
+
+# what time is expected
+
+
+def test_a_constant_cost_is_not_taken_to_grow():
+    costs = Costs()
+    for n in (32, 64):
+        costs.note(0, n, 0.5)  # a constant
+        costs.note(1, n, n**2 / 1024)  # a square
+        costs.note(2, n, 0.5 + n**2 / 1024)  # both
+    assert costs.expected(0, 640, slow=True) <= 0.5 * (1 + 0.1 * 99)
+    assert costs.expected(1, 640, slow=True) == pytest.approx(640**2 / 1024)
+    assert costs.expected(2, 640, slow=True) == pytest.approx(0.5 + 640**2 / 1024)
+    costs.note(3, 100, 1.0)
+    assert costs.expected(3, 200, slow=True) == pytest.approx(4.0)
+    assert costs.expected(4, 200, slow=True) == 0.0
 
 
 # what is cached

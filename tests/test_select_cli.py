@@ -49,7 +49,7 @@ def test_a_model_is_chosen_scored_on_a_held_out_part_and_written(table, tmp_path
         "40 strings in 2 classes",
         "candidates tried in",
         "chosen: ",
-        "(nested)",
+        "(nested, ",
         "all: accuracy",
         "--kernel",
     ):
@@ -77,6 +77,24 @@ def test_numbers_are_predicted(table, tmp_path, capsys, monkeypatch, few_candida
     monkeypatch.setattr(fit, "read_objects", lambda *given, **options: data)
     run("made", tmp_path / "m.similia")
     assert "R squared" in capsys.readouterr().out
+
+
+def test_numbers_of_a_table_are_predicted_as_numbers_and_said_to_be(table, tmp_path, capsys, few_candidates):
+    y = np.round(sample("strings", 60, "regression")[1], 4)
+    run(table(y.tolist()), tmp_path / "m.similia")
+    said = capsys.readouterr()
+    assert "predicted as numbers, not classes" in said.err
+    assert "60 strings with numbers to predict" in said.out
+    assert fit._numbers_or_classes(np.array(["1", "2", "1", "2"] * 20), "made").dtype.kind == "U"
+    assert fit._numbers_or_classes(np.array(["1.5", "x"] * 20), "made").dtype.kind == "U"
+
+
+def test_a_class_with_few_objects_has_fewer_folds(table, tmp_path, capsys, few_candidates):
+    y = ["rare" if i % 8 == 0 else "often" for i in range(40)]  # 5, of which 4 stay for training
+    run(table(y), tmp_path / "m.similia")
+    said = capsys.readouterr()
+    assert "a class has 4 objects to train on; 4 folds are made instead of 5" in said.err
+    assert "chosen: " in said.out
 
 
 def test_json_has_the_candidates_and_scores(table, tmp_path, capsys, few_candidates):
@@ -110,7 +128,7 @@ def test_refusals(table, tmp_path):
     with pytest.raises(ValueError, match="y has the one class 'a'"):
         run(table(["a"] * 20), tmp_path / "m.similia")
     np.save(tmp_path / "x.npy", np.zeros((20, 3)))
-    with pytest.raises(ValueError, match="has no labels"):
+    with pytest.raises(ValueError, match="holds vectors without labels"):
         run(str(tmp_path / "x.npy"), tmp_path / "m.similia")
     with pytest.raises(ValueError, match="does not exist"):
         run(table(["a", "b"] * 10), tmp_path / "nowhere" / "m.similia")

@@ -103,6 +103,8 @@ def fit(
 
     [bold]similia fit reads.csv --text sequence --label species -o model.similia --budget 5m[/bold]
 
+    Ctrl-C ends the trials: the best so far is fitted and written.
+
     [bold]similia fit MUTAG.zip --kernel 'WeisfeilerLehman(n_iter=3)' -o mutag.similia[/bold]
 
     [bold]similia fit GunPoint_TRAIN.ts --distance 'DTW(window=0.1)' -o gunpoint.similia[/bold]

@@ -12,7 +12,7 @@ import similia as sm
 from similia.cli.encoders import check_options, default_encoder, sample_of
 from similia.cli.inputs import open_objects
 from similia.cli.outputs import bars, check_output, meters, stoppable
-from similia.cli.voice import console, note, result, voice
+from similia.cli.voice import console, note, result, voice, written
 from similia.objects.streams import ObjectStream
 from similia.scale._journal import Journal
 from similia.scale.stream import CHUNK, Rows, goes_on, partial_of, write_stream
@@ -68,7 +68,7 @@ def encode(
         said = {"say": say, "warn": lambda text: note(f"warning: {text}")}
         with stoppable(lambda: journal.done, n), meters():
             write_stream(journal, belongs, form, stream, output, workers=workers, n=n, **said)
-    say(f"wrote {journal.done} codes of {form.n_bits} bits to {output}")
+    say(f"wrote {journal.done} codes of {form.n_bits} bits to {written(output)}")
     result({"codes": journal.done, "bits": form.n_bits, "output": output, "encoder": model or encoder_path})
     if model is None:
         say(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")

@@ -8,7 +8,7 @@ from typing import Any
 import similia as sm
 from similia.cli.inputs import read_objects
 from similia.cli.outputs import check_output
-from similia.cli.voice import console, result, voice
+from similia.cli.voice import console, result, voice, written
 from similia.explanations import Explanation, explain
 from similia.objects import n_objects, take
 from similia.persistence import write_atomically
@@ -95,7 +95,7 @@ def _show(
     if output is not None:
         page = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>similia</title>{found.to_html()}</html>\n"
         write_atomically(output, page.encode())
-        console(highlight=False).print(f"wrote {output}", markup=False)
+        console(highlight=False).print(f"wrote {written(output)}", markup=False)
     elif not voice().json:
         print(found.to_text())
     result(as_dict(found))

@@ -14,13 +14,13 @@ from similia.cli.inputs import Objects, read_objects
 from similia.cli.models import accuracies, score_table
 from similia.cli.outputs import check_output, meters
 from similia.cli.specs import parse_comparison
-from similia.cli.voice import console, result
+from similia.cli.voice import console, note, result, written
 from similia.distances.base import Distance
 from similia.kernels.base import Kernel
 from similia.objects import AttributeScaler
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-_SHOWN = 10
+_SHOWN, _CV = 10, 5
 _FINAL = 0.2  # of the budget, kept for the fit to all objects after a held-out part was scored
 
 
@@ -58,16 +58,18 @@ def fit_selected(
         raise ValueError(f"{data} holds vectors without labels; similia.select(X, y) takes both in Python")
     if y is None:
         raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
-    numbers, say = y.dtype.kind == "f", console()
+    y, say = _numbers_or_classes(y, data), console()
+    numbers = y.dtype.kind == "f"
     say.print(_described(read, y, numbers))
     train = test = np.arange(len(y))
     if test_share > 0:
         stratify = y if not numbers and np.unique(y, return_counts=True)[1].min() > 1 else None
         train, test = train_test_split(train, test_size=test_share, random_state=seed, stratify=stratify)
         seconds *= 1 - _FINAL
+    task: Any = "regression" if numbers else "classification"
+    options = {"budget": seconds, "task": task, "cv": _folds(y[train], numbers), "random_state": seed}
     with meters():
-        task: Any = "regression" if numbers else "auto"
-        found = select(sm.objects.take(read.objects, train), y[train], budget=seconds, task=task, random_state=seed)
+        found = select(sm.objects.take(read.objects, train), y[train], **options)
     _say_found(found)
     scores = _held_out(found, read, y, train, test) if test_share > 0 else None
     model = found.fit_best(read.objects, y) if test_share > 0 else found.best_
@@ -80,7 +82,7 @@ def fit_selected(
     rows = [{key: value for key, value in row.items() if key != "pipeline"} for row in found.table_]
     files = {"model": output, "bytes": output.stat().st_size}
     result({**facts, found.measure_: nested, "held out": scores, "candidates": rows, **files})
-    say.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
+    say.print(f"fitted on all {len(y)} and wrote {written(output)} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
 def parse_duration(text: str | float) -> float:
@@ -117,6 +119,29 @@ def option_of(model: Any) -> str:
     return ""
 
 
+def _numbers_or_classes(y: npt.NDArray, data: str) -> npt.NDArray:
+    """Return labels as numbers to predict if all are numbers and most are different, else as they are."""
+    if y.dtype.kind not in "OUT":
+        return y
+    try:
+        numbers = np.array([float(label) for label in y])
+    except (TypeError, ValueError):
+        return y
+    if len(np.unique(numbers)) <= max(20, len(y) // 2) or not np.isfinite(numbers).all():
+        return y
+    note(f"note: the labels of {data} are numbers, most of them different: they are predicted as numbers, not classes")
+    return numbers
+
+
+def _folds(y: npt.NDArray, numbers: bool) -> int:
+    """Return 5, or fewer where a class has fewer objects."""
+    least = _CV if numbers else int(np.unique(y, return_counts=True)[1].min())
+    if 3 <= least < _CV:
+        note(f"note: a class has {least} objects to train on; {least} folds are made instead of {_CV}")
+        return least
+    return _CV
+
+
 def _described(read: Objects, y: npt.NDArray, numbers: bool) -> str:
     classes = len(np.unique(y))
     return f"{len(y)} {read.kind} {'with numbers to predict' if numbers else f'in {classes} classes'}"
@@ -130,12 +155,18 @@ def _say_found(found: Any) -> None:
     title = f"{len(tried)} of {len(found.table_)} candidates tried in {found.seconds_:.0f} s"
     say.print(table_of(tried[:_SHOWN], title, found.measure_))
     say.print(f"chosen: {found.name_}", markup=False)
+    if found.stopped_:
+        say.print("stopped with Ctrl-C: this is the best of what was tried until then")
+    late = sum(row["state"] == "out of time" for row in found.table_)
+    if late:
+        say.print(f"{late} candidates were expected to take too long for this budget; a larger --budget tries them")
     if found.n_outer_:
         low, high = found.score_interval_
         say.print(
-            f"{found.measure_} of a choice like this (nested): {found.score_:.3f}, 95 % from {low:.3f} to {high:.3f}"
+            f"{found.measure_} of a choice like this (nested, {found.n_outer_} folds): {found.score_:.3f}, 95 % from "
+            f"{low:.3f} to {high:.3f}"
         )
-    else:
+    elif not found.stopped_:
         say.print("no time was left for a nested estimate; a larger --budget leaves some")
 
 

@@ -17,7 +17,7 @@ from similia.cli.encode import checksum
 from similia.cli.inputs import Objects, first_of, open_objects, read_objects
 from similia.cli.outputs import check_output, meters, stoppable
 from similia.cli.specs import parse_distance, parse_kernel
-from similia.cli.voice import console, note, result, voice
+from similia.cli.voice import console, note, result, voice, written
 from similia.objects.streams import ObjectStream
 from similia.scale._journal import Journal
 from similia.scale.stream import CHUNK, JsonLabels, Labels, partial_of, print_stream, write_stream
@@ -58,7 +58,9 @@ def fit_model(
     data_read = read_objects(data, text=text, label=label)
     X, y = data_read.objects, data_read.labels
     if data_read.kind == "vectors":
-        raise ValueError(f"{data} holds vectors, for which similia fit chooses; leave the kernel or distance and its options out")
+        raise ValueError(
+            f"{data} holds vectors, for which similia fit chooses; leave the kernel or distance and its options out"
+        )
     if y is None:
         raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
     if kernel and distance:
@@ -110,7 +112,7 @@ def fit_model(
         say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
     sm.save(model, output)
     result({**facts, "held out": scores, "model": output, "bytes": output.stat().st_size})
-    say.print(f"fitted on all {len(y)} and wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
+    say.print(f"fitted on all {len(y)} and wrote {written(output)} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
 def predict_with_model(

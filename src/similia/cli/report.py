@@ -7,7 +7,7 @@ from pathlib import Path
 import similia as sm
 from similia.cli.inputs import Objects, read_objects
 from similia.cli.outputs import bars, check_output
-from similia.cli.voice import console, result
+from similia.cli.voice import console, result, written
 from similia.report import write_report
 
 _LABEL = "label"  # looked for where none is named
@@ -74,7 +74,7 @@ def report(
         )
     size = output.stat().st_size
     result({"output": output, "bytes": size, "objects": len(found.objects)})
-    console(highlight=False).print(f"wrote {output} ({size / 1e6:.1f} MB); open it in a browser", markup=False)
+    console(highlight=False).print(f"wrote {written(output)} ({size / 1e6:.1f} MB); open it in a browser", markup=False)
 
 
 def _read(data: str, text: str, label: str | None) -> Objects:

@@ -61,6 +61,11 @@ def console(**options: Any) -> Any:
     return Console(stderr=how.piped, quiet=how.quiet or how.json, soft_wrap=True, **options)
 
 
+def written(path: Path) -> str:
+    """Return how to call a file that was written, or standard output."""
+    return "standard output" if voice().piped else str(path)
+
+
 def note(text: str) -> None:
     """Print a line on standard error."""
     from rich.console import Console
@@ -110,13 +115,16 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
         def run(**arguments: Any) -> None:
             how = {name: arguments.pop(name) for name in _OPTIONS}
             with ExitStack() as stack:
+                piped: list[str] = []
                 try:
-                    how["piped"] = _open_pipes(arguments, pipe, how["json"], stack)
+                    how["piped"] = _open_pipes(arguments, pipe, how["json"], stack, piped)
                     stack.enter_context(speaking(**how))
                     function(**arguments)
-                except Exception:
+                except Exception as error:
                     if how["verbose"]:
                         traceback.print_exc()
+                    for path in piped:
+                        error.args = tuple(a.replace(path, "-") if isinstance(a, str) else a for a in error.args)
                     raise
 
         keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in given]
@@ -128,13 +136,14 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
     return register
 
 
-def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack) -> bool:
-    """Put files in the place of ``-``; return whether standard output is what the command writes."""
+def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack, piped: list[str]) -> bool:
+    """Put files in the place of ``-``, whose paths go to `piped`; return whether standard output is what is written."""
     from similia.cli.pipes import from_stdin, to_stdout
 
     for name in _PIPED_IN:
         if arguments.get(name) == "-":
             arguments[name] = stack.enter_context(from_stdin())
+            piped.append(arguments[name])
     if arguments.get("output") != Path("-"):
         return False
     if as_json:

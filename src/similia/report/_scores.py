@@ -91,6 +91,7 @@ def cross_validated(
         if number == 0 and not regression and bits_last and codes[0] is not None and codes[1] is not None:
             robust = measures.robustness(parts.learner, (codes[0], y[train]), (codes[1], y[test]), fitted=True)
     how = f"{len(splits)} folds: each object was predicted by a copy of the model fitted without it"
+    how += " (if the model was chosen among others by these same objects, what is found here is a little too good)"
     how += ", with as many landmarks as there were objects" if lowered else ""
     rows = np.arange(n)
     scored = Scored(y, predicted, floor, neighbours, rows, values, probabilities, classes, how, len(splits), seconds)

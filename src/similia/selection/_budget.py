@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 SEARCH, REFIT = 0.5, 0.3  # of the budget: what the search may take, and what the final fit may be expected to take
 
+_GROWS = 0.1  # share of a time that is taken to grow with n, at least
+
 clock = time.monotonic  # tests put another one here
 
 
@@ -28,7 +30,7 @@ class Budget:
 
 @dataclass
 class Costs:
-    """Seconds that groups took, and from these what they will take: as n to a power."""
+    """Seconds that groups took, and from these what they will take: a constant, and n to a power."""
 
     taken: dict[tuple[int, int], float] = field(default_factory=dict)  # (group, objects) to seconds of a fit
 
@@ -38,8 +40,13 @@ class Costs:
 
     def expected(self, group: int, n: int, slow: bool) -> float:
         """Return the expected seconds of one fit on n objects: 0 if nothing is known yet."""
-        known = [m for g, m in self.taken if g == group]
+        known = sorted(m for g, m in self.taken if g == group)
         if not known:
             return 0.0
-        m = max(known)
-        return self.taken[group, m] * (n / m) ** (2.0 if slow else 1.2)
+        power, m, grows = 2.0 if slow else 1.2, known[-1], 1.0
+        seconds = self.taken[group, m]
+        if len(known) > 1 and seconds > 0:
+            fewer = known[-2]
+            more = 1 - self.taken[group, fewer] / seconds
+            grows = min(1.0, max(_GROWS, more / (1 - (fewer / m) ** power)))
+        return seconds * (1 + grows * ((n / m) ** power - 1))

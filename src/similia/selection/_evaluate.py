@@ -22,7 +22,8 @@ from similia.selection import _budget
 from similia.selection._ladder import Group
 from similia.selection._lookup import Cache, fresh
 
-_PROBED, _TIMED = (8, 9, 16, 32, 64, 128), 0.1  # objects on which costs are tried, up to so many seconds
+_PROBED = (8, 9, 16, 32, 64, 128)  # objects on which costs are tried
+_TIMED, _PROBING = 0.1, 0.6  # seconds that can be told from noise, and that trying may take, about
 
 Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds that are left out of training
 Key = tuple[int, int, int, Left]  # group, learner, number of objects
@@ -84,27 +85,30 @@ class Evaluator:
         found = [self.kept.get((group, learner, n, left), {}).get(fold) for left, fold in cells]
         return None if any(score is None for score in found) else np.array(found, dtype=np.float64)
 
-    def probe(self, group: int, most: int, folds: int) -> tuple[int, float]:
-        """Return (n, expected seconds of one of `folds` fits on n objects): n is doubled until that can be timed."""
-        n, seconds = _PROBED[0], 0.0
+    def probe(self, group: int, most: int, folds: int) -> list[tuple[int, float]]:
+        """Return (n, expected seconds of one of `folds` fits on n objects), n doubled until its growth can be told."""
+        points: list[tuple[int, float]] = []
         there, looked_up = self._cache.holds(self.groups[group], most), self._cache.looks_up(self.groups[group])
-        for n in _PROBED:  # the first call compiles
+        begin = _budget.clock()
+        for n in _PROBED:
             if n > min(most, len(self.y)):
                 break
             start = _budget.clock()
             try:
                 V, tails = self._shared(group, take(self.X, np.arange(n)), self.y[:n])
             except Exception:  # it will say so on its rung
-                return n, 0.0
+                return [(n, 0.0)]
             shared = _budget.clock() - start
             for tail in tails:
                 with suppress(Exception):  # more neighbours than objects
                     make_pipeline(*tail).fit(V, self.y[:n])
             learners = _budget.clock() - start - shared
             seconds = learners + (0.0 if there else shared / folds if looked_up else shared)
-            if n > _PROBED[0] and shared + learners > _TIMED:
+            points.append((n, seconds))
+            grown = len(points) > 2 and shared + learners > _TIMED and seconds > 1.5 * points[-2][1]
+            if grown or (len(points) > 2 and _budget.clock() - begin > _PROBING):
                 break
-        return n, seconds
+        return points[-2:] if len(points) > 2 else points[-1:]  # the first call compiles
 
     def _shared(self, group: int, X: Any, y: npt.NDArray) -> tuple[Any, list[list[Any]]]:
         """Return what the learners of a group take (and compute all pairs they compare), and fresh learners."""

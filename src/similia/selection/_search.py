@@ -158,7 +158,8 @@ class Search:
         if self.budget.seconds is None or first:
             return True
         if r == 0:
-            self.costs.note(g, *self.evaluator.probe(g, rung.n, self.folds))
+            for n, seconds in self.evaluator.probe(g, rung.n, self.folds):
+                self.costs.note(g, n, seconds)
         elif not self._can_be_fitted(g):
             self.out[g] = "too slow for the final fit"
             return False

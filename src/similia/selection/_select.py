@@ -61,6 +61,8 @@ class Selection:
         Name of the score.
     seconds_ : float
         What it took.
+    stopped_ : bool
+        Whether Ctrl-C ended it.
     """
 
     best_: Pipeline
@@ -73,6 +75,7 @@ class Selection:
     task_: str
     measure_: str
     seconds_: float
+    stopped_: bool
     _unfitted: Pipeline = field(repr=False)
 
     def fit_best(self, X: Any, y: Any) -> Pipeline:
@@ -214,7 +217,7 @@ class _Run:
 
     def selection(self, measure: str) -> Selection:
         """Search, fit the best to all objects, and estimate."""
-        whole = True
+        whole, self.stopped = True, False
         try:
             self.search.search()
         except KeyboardInterrupt:
@@ -228,11 +231,23 @@ class _Run:
         unfitted = self.evaluator.groups[best[0]].pipeline(best[1])
         model = fitted(unfitted, self.X, self.y)
         scores = self._outer_scores() if whole else []
+        stopped = not whole or self.stopped
         score, interval = self._estimate(scores, measure)
         rows = self.rows(best)
         name = self.evaluator.groups[best[0]].named(best[1])
         return Selection(
-            model, name, rows, score, interval, len(scores), self.kind, self.task, measure, self.clock.spent, unfitted
+            model,
+            name,
+            rows,
+            score,
+            interval,
+            len(scores),
+            self.kind,
+            self.task,
+            measure,
+            self.clock.spent,
+            stopped,
+            unfitted,
         )
 
     def _outer_scores(self) -> list[float]:
@@ -246,7 +261,7 @@ class _Run:
                     break
                 scores.append(score)
         except KeyboardInterrupt:
-            pass
+            self.stopped = True
         return scores
 
     def _estimate(self, scores: list[float], measure: str) -> tuple[float, tuple[float, float]]:
@@ -261,7 +276,9 @@ class _Run:
         if len(scores) == 1:
             return mean, (float("nan"), float("nan"))
         half = float(stats.t.ppf(0.975, len(scores) - 1)) * noise(np.array(scores), self.folds)
-        return mean, (mean - half, mean + half)
+        low, high = mean - half, mean + half
+        shares = min(scores) >= 0 and max(scores) <= 1  # of what is right, or the like: no interval goes beyond
+        return mean, (max(low, 0.0), min(high, 1.0)) if shares else (low, high)
 
     def _tell(self, view: View, rung: Rung) -> None:
         if view.hidden is None:
@@ -318,4 +335,4 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share of n."""
     z = float(stats.norm.ppf(0.975))
     middle, half = share + z * z / (2 * n), z * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
-    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
+    return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
