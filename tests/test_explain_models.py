@@ -295,7 +295,7 @@ def test_models_that_decide_otherwise_are_one_sentence(promoters):
 
     X, y = promoters
     nystroem = sm.Nystroem(kernels.Spectrum(), n_components=5, random_state=0)
-    for learner, said in ((KNeighborsClassifier(), "no coefficients"), (SVC(), "no coefficients")):
+    for learner, said in ((KNeighborsClassifier(), "asks neighbours"), (SVC(), "no coefficients")):
         with pytest.raises(TypeError, match=said):
             explain(make_pipeline(nystroem, learner).fit(X, y), X[0])
     with pytest.raises(TypeError, match="PowerTransformer is a step that is not affine"):

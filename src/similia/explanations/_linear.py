@@ -103,6 +103,8 @@ def check_learner(learner: Any) -> None:
     """Raise unless a last step decides by coefficients or by hypervectors."""
     curved = isinstance(learner, SVC | NuSVC) and learner.kernel != "linear"
     if not isinstance(learner, HDClassifier) and (not hasattr(learner, "coef_") or curved):
+        if hasattr(learner, "kneighbors"):
+            raise TypeError(f"{name_of(learner)} asks neighbours, which do not add up; give one: explain(model, x, y)")
         raise TypeError(f"{name_of(learner)} is not fitted or has no coefficients; {_LEARNERS}")
 
 
