@@ -101,7 +101,7 @@ def trial(n_kills: int, n_words: int = 300, chunk: int = 7, seed: int = 0) -> di
                 for command in [*unfinished]:
                     if command == "add" and "build" in unfinished:
                         continue
-                    ended = killed(command, folder, chunk, delays.uniform(0, 0.8 * took[command]))
+                    ended = killed(command, folder, chunk, delays.uniform(0, 1.1 * took[command]))
                     counts["finished before the kill" if ended else "kills"] += 1
                     if ended:
                         unfinished.remove(command)
