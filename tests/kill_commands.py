@@ -97,11 +97,13 @@ def trial(n_kills: int, n_words: int = 300, chunk: int = 7, seed: int = 0) -> di
             if counts["kills"] >= n_kills:
                 break
             folder, unfinished = new_folder(parent, f"killed {number}", n_words), [*COMMANDS]
+            patience = dict.fromkeys(COMMANDS, 0.8)  # grows, or a busy machine would kill each run before it commits
             while unfinished:
                 for command in [*unfinished]:
                     if command == "add" and "build" in unfinished:
                         continue
-                    ended = killed(command, folder, chunk, delays.uniform(0, 1.1 * took[command]))
+                    ended = killed(command, folder, chunk, delays.uniform(0, patience[command] * took[command]))
+                    patience[command] *= 1.1
                     counts["finished before the kill" if ended else "kills"] += 1
                     if ended:
                         unfinished.remove(command)

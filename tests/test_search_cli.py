@@ -389,7 +389,8 @@ def test_encode_goes_on_where_it_was(files, tmp_path, monkeypatch):
 def test_kills_at_random_moments_lose_and_double_nothing():
     if not hasattr(sys, "getwindowsversion"):
         script = Path(__file__).with_name("kill_commands.py")
-        done = subprocess.run([sys.executable, str(script), "9", "100"], capture_output=True, text=True)
+        command = [sys.executable, str(script), "9", "100"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "unreadable 0, lost 0, doubled 0, wrong 0" in done.stdout
 
