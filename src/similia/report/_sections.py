@@ -289,11 +289,14 @@ def about_cost(context: Context) -> tuple[Section, list[Card]]:
 def _model_bytes(model: Any) -> tuple[int, str]:
     from similia.persistence import save
 
-    with tempfile.TemporaryDirectory() as folder:
-        try:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
             return save(model, Path(folder) / "model").stat().st_size, " on disk"
-        except (TypeError, ValueError):
-            pass
+    except (TypeError, ValueError):
+        return _pickled_bytes(model)
+
+
+def _pickled_bytes(model: Any) -> tuple[int, str]:
     try:
         return len(pickle.dumps(model)), ", pickled (similia.save does not take it)"
     except (pickle.PicklingError, AttributeError, TypeError):
