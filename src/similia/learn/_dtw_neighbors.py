@@ -7,8 +7,8 @@ until a bound is above the k-th smallest distance so far; a group is given up af
 cells of all lanes are. Bounds are lowered by what rounding may add, so that distances and ties are those of a search
 through all, bit for bit.
 
-Against all distances in lanes, 500 smooth series of 150 points, two threads: 1.6 times as fast or more with no window,
-1 to 1.5 with one of 0.1 or 0.05, where the envelopes take a third of the time. Bounds alone leave out 54 to 83 %.
+Against all distances in lanes it gains most without a window; with a narrow one the envelopes take a third of the time
+(``benchmarks/drop_ins.py``).
 
 Cost for x of length m, n series of length l with p channels: n (m + l) p for the bounds, at most n m l p cells.
 
