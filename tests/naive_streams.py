@@ -45,4 +45,6 @@ def table(path, column):
         quoting = csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
         rows = [row for row in csv.reader(file, delimiter="\t" if tabs else ",", quoting=quoting, strict=True) if row]
     position = rows[0].index(column)
+    if {len(row) for row in rows} != {len(rows[0])}:
+        raise ValueError("ragged")
     return [row[position] for row in rows[1:]]

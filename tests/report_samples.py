@@ -64,6 +64,35 @@ def written(tmp_path: Path, model: Any, X: Any, y: Any = None, **options: Any) -
     return Page(write_report(model, X, y, tmp_path / "report.html", **options))
 
 
+class Opened:
+    """A page in the browser, with all that its console said and all that it asked the network for."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.said: list[str] = []
+        self.page = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **options})
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.said.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.said.append(f"request {request.url}"))
+        self.page.goto(path.as_uri())
+        own = {f"request {path.as_uri()}", "request data:,"}
+        self.said[:] = [text for text in self.said if text not in own]
+
+    def widths(self) -> tuple[int, int]:
+        return tuple(self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]"))
+
+    def point_at(self, i: int) -> None:
+        self.page.locator(".map > svg").scroll_into_view_if_needed()
+        self.page.evaluate(
+            """i => { const map = document.querySelector(".map > svg"), box = map.getBoundingClientRect();
+            const data = JSON.parse(document.getElementById("payload").textContent);
+            const scale = box.width / map.viewBox.baseVal.width;
+            window.at = [box.left + data.x[i] * scale, box.top + data.y[i] * scale]; }""",
+            i,
+        )
+        self.page.mouse.move(*self.page.evaluate("window.at"))
+
+
 def nyshd(**options: Any) -> Any:
     kernel = sm.kernels.GappyKmers(k=4, gaps=1)
     return sm.recipes.nyshd(kernel, **{"n_landmarks": 40, "n_bits": 512, "random_state": 0, **options})

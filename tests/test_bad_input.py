@@ -135,6 +135,73 @@ def test_a_class_that_comes_later_is_named():
     np.testing.assert_array_equal(model[-1].prototypes_, prototypes)
 
 
+# ---- a function of two objects where one of two collections is called
+
+
+def shared(x, y):
+    """Letters that two strings have in common; a list of strings fails obscurely."""
+    return float(len(set(x.lower()) & set(y.lower())))
+
+
+def apart(x, y):
+    return float(len(set(x.lower()) ^ set(y.lower())))
+
+
+def same_length(x, y):
+    """Collections give one number, of no meaning."""
+    return len(x) == len(y)
+
+
+def lengths_apart(x, y):
+    return abs(len(x) - len(y))
+
+
+OF_KERNELS = {
+    "recipes.nyshd": nyshd,
+    "Nystroem": lambda f: sm.Nystroem(kernel=f, n_components=3),
+    "KernelSVC": sm.learn.KernelSVC,
+    "Normalized": lambda f: sm.Nystroem(kernels.Normalized(f), 3),
+}
+OF_DISTANCES = {
+    "recipes.d2ke": lambda f: sm.recipes.d2ke(f, objects=STRINGS),
+    "D2KE": lambda f: sm.D2KE(distance=f, objects=STRINGS),
+    "KNeighborsClassifier": sm.learn.KNeighborsClassifier,
+    "DistanceRBF": lambda f: sm.Nystroem(kernels.DistanceRBF(f), 3),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "function"),
+    [(model, function) for model in OF_KERNELS for function in (shared, same_length)]
+    + [(model, function) for model in OF_DISTANCES for function in (apart, lengths_apart)],
+)
+def test_a_function_of_two_objects_is_told_and_lifted(model, function):
+    make = (OF_KERNELS | OF_DISTANCES)[model]
+    with pytest.raises((TypeError, ValueError), match=rf"{function.__name__}.*lift.* similia\.") as raised:
+        make(function).fit(STRINGS, LABELS)
+    one_sentence(raised)
+    lift = sm.pairwise if model in OF_KERNELS else sm.distances.FromFunction
+    make(lift(function)).fit(STRINGS, LABELS)
+
+
+def test_only_a_function_that_is_one_of_two_objects_is_called_one():
+    def broken(X, Y=None):
+        raise RuntimeError("a fault of its own")
+
+    def full(X, Y=None):
+        if len(X) > 1:
+            raise MemoryError("a gigabyte more is needed")
+        return 1.0
+
+    def of_collections(X, Y=None):
+        return np.array([[float(x == y) for y in (X if Y is None else Y)] for x in X])
+
+    for function, error in ((broken, RuntimeError), (full, MemoryError)):
+        with pytest.raises(error, match=r"a fault of its own|a gigabyte more"):
+            sm.Nystroem(function, 3).fit(["ab", "abc", "a"])
+    assert sm.Nystroem(of_collections, 3).fit(["ab", "abc", "a"]).transform(["ab"]).shape == (1, 3)
+
+
 # ---- input that is unusual, and welcome: finite all the way to the predictions
 
 

@@ -1,11 +1,13 @@
 """The pages say what happens: their code is run, their links lead somewhere, every public name has its page.
 
-``python -m sphinx -W`` (``python dev.py docs``) runs the gallery and the blocks of the pages again, with their output.
+README, guide and scale are run here. The gallery and the ``{run}`` blocks of all other pages are run by ``python dev.py
+docs`` (``python -m sphinx -W``), where what fails or warns is an error; that it is one is tested here.
 """
 
 import ast
 import doctest
 import importlib
+import io
 import re
 import shlex
 import sys
@@ -25,6 +27,7 @@ FENCE = re.compile(r"^(`{3,}|~{3,})(.*)\n((?:.*\n)*?)\1$", re.MULTILINE)
 sys.path.insert(0, str(DOCS / "_ext"))
 api_pages = importlib.import_module("api_pages")
 blocks = pytest.importorskip("blocks", reason="Sphinx is not installed: pip install '.[docs]'")
+docutils_namespace = importlib.import_module("sphinx.util.docutils").docutils_namespace
 
 
 def name_of(path):
@@ -54,14 +57,72 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "splice.similia").exists()
 
 
-@pytest.mark.parametrize("page", [path for path in WRITTEN if "```{run}" in path.read_text("utf-8")], ids=name_of)
-def test_blocks_of_a_page_run_one_after_the_other(page, tmp_path):
-    names = {"__name__": "page"}
-    for info, text in fenced(page):
-        if info.startswith("{run}"):
-            with blocks.inside(tmp_path):
-                printed, error = blocks.python(text, names) if info.endswith("python") else blocks.shell(text)
-            assert error is None, f"{error}\n{printed}"
+def built(folder, **pages):
+    """Build pages (reStructuredText) as plain text; return them, and the warnings of the build."""
+    application = importlib.import_module("sphinx.application")
+    for name, text in pages.items():
+        (folder / f"{name}.rst").write_text(f":orphan:\n\n{name}\n{'=' * len(name)}\n\n{text}", encoding="utf-8")
+    told, out = io.StringIO(), folder / "out"
+    options = {"extensions": ["blocks"], "root_doc": next(iter(pages))}
+    with docutils_namespace():
+        app = application.Sphinx(folder, None, out, out, "text", options, status=None, warning=told)
+        app.build()
+    return [(out / f"{name}.txt").read_text(encoding="utf-8") for name in pages], told.getvalue()
+
+
+def block(language, *lines):
+    return f".. run:: {language}\n\n" + "".join(f"   {line}\n" for line in lines) + "\n"
+
+
+def test_blocks_of_a_page_run_one_after_the_other_in_a_folder_of_their_own(tmp_path):
+    first = block(
+        "python", "from pathlib import Path", "_ = Path('kept').write_text('ACGT')", "print('in', Path.cwd())"
+    )
+    second = block("python", "print('kept', Path('kept').read_text())")
+    third = block("sh", "similia --version")
+    (text, other), told = built(tmp_path, one=first + second + third, two=block("python", "print('Path' in globals())"))
+    assert not told
+    assert not Path(re.search(r"\n   in (.*)\n", text)[1]).exists()
+    assert re.search(rf"\n   kept ACGT\n(.*\n)*   similia {re.escape(sm.__version__)}\n", text)
+    assert "False" in other
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (block("python", "1 / 0"), "ZeroDivisionError"),
+        (block("python", "import warnings", "warnings.warn('this is old')"), "UserWarning: this is old"),
+        (block("sh", "similia fit nowhere.csv -o model"), "exit code"),
+    ],
+    ids=["fails", "warns", "exits"],
+)
+def test_the_build_warns_of_a_block_that_fails_or_warns(tmp_path, code, sentence):
+    _, told = built(tmp_path, bad=code)
+    assert "WARNING: this code failed" in told
+    assert sentence in told
+    assert "bad.rst:6" in told
+
+
+@pytest.mark.parametrize(
+    ("written", "printed", "same"),
+    [
+        ("right: 0.95 (2.0 MB)", "right:  0.93\n(2.1 MB)", True),
+        ("right: 0.95", "right: 0.85", False),
+        ("... ms", "3.1 ms", True),
+        ("... ms", "3.1 s", False),
+        ("0 12 %", "0 12 %", True),
+        ("0", "0.1", False),
+        ("one", "one two", False),
+        ("one two", "one", False),
+    ],
+)
+def test_what_a_page_says_is_printed_is_held_against_what_is(tmp_path, written, printed, same):
+    assert blocks.alike(written, printed) is same
+    page = block("python", *(f"print({line!r})" for line in printed.splitlines()))
+    (text,), told = built(tmp_path, page=f"{page}.. printed::\n\n   {written}\n")
+    assert (not told) is same
+    assert "what is printed is not what stands here" in told or same
+    assert text.count(printed.splitlines()[-1]) == 2  # in the code and below it
 
 
 def test_a_block_that_fails_is_told(tmp_path):
@@ -72,7 +133,7 @@ def test_a_block_that_fails_is_told(tmp_path):
 
 @pytest.mark.parametrize("page", WRITTEN, ids=name_of)
 def test_every_block_of_code_is_run_or_is_no_code(page):
-    """Python is run here (`blocks`) or by doctest; lines of the shell are held against the commands, below."""
+    """Python is run by the build (`blocks`) or by doctest; lines of the shell are held against the commands, below."""
     for info, text in fenced(page):
         if info == "python":
             assert page.name in ("guide.md", "scale.md"), "doctest is not run on this page"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 
 import networkx as nx
 import pytest
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 import similia as sm
 from explain_samples import ALL, by_name, check_sums, quick, words
-from similia import kernels
+from similia import distances, kernels, pairwise
 from similia.explanations import explain
+from similia.kernels._evaluate import without_addresses
 
 # --- strings ------------------------------------------------------------------------------------
 
@@ -290,3 +293,38 @@ def test_labels_have_the_names_that_the_user_or_the_graph_gives_them():
     numbered = ([[0, 1], [1, 0]], 2, {"node_labels": [0, 8]})
     found = explain(kernels.EdgeHistogram(), numbered, numbered, label_names={0: "C"})
     assert set(by_name(found)) == {"8-C"}
+
+
+@pytest.mark.parametrize(("unexplained", "row"), [(5e-17, None), (2e-11, "rounding"), (1e-3, "not explained by parts")])
+def test_only_what_is_a_number_of_meaning_is_told_to_be_left(unexplained, row):
+    found = replace(explain(kernels.Spectrum(k=3), "GATTACA", "ATTACC"), unexplained=unexplained)
+    for text in (found.to_text(), found.to_html()):
+        assert [name for name in ("rounding", "not explained by parts") if name in text] == ([row] if row else [])
+
+
+class Scorer:
+    def gap(self, x, y):
+        return abs(len(x) - len(y))
+
+
+def gap(x, y, scale=1.0):
+    return scale * abs(len(x) - len(y))
+
+
+def test_functions_are_shown_by_their_names():
+    shown = {
+        "FromFunction(function=gap)": distances.FromFunction(gap),
+        "FromFunction(function=<lambda>)": distances.FromFunction(lambda x, y: 0.0),
+        "FromFunction(function=Scorer.gap)": distances.FromFunction(Scorer().gap),
+        "FromFunction(function=functools.partial(gap, scale=2.0))": distances.FromFunction(partial(gap, scale=2.0)),
+        "FromFunction(function=len)": distances.FromFunction(len),
+        "Pairwise(function=gap, symmetric=False)": pairwise(gap, symmetric=False),
+        "DistanceRBF(distance=FromFunction(function=gap))": kernels.DistanceRBF(distances.FromFunction(gap)),
+        "[Scorer]": [Scorer()],
+    }
+    for text, compared in shown.items():
+        assert " ".join(without_addresses(compared).split()) == text
+    nested = kernels.FromDistance(distances.FromFunction(gap), ["A", "AGG"], gamma=1.0)
+    title = explain(nested, "AC", "ACG").title
+    assert "distance=FromFunction(function=gap)" in title
+    assert "0x" not in title

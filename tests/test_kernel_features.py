@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -84,3 +86,103 @@ def test_bad_parameters_get_one_sentence(step, error, sentence):
         with pytest.raises(error, match=sentence) as raised:
             call(X)
         assert "\n" not in str(raised.value)
+
+
+# ---- objects of which training met nothing
+UPPER = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC"]
+
+
+def trained(n_features=2**12, kernel=None, X=UPPER):
+    features = sm.KernelFeatures(kernel or kernels.Spectrum(k=3), n_features)
+    return make_pipeline(features, LinearSVC()).fit(X, [0, 0, 1, 1])
+
+
+def said_of(model, objects):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.transform(objects) if hasattr(model, "transform") else model.predict(objects)
+    assert all(warning.category is UserWarning for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+def strangers_of(kernel, training, objects, n_features):
+    """The slow way: columns as sets."""
+    met = {c for x in training for c in kernel.features([x], n_features).nonzero()[1]}
+    columns = [set(kernel.features([x], n_features).nonzero()[1]) for x in objects]
+    return [i for i, own in enumerate(columns) if own and not own & met]
+
+
+@pytest.mark.parametrize("n_features", [5, 64, 2**12, 2**20])
+def test_the_objects_that_are_named_are_those_without_a_known_column(n_features):
+    rng = np.random.default_rng(n_features)
+    kernel = kernels.Spectrum(k=3)
+    training = ["".join(word) for word in rng.choice(list("ACGT"), (4, 5))]
+    model = trained(n_features, kernel, training)
+    some = 0
+    for _ in range(40):
+        objects = ["".join(rng.choice(list("ACGTN"), rng.integers(0, 7))) for _ in range(9)]
+        expected = strangers_of(kernel, training, objects, n_features)
+        said = said_of(model, objects)
+        some += bool(expected)
+        assert len(said) == bool(expected)
+        for text in said:
+            assert text.startswith(f"{len(expected)} of 9 objects have no feature that a training object had, e.g. ")
+            assert f"X[{expected[0]}]" in text
+            assert "\n" not in text
+    assert some or n_features == 5
+
+
+def test_letters_of_another_case_are_heard_of():
+    model = trained()
+    [text] = said_of(model, ["GATTA", "gattaca", "", "ccgcgg"])
+    assert text == (
+        "2 of 4 objects have no feature that a training object had, e.g. X[1], and a linear model answers for all of "
+        "them alike; are they of the same kind (case, alphabet, labels) as the training objects?"
+    )
+    assert said_of(model, UPPER) == said_of(model, ["", "AC", "GATtaca"]) == []  # too short for a feature; one is known
+    assert said_of(trained(kernel=kernels.WeisfeilerLehman(), X=[nx.path_graph(3)] * 4), [nx.path_graph(3)]) == []
+
+
+def test_what_is_remembered_is_forgotten_by_fit():
+    features = sm.KernelFeatures(kernels.Spectrum(k=2), 100)
+    fitted = features.fit_transform(UPPER)
+    assert (fitted != features.transform(UPPER)).nnz == 0
+    bits = np.unpackbits(features.met_, bitorder="little")
+    np.testing.assert_array_equal(np.flatnonzero(bits), np.unique(fitted.nonzero()[1]))
+    assert features.met_.shape == (13,)
+    assert len(said_of(features, ["acg"])) == 1
+    before = features.met_.copy()
+    features.transform(["acg"] * 0 + UPPER)
+    np.testing.assert_array_equal(features.met_, before)
+    assert said_of(sm.KernelFeatures(kernels.Spectrum(k=2), 100), ["acg"]) == []
+    assert said_of(clone(features), ["acg"]) == []
+    assert said_of(features.set_params(n_features=50), ["acg"]) == []  # what was met is of other columns
+    assert said_of(features.fit(UPPER), ["acg"]) == []
+    assert not hasattr(features, "met_")
+    wide = sm.KernelFeatures(kernels.Spectrum(k=2), 2**24 + 1)
+    wide.fit_transform(UPPER)
+    assert not hasattr(wide, "met_")
+
+
+def test_what_is_remembered_is_saved_and_old_files_are_read(tmp_path):
+    model = trained()
+    loaded = sm.load(sm.save(model, tmp_path / "new.similia"))
+    np.testing.assert_array_equal(loaded[0].met_, model[0].met_)
+    assert said_of(loaded, ["acgt"]) == said_of(model, ["acgt"]) != []
+    del model[0].met_  # as versions before this one wrote it
+    old = sm.load(sm.save(model, tmp_path / "old.similia"))
+    assert said_of(old, ["acgt"]) == []
+    for wrong in (np.zeros(3, np.uint8), np.zeros(512), np.zeros((1, 512), np.uint8)):
+        model[0].met_ = wrong
+        with pytest.raises(ValueError, match="KernelFeatures has"):
+            sm.save(model, tmp_path / "wrong.similia")
+
+
+def test_a_stream_names_strangers_by_their_number(tmp_path):
+    model = trained()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sm.scale.predict_stream(model, UPPER * 5 + ["acgt"], tmp_path / "p.csv", chunk=8)
+    [text] = [str(warning.message) for warning in caught]
+    assert text.startswith("1 of the objects 16 to 20 have no feature")
+    assert "X[20]" in text

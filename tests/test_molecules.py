@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,16 +19,23 @@ Chem = pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: 
 SMILES = ["CCO", "c1ccccc1", "C#N", "CC(=O)O", "[Na+].[Cl-]", "C"]
 
 
+def hashed(text):
+    """The label of a text as the batch holds it: that of a networkx node with this label."""
+    graph = nx.Graph()
+    graph.add_node(0, label=text)
+    return int(as_graphs([graph]).node_labels[0])
+
+
 def by_hand(i):
-    """Atomic numbers and labelled bonds of each of SMILES, written by hand."""
-    carbons = [(k, (k + 1) % 6, 12) for k in range(6)]
+    """Symbols and bonds of each of SMILES, written by hand."""
+    carbons = [(k, (k + 1) % 6, ":") for k in range(6)]
     return [
-        ([6, 6, 8], [(0, 1, 1), (1, 2, 1)]),
-        ([6] * 6, carbons),
-        ([6, 7], [(0, 1, 3)]),
-        ([6, 6, 8, 8], [(0, 1, 1), (1, 2, 2), (1, 3, 1)]),
-        ([11, 17], []),
-        ([6], []),
+        (["C", "C", "O"], [(0, 1, "-"), (1, 2, "-")]),
+        (["C"] * 6, carbons),
+        (["C", "N"], [(0, 1, "#")]),
+        (["C", "C", "O", "O"], [(0, 1, "-"), (1, 2, "="), (1, 3, "-")]),
+        (["Na", "Cl"], []),
+        (["C"], []),
     ][i]
 
 
@@ -35,7 +43,8 @@ def by_hand(i):
 def test_atoms_and_bonds_are_those_of_the_formula(i):
     atoms, bonds = by_hand(i)
     graph = from_smiles(SMILES)[i]
-    assert graph.node_labels.tolist() == atoms
+    assert graph.node_labels.tolist() == [hashed(atom) for atom in atoms]
+    bonds = [(a, b, hashed(bond)) for a, b, bond in bonds]
     expected = {(a, b): label for a, b, label in bonds} | {(b, a): label for a, b, label in bonds}
     arcs = map(tuple, graph.edge_index.T.tolist())
     assert dict(zip(arcs, graph.edge_labels.tolist(), strict=True)) == expected
@@ -118,3 +127,54 @@ def test_molecules_to_a_classifier():
     y = np.repeat(["alcohol", "amine"], 12)
     model = sm.recipes.nyshd(sm.kernels.WeisfeilerLehman(n_iter=1), n_bits=1024, random_state=0)
     assert model.fit(from_smiles(X[::2]), y[::2]).score(from_smiles(X[1::2]), y[1::2]) > 0.9
+
+
+ACIDS = ["CC(=O)O", "CCC(=O)O", "c1ccccc1C(=O)O", "CC#N"]
+
+
+def named(kernel, x, y):
+    return {part.name: part.contribution for part in sm.explain(kernel, x, y).parts}
+
+
+def test_explanations_name_atoms_and_bonds_without_being_told(tmp_path):
+    kernel, batch = sm.kernels.EdgeHistogram(), from_smiles(ACIDS)
+    model = sm.Nystroem(kernel, 2, landmarks=[0, 1], random_state=0).fit(batch)
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia")).landmarks_
+    apart = sm.objects.concatenate([batch[:1], batch[1:]])
+    for graphs in (batch, batch.take([0, 1, 2]), apart, loaded, list(batch), list(map(Chem.MolFromSmiles, ACIDS))):
+        assert named(kernel, graphs[0], graphs[1]) == {"C-C": 2.0, "C=O": 1.0, "C-O": 1.0}
+    assert named(kernel, batch[2], batch[2]) == {"C:C": 36.0, "C-C": 1.0, "C=O": 1.0, "C-O": 1.0}
+    assert named(kernel, batch[3], batch[3]) == {"C-C": 1.0, "C#N": 1.0}
+    trees = named(sm.kernels.WeisfeilerLehman(n_iter=1), batch[0], batch[1])
+    assert trees == {"C": 6.0, "O": 4.0, "C(-C)": 1.0, "C(-C, -O, =O)": 1.0, "O(=C)": 1.0, "O(-C)": 1.0}
+    assert ">Na<" in sm.explain(kernel, from_smiles(["C[Na]"])[0], batch[0]).to_html()
+
+
+def test_numbers_of_other_data_sets_are_not_taken_for_atoms():
+    graph = ([[0, 1], [1, 0]], 2, {"node_labels": [6, 8]})
+    assert named(sm.kernels.EdgeHistogram(), graph, graph) == {"6-8": 1.0}
+
+
+def test_names_that_are_given_come_before_symbols():
+    graph = from_smiles(["CO"])[0]
+    found = sm.explain(sm.kernels.EdgeHistogram(), graph, graph, label_names={hashed("C"): "carbon"})
+    assert [part.name for part in found.parts] == ["O-carbon"]
+
+
+def test_molecules_are_the_graphs_of_other_libraries_with_these_symbols():
+    water = nx.Graph([(0, 1), (0, 2)])
+    nx.set_node_attributes(water, {0: "O", 1: "H", 2: "H"}, "label")
+    nx.set_edge_attributes(water, "-", "label")
+    kernel = sm.kernels.WeisfeilerLehman(n_iter=2, normalize=True)
+    assert kernel([water], from_smiles(["O"], hydrogens=True))[0, 0] == 1.0
+
+
+def test_every_element_has_its_symbol():
+    table = Chem.GetPeriodicTable()
+    atoms = [Chem.Atom(number) for number in range(119)]
+    for atom in atoms:
+        molecule = Chem.RWMol()
+        molecule.AddAtom(atom)
+        symbol = "*" if atom.GetAtomicNum() == 0 else table.GetElementSymbol(atom.GetAtomicNum())
+        (part,) = sm.explain(sm.kernels.VertexHistogram(), molecule, molecule).parts
+        assert part.name == symbol

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from similia.objects import read_columns, read_fasta, read_fastq, read_tudataset
+from similia.objects import open_stream, read_columns, read_fasta, read_fastq, read_tudataset
 
 LAW = settings(max_examples=30, deadline=None)
 LETTERS = st.text("ACGTN-*acgt", max_size=12)
@@ -120,6 +120,20 @@ def test_csv_round_trip(tmp_path_factory, rows):
     assert read_columns(path, 1, -2) == (labels, texts)
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\r\n"])
+def test_quoted_commas_and_trailing_empty_lines_are_not_ragged(tmp_path, end):
+    path = write(tmp_path / "a.csv", 'a,b\n"1,5",2\n\n3,' + end)
+    assert read_columns(path, "a", "b") == (["1,5", "3"], ["2", ""])
+    (chunk,) = open_stream(path, text="a").chunks()
+    assert chunk.objects.tolist() == ["1,5", "3"]
+
+
+def test_rows_without_a_header_are_as_wide_as_the_first(tmp_path):
+    path = write(tmp_path / "a.csv", "1,2\n3,4,5\n")
+    with pytest.raises(ValueError, match="line 2: found 3 cells, expected 2 as in the first row"):
+        read_columns(path, 0, header=False)
+
+
 @pytest.mark.parametrize("name", ["a.tsv", "a.tab", "a.tsv.gz"])
 def test_tables_with_tabs_have_no_quotes(tmp_path, name):
     path = write(tmp_path / name, '\ufefflabel\ttext\nham\t"Hi", he said\n\nspam\t5" screen\n')
@@ -174,7 +188,10 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     ("name", "text", "columns", "sentence"),
     [
         ("a.csv", "a,b\n1,2\n", ["c"], "no column 'c'; it has 'a', 'b'"),
-        ("a.csv", "a,b\n1,2\n3\n", ["b"], "line 3: 1 fields, expected more than 1"),
+        ("a.csv", "a,b\n1,2\n3\n", ["a"], "a.csv, line 3: found 1 cells, expected 2 as in the header; .*truncated"),
+        ("a.csv", 'a,b\n"1,5",2\n\n3,4,5\n', ["a"], "line 4: found 3 cells, expected 2 .*holds ',' must be quoted"),
+        ("a.tsv", "a\tb\n1\t2\n3\t4\t5\n", ["a"], "line 3: found 3 cells, expected 2 .*a tab within a cell"),
+        ("a.csv", "a,b\n1,2\n", [2], "2 columns, none at position 2"),
         ("a.csv", 'a,b\n1,"2\n', ["a"], "line 2: .*is it truncated"),
         ("a.csv", "a,b\n", ["a"], "holds no rows"),
         ("a.csv", "", ["a"], "no names of columns"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
-from report_samples import HOSTILE, SECTIONS, Page, graphs, nyshd, pipelines, series, written
+from report_samples import HOSTILE, SECTIONS, Opened, Page, graphs, nyshd, pipelines, series, written
 from similia.report import _measures as measures
 from similia.report import _scores as scores
 from similia.report import write_report
@@ -298,35 +299,6 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
-class Opened:
-    """A page in the browser, with all that its console said and all that it asked the network for."""
-
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.said: list[str] = []
-        self.page = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **options})
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.said.append(f"dialog {dialog.message}"), dialog.dismiss()))
-        self.page.on("request", lambda request: self.said.append(f"request {request.url}"))
-        self.page.goto(path.as_uri())
-        own = {f"request {path.as_uri()}", "request data:,"}
-        self.said[:] = [text for text in self.said if text not in own]
-
-    def widths(self) -> tuple[int, int]:
-        return tuple(self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]"))
-
-    def point_at(self, i: int) -> None:
-        self.page.locator(".map > svg").scroll_into_view_if_needed()
-        self.page.evaluate(
-            """i => { const map = document.querySelector(".map > svg"), box = map.getBoundingClientRect();
-            const data = JSON.parse(document.getElementById("payload").textContent);
-            const scale = box.width / map.viewBox.baseVal.width;
-            window.at = [box.left + data.x[i] * scale, box.top + data.y[i] * scale]; }""",
-            i,
-        )
-        self.page.mouse.move(*self.page.evaluate("window.at"))
-
-
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, promoters: tuple[list[str], np.ndarray]) -> Path:
     X, y = promoters
@@ -446,4 +418,64 @@ def test_it_prints_and_it_has_a_dark_side(browser: Any, report: Path) -> None:
     opened.page.emulate_media(media="print", color_scheme="dark")
     assert opened.page.evaluate(paper) == "rgb(255, 255, 255)"
     assert not opened.page.locator("nav").is_visible()
+    opened.page.close()
+
+
+def length_gap(x: np.ndarray, y: np.ndarray) -> float:
+    return float(abs(len(x) - len(y)))
+
+
+@pytest.fixture(scope="module")
+def mistaken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page about series by a function that cannot tell them apart."""
+    kernel = sm.kernels.DistanceRBF(sm.distances.FromFunction(length_gap, axes="time, channel"))
+    model = sm.recipes.nyshd(kernel, n_landmarks=5, n_bits=64, random_state=0)
+    return write_report(model, *series(), tmp_path_factory.mktemp("mistaken") / "report.html", cv=2)
+
+
+def test_a_function_is_called_by_its_name(mistaken: Path) -> None:
+    page = Page(mistaken)
+    assert "distance=FromFunction(" in page.sections["neighbours"]
+    assert "function=length_gap" in page.sections["neighbours"]
+    assert re.findall(r".*\b0x[0-9a-f]{6,}.*", page.text) == []
+
+
+def test_mistakes_are_drawn_where_objects_are(browser: Any, mistaken: Path) -> None:
+    opened = Opened(browser, mistaken)
+    rows = opened.page.locator("#confusion .scroll:last-child tbody tr")
+    assert rows.count() > 0
+    assert opened.page.locator("#confusion .scroll:last-child td.wide .object svg polyline").count() == rows.count()
+    assert "time points" in rows.first.inner_text()
+    assert opened.said == []
+    opened.page.close()
+
+
+def test_what_scrolls_sideways_is_shaded_on_the_side_where_more_is(browser: Any, mistaken: Path) -> None:
+    from matplotlib.image import imread
+
+    opened = Opened(browser, mistaken, viewport={"width": 300, "height": 700})
+    table = opened.page.locator("#accuracy .scroll")
+    assert table.evaluate("e => e.scrollWidth - e.clientWidth") > 40
+
+    def edges() -> tuple[float, float]:
+        """How dark most pixels are at the left and at the right edge."""
+        pixels = imread(io.BytesIO(table.screenshot()))[..., :3].mean(axis=2)
+        return float(1 - np.median(pixels[:, 1])), float(1 - np.median(pixels[:, -2]))
+
+    left, right = edges()
+    assert left < 0.03 < 0.1 < right
+    table.evaluate("e => e.scrollLeft = 1e6")
+    left, right = edges()
+    assert right < 0.03 < 0.1 < left
+    opened.page.close()
+
+
+def test_atoms_are_drawn_with_their_symbols(browser: Any, tmp_path: Path) -> None:
+    pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
+    X = sm.objects.from_smiles(["C" * n + end for n in range(1, 11) for end in ("O", "N=O")])
+    model = sm.recipes.nyshd(sm.kernels.VertexHistogram(), n_landmarks=5, n_bits=64, random_state=0)
+    opened = Opened(browser, write_report(model, X, [0, 1] * 10, tmp_path / "report.html", cv=2))
+    opened.point_at(3)
+    assert opened.page.locator(".shown .atoms text").all_text_contents() == ["C", "C", "N", "O"]
+    assert "graph of 4 nodes (C2 N O) and 3 edges" in opened.page.locator(".shown").inner_text()
     opened.page.close()

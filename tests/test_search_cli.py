@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import itertools
 import re
 import subprocess
 import sys
@@ -65,6 +66,45 @@ def test_build_add_search_info(files, tmp_path):
     np.testing.assert_array_equal(second_best, np.sort(distances, axis=1)[:, 1])
 
 
+def test_the_time_of_a_query_is_without_start_up(files, monkeypatch, tmp_path):
+    first, second, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 32)
+    search, clock = sm.SimilaritySearch.search, itertools.count(0, 0.05)  # seconds, one step each time it is looked at
+    asked = []
+
+    def slow_at_first(self, X, k=10):
+        asked.append(len(X))
+        for _ in range(1000 if len(asked) == 1 else 0):
+            next(clock)
+        return search(self, X, k)
+
+    monkeypatch.setattr(sm.SimilaritySearch, "search", slow_at_first)
+    monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
+    said = invoke("index", "search", folder, second, "-k", 2, "-o", tmp_path / "found.csv").output
+    assert asked == [1, 30]
+    assert re.search(r"1\.67 ms for each of 30 queries among 60, start-up not counted", said)  # 50 ms for 30
+
+
+def test_recall_is_measured_or_it_is_said_how_to_measure_it(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    np.save(tmp_path / "v.npy", vectors)
+    measured = invoke("index", "build", tmp_path / "v.npy", tmp_path / "a.index", "--bits", 64).output
+    assert re.search(r"recall \d\.\d\d: of their 10 nearest", measured)
+    said = invoke("index", "build", tmp_path / "v.npy", tmp_path / "b.index", "--bits", 64, "--rerank", "none").output
+    call = re.search(r"in Python: (SimilaritySearch.*\))", said.replace("\n", ""))[1]
+    names = {"SimilaritySearch": sm.SimilaritySearch, "similia": sm, "queries": vectors[:9], "all_of_them": vectors}
+    assert 0 < eval(call, names).recall <= 1
+
+
+def test_codes_given_as_vectors_are_told(tmp_path):
+    codes = np.random.default_rng(0).integers(0, 256, (60, 16), np.uint8)
+    np.save(tmp_path / "codes.npy", codes)
+    np.save(tmp_path / "vectors.npy", codes.astype(float))
+    for name, told in (("codes", True), ("vectors", False)):
+        said = invoke("index", "build", tmp_path / f"{name}.npy", tmp_path / name, "--bits", 64).output
+        assert ("holds bytes, taken for numbers" in said) is told
+
+
 def test_a_file_is_added_once_unless_asked(files):
     first, second, folder = files
     invoke("index", "build", first, folder, "--landmarks", 32)
@@ -79,6 +119,7 @@ def test_a_file_is_added_once_unless_asked(files):
         commands.build_index(second, folder, **OPTIONS, **BUILD)
 
 
+@pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")  # of two, by 16 landmarks
 def test_another_column_is_another_source(tmp_path):
     data, folder, output = tmp_path / "two.csv", tmp_path / "index", tmp_path / "codes.npy"
     data.write_text("a,b\n" + "".join(f"{x},{y}\n" for x, y in zip(WORDS[:40], WORDS[40:80], strict=True)))
@@ -345,6 +386,7 @@ def test_an_interrupted_run_is_gone_on_with(files, stop, monkeypatch, tmp_path):
     np.testing.assert_array_equal(found.ids_, np.arange(90))
 
 
+@pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
 def test_encode_with_an_encoder_of_its_own_and_with_a_given_one(files, tmp_path):
     first, second, folder = files
     invoke("encode", first, "-o", tmp_path / "first.npy", "--bits", 64, "--landmarks", 16)

@@ -6,10 +6,12 @@ import json
 import numpy as np
 import pytest
 from sklearn.pipeline import Pipeline
+from typer.testing import CliRunner
 
 import similia as sm
 from select_samples import sample
 from similia.cli import fit
+from similia.cli.app import app
 from similia.cli.fit import fit_selected, option_of, parse_duration
 from similia.cli.voice import speaking
 from similia.experiments import selection
@@ -108,6 +110,58 @@ def test_json_has_the_candidates_and_scores(table, tmp_path, capsys, few_candida
     assert facts["candidates"][0]["name"] == facts["chosen"]
 
 
+def test_another_score_and_other_folds_are_used_and_told(table, tmp_path, capsys, few_candidates):
+    with speaking(json=True):
+        run(table(sample("strings", 40)[1]), tmp_path / "m.similia", scoring="balanced_accuracy", cv=3)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["balanced_accuracy"]["outer folds"] == 3
+    assert 0.5 < facts["held out"]["balanced_accuracy"] <= 1
+
+
+def test_more_folds_than_a_class_has_objects_are_made_fewer(table, tmp_path, capsys, few_candidates):
+    run(table(["rare" if i % 5 == 0 else "often" for i in range(40)]), tmp_path / "m.similia", cv=8)
+    assert "a class has 6 objects to train on; 6 folds are made instead of 8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("scoring", "y", "sentence"),
+    [
+        ("balanced_acuracy", ["a", "b"] * 10, r"no scorer of .* \(did you mean balanced_accuracy\?\); some are"),
+        ("r2", ["a", "b"] * 10, r"r2 does not suit classification with these labels \(it is one of numbers\)"),
+        ("f1", ["a", "b"] * 10, "f1 does not suit classification .*pos_label=1 is not a valid label"),
+        ("f1", ["a", "b", "c"] * 10, "f1 does not suit classification .*multiclass"),
+        ("neg_log_loss", ["a", "b"] * 10, "it needs probabilities, which most candidates do not give"),
+        ("accuracy", [i / 7 for i in range(40)], "accuracy does not suit regression .*; r2 or neg_mean_absolute_error"),
+        ("rand_score", [i / 7 for i in range(40)], "rand_score does not suit regression"),
+    ],
+)
+def test_scores_that_do_not_suit_are_refused_before_time_is_spent(table, tmp_path, monkeypatch, scoring, y, sentence):
+    monkeypatch.setattr("similia.selection._select.select", lambda *given, **options: pytest.fail("time is spent"))
+    with pytest.raises(ValueError, match=sentence) as raised:
+        run(table(y), tmp_path / "m.similia", scoring=scoring)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("scoring", ["f1", "roc_auc", "average_precision", "accuracy", "top_k_accuracy"])
+def test_scores_that_suit_two_classes_of_numbers(scoring):
+    fit._check_suits(scoring, "classification", np.array([0, 1] * 9))
+
+
+@pytest.mark.parametrize("option", [["--scoring", "accuracy"], ["--cv", "3"], ["--budget", "9s"]])
+def test_what_is_for_choosing_is_refused_beside_a_kernel(table, tmp_path, option):
+    line = ["fit", table(["a", "b"] * 10), "-o", str(tmp_path / "m"), "--kernel", "Spectrum(k=2)", *option]
+    error = CliRunner().invoke(app, line).exception
+    assert str(error).startswith(f"{option[0]} is for choosing a pipeline; drop it")
+
+
+def test_a_selection_is_not_saved_but_its_pipeline(tmp_path, few_candidates):
+    X, y = sample("strings", 40)
+    found = sm.select(X, y, cv=3, budget=None, random_state=0, progress=False)
+    with pytest.raises(ValueError, match=r"no model .*save its pipeline: save\(selection.best_, path\)"):
+        sm.save(found, tmp_path / "m.similia")
+    assert len(sm.load(sm.save(found.best_, tmp_path / "m.similia")).predict(X)) == 40
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("90s", 90), ("10m", 600), ("1.5h", 5400), (" 45 ", 45), (30, 30), (".5m", 30), ("2min", 120)],
@@ -150,12 +204,16 @@ def test_what_was_chosen_as_an_option(steps, option):
 
 def test_the_experiment_compares_the_choice_with_all_recipes_and_presents_it():
     X, y = sample("vectors", 60)
-    record = {"set": "made", "run": 0, "n": 30}
-    record |= selection.compare(X[:30], y[:30], X[30:], y[30:], budget=1.5, seed=0)
-    assert record["select"] <= record["best recipe"] <= 100
-    assert record["neighbours"] <= record["best recipe"]
-    tables, _ = selection.present([record, {**record, "run": 1}])
-    assert tables[0].rows[0][0] == "made"
+    found = selection.compare(X[:30], y[:30], X[30:], y[30:], budget=1.5, seed=0)
+    records = [{"set": "made", "run": run, "n": 30, **record} for run in (0, 1) for record in found]
+    accuracies = {record["recipe"]: record["accuracy"] for record in found if record["role"] != "chosen"}
+    chosen = [record for record in found if record["role"] == "chosen"]
+    assert len(chosen) == 1
+    assert sum(record["role"] == "neighbours" for record in found) == 1
+    assert all(r["difference"] == pytest.approx(chosen[0]["accuracy"] - r["accuracy"], abs=0.02) for r in found)
+    tables, _ = selection.present(records)
+    assert tables[0].rows[0][:2] == ["made", 2]
+    assert tables[0].rows[0][4] == f"{chosen[0]['accuracy'] - max(accuracies.values()):+.1f}"
     assert tables[1].rows[0][2] == 1
     names = {task.name for task in selection.TASKS}
     assert not names & {*selection.DEVELOPMENT}
@@ -168,4 +226,19 @@ def test_a_recipe_is_an_embedding_with_a_kind_of_learner():
     states = {"C": "out of time"}
     table = [{"name": n, "n_objects": int(n[0] != "C"), "state": states.get(n[0], "finalist")} for n in names]
     table.append({"name": "D · SVC(C=1)", "n_objects": 0, "state": "failed: ValueError"})
-    assert [row["name"] for row in selection.recipes(table)] == [names[0], names[2], names[3], names[5]]
+    vote = {"name": "vote of 3: A; B; C", "n_objects": 1, "state": "chosen", "pipeline": sm.VoteClassifier([1, 2, 3])}
+    found = list(selection.recipes([vote, *({**row, "pipeline": None} for row in table)]))
+    assert [row["name"] for _, row in found] == [names[0], names[2], names[3], names[5]]
+    assert [recipe for recipe, _ in found] == [
+        "A · features · SVC",
+        "A · features · Ridge",
+        "B · nearest",
+        "C · HDClassifier",
+    ]
+
+
+def test_the_best_recipe_is_one_for_all_splits():
+    rows = [("x", 0, 90.0), ("x", 1, 80.0), ("y", 0, 84.0), ("y", 1, 88.0), ("z", 0, 100.0)]  # z: not in both
+    records = [{"set": "s", "run": run, "role": "recipe", "recipe": r, "accuracy": a} for r, run, a in rows]
+    records.append({"set": "s", "run": 0, "role": "chosen", "recipe": "", "accuracy": 99.0})
+    assert [row["recipe"] for row in selection._best(records, "s", 2)] == ["y", "y"]

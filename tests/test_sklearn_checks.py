@@ -75,6 +75,8 @@ VECTORS = [
     KernelSVC(rbf_kernel),
     KNeighborsClassifier(euclidean_distances),
     KNeighborsRegressor(euclidean_distances),
+    sm.VoteClassifier([KernelSVC(rbf_kernel), KNeighborsClassifier(euclidean_distances), KernelSVC(rbf_kernel, 0.1)]),
+    sm.VoteRegressor([KNeighborsRegressor(euclidean_distances), KNeighborsRegressor(euclidean_distances, 1)]),
     sm.recipes.d2ke(euclidean_distances, 8, gamma="tune", cv=2, random_state=0),
     sm.SimilaritySearch(sm.SignRandomProjection(64)),
 ]

@@ -266,6 +266,31 @@ def test_warnings_have_the_numbers_of_the_stream_too(tmp_path):
     assert [str(warning.message) for warning in caught] == ["X[73] is odd, X[999] is no object"]
 
 
+def heard(*arguments, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        encode_stream(*arguments, **options)
+    return [str(warning.message) for warning in caught if "similarity" in str(warning.message)]
+
+
+@pytest.mark.parametrize("chunk", [1, 10, 1000])
+def test_few_objects_like_no_landmark_are_heard_of_once(chunk, tmp_path):
+    words = [word.lower() if i in (13, 14, 60, 61) else word for i, word in enumerate(WORDS)]
+    first = 13 // chunk * chunk
+    stop = min(N, first + chunk)
+    alone = sum(first <= i < stop for i in (13, 14, 60, 61))
+    [text] = heard(ENCODER, words, tmp_path / "x.npy", chunk=chunk)
+    assert text.startswith(
+        f"{alone} of the objects {first} to {stop - 1} have similarity 0 to all landmarks and get the"
+    )
+    assert "e.g. X[13]; are they of the same kind" in text
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy")[[13, 60]], 255)
+    assert heard(ENCODER, words, tmp_path / "x.npy", chunk=chunk) == [text]  # of each run
+    assert heard(ENCODER, WORDS, tmp_path / "x.npy", chunk=chunk) == []
+    with warnings.catch_warnings(action="error"):
+        ENCODER.transform(words)  # in memory, few are not worth a word
+
+
 class Together(Refusing):
     def transform(self, X):
         if len(X) > 4 and self.bad in list(X):
@@ -347,6 +372,9 @@ def test_a_client_of_dask_does_the_same(tmp_path):
         with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
             encode_stream(ENCODER, path, tmp_path / "x.npy", chunk=10, workers=client)
             np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), CODES)
+            lower = [word.lower() for word in WORDS]
+            [text] = heard(ENCODER, lower, tmp_path / "x.npy", chunk=10, workers=client)
+            assert text.startswith("10 of the objects 0 to 9 have similarity 0")
             words = ["A"] * N
             words[73] = "bad"
             with pytest.raises(TypeError, match=r"^X\[73\]: no$"):

@@ -88,6 +88,8 @@ CASES = {
     "KernelSVC": (KernelSVC(SPECTRUM), STRINGS),
     "KNeighborsClassifier": (KNeighborsClassifier(distances.DTW()), SERIES),
     "KNeighborsRegressor": (KNeighborsRegressor(WL), GRAPHS),
+    "VoteClassifier": (sm.VoteClassifier([KernelSVC(SPECTRUM), KNeighborsClassifier(SPECTRUM)]), STRINGS),
+    "VoteRegressor": (sm.VoteRegressor([KNeighborsRegressor(distances.DTW())]), SERIES),
     "a kernel machine": (make_pipeline(sm.KernelFeatures(SPECTRUM, 64), SVC(kernel="linear")), STRINGS),
 }
 SEARCHES = {

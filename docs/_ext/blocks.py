@@ -1,7 +1,10 @@
 """Code of a page that is run when the page is built, with what it prints below it.
 
 ``{run} python`` runs in one namespace a page, ``{run} sh`` runs lines that begin with ``similia`` through the command
-line of this process; both in one temporary folder a page. What fails is a warning, thus an error of the build.
+line of this process; both in one temporary folder a page. What fails or warns is a warning, thus an error of the build.
+
+``{printed}`` behind such a block is its output for those who read the page unbuilt: held against what is printed, word
+by word, numbers within a tenth, ``...`` for a word that is always another. The build shows what was printed instead.
 """
 
 import contextlib
@@ -10,6 +13,8 @@ import os
 import shlex
 import tempfile
 import traceback
+import warnings
+from itertools import zip_longest
 
 from docutils import nodes
 from sphinx.util import logging
@@ -52,13 +57,28 @@ def shell(lines):
 
 @contextlib.contextmanager
 def inside(folder):
-    """Work inside `folder`."""
+    """Work inside `folder`, where a warning is an error, as in the tests."""
     before = os.getcwd()
     os.chdir(folder)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            yield
     finally:
         os.chdir(before)
+
+
+def alike(written, printed):
+    """Return whether the words of two texts are the same, but for numbers that differ by a tenth and ``...``."""
+    return all(a in (b, "...") or _near(a, b) for a, b in zip_longest(written.split(), printed.split(), fillvalue=""))
+
+
+def _near(a, b):
+    try:
+        x, y = (float(word.strip("()[]%,;:")) for word in (a, b))
+    except ValueError:
+        return False
+    return abs(x - y) <= 0.1 * max(abs(x), abs(y))
 
 
 class Run(SphinxDirective):
@@ -77,6 +97,7 @@ class Run(SphinxDirective):
             printed, error = python(code, places["names"]) if language == "python" else shell(code)
         if error:
             LOGGER.warning("this code failed: %s\n%s", error, printed, location=self.get_location())
+        places["printed"] = printed
         shown = [nodes.literal_block(code, code, language=language)]
         if printed.strip():
             text = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
@@ -84,6 +105,27 @@ class Run(SphinxDirective):
         return shown
 
 
+class Printed(SphinxDirective):
+    """Hold the text against what the block before it printed; `Run` has shown that."""
+
+    has_content = True
+
+    def run(self):
+        printed = self.env.temp_data.get("similia_run", {}).get("printed", "")
+        if not alike("\n".join(self.content), printed):
+            LOGGER.warning("what is printed is not what stands here:\n%s", printed, location=self.get_location())
+        return []
+
+
+def _clean(app, doctree):
+    """Remove the folder of a page that was read."""
+    places = app.env.temp_data.pop("similia_run", None)
+    if places:
+        places["folder"].cleanup()
+
+
 def setup(app):
     app.add_directive("run", Run)
+    app.add_directive("printed", Printed)
+    app.connect("doctree-read", _clean)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

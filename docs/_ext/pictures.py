@@ -19,18 +19,22 @@ STYLE = {
     "svg.hashsalt": "similia",
 }
 NAMES = {"ei": "exon to intron", "ie": "intron to exon", "n": "neither"}
+_FILTERS: list[warnings.catch_warnings] = []  # of an example that runs: puts those of the build back
 
 
 def around_example(gallery_conf, fname, when):
     """Give each example of the gallery the same plain look; a warning in one is an error, as in the tests."""
     import matplotlib
 
-    if when == "after":
-        warnings.resetwarnings()
+    while _FILTERS:
+        _FILTERS.pop().__exit__(None, None, None)
+    if when == "after" or Path(fname or ".").is_dir():  # a folder of examples is entered, and never left
         return
 
     matplotlib.use("agg")
     matplotlib.rcParams.update({**matplotlib.rcParamsDefault, **STYLE})
+    _FILTERS.append(warnings.catch_warnings())
+    _FILTERS[0].__enter__()
     warnings.simplefilter("error")
 
 

@@ -14,6 +14,6 @@ for row in found.table_[:5]:
     print(f"{row['mean_score']:.3f} ± {row['standard_error']:.3f}  {row['state']:12s} {row['name'][:90]}")
 
 # %%
-# The best is a fitted pipeline like any other.
+# What was chosen is fitted, and a model like any other: a pipeline, or some that vote.
 print(type(found.best_).__name__, f"nested estimate {found.score_:.2f}")
 print("share right of 26 that were not shown:", (found.predict(X[80:]) == y[80:]).mean().round(2))

@@ -33,6 +33,7 @@ _NAMES = {
     "GeneralizedNystroemPCA": "codes", "ITQ": "codes",
     "HDClassifier": "learn", "HeatSVC": "learn",
     "KernelSVC": "learn", "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn",
+    "VoteClassifier": "learn", "VoteRegressor": "learn",
     "HammingIndex": "search", "SimilaritySearch": "search",
     "select": "selection", "Selection": "selection", "explain": "explanations",
     "save": "persistence", "load": "persistence",

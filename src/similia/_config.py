@@ -17,6 +17,7 @@ class Settings:
     max_memory: int = 2**30
     n_jobs: int | None = None
     progress: bool = False
+    part: bool = False  # of a stream: what is said of few objects of a chunk is said for the whole
 
 
 _DEFAULTS = Settings()
@@ -72,6 +73,16 @@ def config(
     token = _settings.set(replace(settings(), **changes))  # type: ignore[arg-type]
     try:
         yield settings()
+    finally:
+        _settings.reset(token)
+
+
+@contextmanager
+def part_of_more() -> Iterator[None]:
+    """Have estimators warn of any object that they warn of among many: the rest of the stream is not seen."""
+    token = _settings.set(replace(settings(), part=True))
+    try:
+        yield
     finally:
         _settings.reset(token)
 

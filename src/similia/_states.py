@@ -195,6 +195,12 @@ def _is_transformer(value: Any, sizes: Sizes) -> bool:
     return hasattr(value, "transform")
 
 
+def _are_predictors(value: Any, sizes: Sizes) -> bool:
+    """Whether these are the v estimators of a vote."""
+    predict = isinstance(value, list | tuple) and all(hasattr(voter, "predict") for voter in value)
+    return predict and len(value) > 0 and _same("v", len(value), sizes)
+
+
 def _is_function(value: Any, sizes: Sizes) -> bool:
     return callable(value) or hasattr(value, "transform")
 
@@ -233,7 +239,7 @@ _STATES: dict[str, dict[str, Check]] = {
         "mean_": array("f8", "s"), "components_": array("f8", "s", "r"), "rank_": count("r"),
         "_n_features_out": count("r"), "eigenvalues_": array("f8", "r"), "_n_train": count(),
     },
-    "KernelFeatures": {"kernel": _is_kernel, "n_features": count(least=1)},
+    "KernelFeatures": {"kernel": _is_kernel, "n_features": count(least=1), "met_": array("u1", None)},
     "D2KE": {  # a folder of joblib holds pickles: none is opened because a file names it
         "distance": _is_comparison, "random_objects_": objects("r"), "_n_features_out": count("r"),
         "gamma_": _POSITIVE, "seed_": count(), "sampler_": optional(_is_sampler), "memory": one_of(None),
@@ -303,6 +309,8 @@ _STATES: dict[str, dict[str, Check]] = {
     },
     "KNeighborsClassifier": {**_NEIGHBORS, "classes_": labels("c"), "_codes": array("i8", "n")},
     "KNeighborsRegressor": {**_NEIGHBORS, "targets_": _are_targets},
+    "VoteClassifier": {"estimators": _are_predictors, "estimators_": _are_predictors, "classes_": labels("c")},
+    "VoteRegressor": {"estimators": _are_predictors, "estimators_": _are_predictors},
     "SimilaritySearch": {
         "encoder": _is_transformer, "encoder_": _is_transformer, "index": optional(made("HammingIndex")),
         "index_": made("HammingIndex"), "ids_": array("i8", "n"), "objects_": optional(objects("n")),
@@ -437,6 +445,7 @@ def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 
 _WHOLE: dict[str, Callable[[dict[str, Any], Sizes], bool]] = {
     "Nystroem": lambda state, sizes: _reads(state["kernel_"], state["landmarks_"]),
+    "KernelFeatures": lambda state, sizes: len(state["met_"]) == -(-int(state["n_features"]) // 8),
     "OpticalRandomFeatures": _optical_fits,
     "SignRandomProjection": _signs_fit,
     "LevelEncoder": lambda state, sizes: bool((state["high_"] >= state["low_"]).all()),

@@ -99,6 +99,8 @@ _TRUSTED = (
     "similia.codes._records.Bundle",
     "similia.learn.hd_classifier.HDClassifier",
     "similia.learn.kernel_svc.KernelSVC",
+    "similia.learn.vote.VoteClassifier",
+    "similia.learn.vote.VoteRegressor",
     "similia.selection.series_vectors.SeriesVectors",
     "similia.adapters.series.AeonDistance",
     "similia.adapters.series.TslearnDistance",
@@ -147,6 +149,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
+    if f"{type(model).__module__}.{type(model).__name__}" == "similia.selection._select.Selection":
+        raise ValueError(
+            "a Selection is no model but what select found; save its pipeline: save(selection.best_, path)"
+        )
     data = dumps({"format": _HEADER, "model": model})
     refused = _refused(data)
     if refused:

@@ -45,7 +45,7 @@ def nyshd(
     Parameters
     ----------
     kernel : callable
-        k(X, Y=None) -> (n, m), positive semi-definite.
+        k(X, Y=None) -> (n, m), positive semi-definite; `similia.pairwise` lifts a function of two objects.
     n_landmarks : int or "auto", default="auto"
         ``"auto"`` is the paper's rule, min(n, max(300, 0.02 n)) of the n training objects.
     n_bits : int, default=10_000
@@ -110,7 +110,7 @@ def d2ke(
     Parameters
     ----------
     distance : callable
-        d(X, Y=None) -> (n, m), non-negative.
+        d(X, Y=None) -> (n, m), non-negative; `similia.distances.FromFunction` lifts a function of two objects.
     n_components : int, default=1024
         Number of random objects.
     gamma : float, "median", str or "tune", default="median"

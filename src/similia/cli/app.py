@@ -23,9 +23,11 @@ from similia.cli.options import (
     Model,
     Scheduler,
     Seed,
-    Table,
+    Smiles,
     Text,
+    column,
     experiments,
+    scorers,
     working,
 )
 from similia.cli.voice import command
@@ -81,6 +83,7 @@ def fit(
     kernel: Kernel = None,
     distance: Distance = None,
     text: Text = "text",
+    smiles: Smiles = None,
     label: Label = "label",
     bits: Annotated[
         int | None,
@@ -94,6 +97,19 @@ def fit(
         str | None,
         typer.Option(help="Without a kernel or distance: time to try pipelines, such as 90s or 1h; 10m if not given."),
     ] = None,
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            help="Without a kernel or distance: what is compared, a scorer of scikit-learn such as balanced_accuracy; "
+            "accuracy, or r2 of numbers, if not given.",
+            autocompletion=scorers,
+        ),
+    ] = None,
+    cv: Annotated[int | None, typer.Option(min=3, help="Without a kernel or distance: folds; 5 if not given.")] = None,
+    voters: Annotated[
+        int | None,
+        typer.Option(min=1, help="Without a kernel or distance: pipelines that may vote; 5 if not given."),
+    ] = None,
     test: Annotated[
         float, typer.Option(help="Share held out to measure accuracy before the final fit; 0 for none.")
     ] = 0.2,
@@ -105,6 +121,8 @@ def fit(
 
     Ctrl-C ends the trials: the best so far is fitted and written.
 
+    [bold]similia fit molecules.csv --smiles smiles --label active -o active.similia[/bold]
+
     [bold]similia fit MUTAG.zip --kernel 'WeisfeilerLehman(n_iter=3)' -o mutag.similia[/bold]
 
     [bold]similia fit GunPoint_TRAIN.ts --distance 'DTW(window=0.1)' -o gunpoint.similia[/bold]
@@ -113,19 +131,30 @@ def fit(
     from similia.cli.models import fit_model
 
     if kernel is distance is bits is landmarks is None:
-        budget = budget or "10m"
-        fit_selected(data, output, text=text, label=label, budget=budget, test_share=test, seed=seed)
-        return
-    if budget is not None:
-        raise ValueError(
-            "--budget is for choosing a pipeline; drop it, or --kernel, --distance, --bits and --landmarks"
+        fit_selected(
+            data,
+            output,
+            text=column(text, smiles),
+            label=label,
+            budget=budget or "10m",
+            test_share=test,
+            seed=seed,
+            scoring=scoring,
+            cv=cv,
+            voters=voters,
         )
+        return
+    for option, value in {"--budget": budget, "--scoring": scoring, "--cv": cv, "--voters": voters}.items():
+        if value is not None:
+            raise ValueError(
+                f"{option} is for choosing a pipeline; drop it, or --kernel, --distance, --bits and --landmarks"
+            )
     fit_model(
         data,
         output,
         kernel=kernel,
         distance=distance,
-        text=text,
+        text=column(text, smiles),
         label=label,
         n_bits=bits,
         n_landmarks=landmarks,
@@ -138,8 +167,18 @@ def fit(
 def predict(
     model: Model,
     data: Data,
-    output: Table = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .csv, .tsv or .jsonl to write; the terminal if not given.")
+    ] = None,
     text: Text = "text",
+    smiles: Smiles = None,
+    names: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help="Column of a table to stand beside the predictions, as 'item'."),
+    ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Add a column for each class: its probability, or else decision value.")
+    ] = False,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
     cluster: Cluster = None,
@@ -148,11 +187,14 @@ def predict(
     """Predict labels of new data with a model. Killed and run again, it goes on where it was.
 
     [bold]similia predict model.similia new.csv --text sequence -o predictions.csv[/bold]
+
+    [bold]similia predict model.similia new.csv --text sequence --id read --scores -o predictions.tsv[/bold]
     """
     from similia.cli.models import predict_with_model
 
     with working(max_memory, cluster, scheduler) as workers:
-        predict_with_model(model, data, output, text=text, chunk=chunk, workers=workers)
+        how = {"names": names, "scores": scores, "chunk": chunk, "workers": workers}
+        predict_with_model(model, data, output, text=column(text, smiles), **how)
 
 
 @command(app, pipe=".html")
@@ -161,6 +203,7 @@ def report(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
     text: Text = "text",
+    smiles: Smiles = None,
     label: Annotated[
         str | None, typer.Option(help="Column with the labels; 'label' if there is one, else the page does without.")
     ] = None,
@@ -182,7 +225,7 @@ def report(
         model,
         data,
         output,
-        text=text,
+        text=column(text, smiles),
         label=label,
         unseen=unseen,
         folds=folds,
@@ -210,6 +253,7 @@ def explain(
         Path | None, typer.Option("--output", "-o", help="HTML page to write; the terminal if not given.")
     ] = None,
     text: Text = "text",
+    smiles: Smiles = None,
 ) -> None:
     """Say why two objects are alike, or why a model decides as it does: k-mers, patterns of graphs, alignments.
 
@@ -222,9 +266,9 @@ def explain(
     if (pair is None) == (one is None):
         raise ValueError("give one of --pair I J (why two objects are alike) and --object I (why it is predicted so)")
     if pair is not None:
-        explain_pair(model, data, *pair, text=text, top=top, labels=labels, output=output)
+        explain_pair(model, data, *pair, text=column(text, smiles), top=top, labels=labels, output=output)
     else:
-        explain_prediction(model, data, int(one or 0), text=text, top=top, labels=labels, output=output)
+        explain_prediction(model, data, int(one or 0), text=column(text, smiles), top=top, labels=labels, output=output)
 
 
 @command(app)
@@ -274,6 +318,7 @@ def encode(
         typer.Option(help="Without a model: seed of everything random; 0 if not given."),
     ] = None,
     text: Text = "text",
+    smiles: Smiles = None,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
     cluster: Cluster = None,
@@ -296,7 +341,7 @@ def encode(
             distance=distance,
             bits=bits,
             landmarks=landmarks,
-            text=text,
+            text=column(text, smiles),
             seed=seed,
             chunk=chunk,
             workers=workers,
@@ -334,6 +379,7 @@ def plan(
         typer.Option(min=1, help="Numbers of a point of a series (1 if not given) or set (2)."),
     ] = None,
     text: Text = "text",
+    smiles: Smiles = None,
 ) -> None:
     """Say what bits of many objects will cost: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
 
@@ -347,7 +393,7 @@ def plan(
         objects=objects,
         length=length,
         data=data,
-        text=text,
+        text=column(text, smiles),
         kernel=kernel,
         distance=distance,
         landmarks=landmarks,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import RidgeClassifier
 
 import similia as sm
+from similia._nearest import did_you_mean
 from similia.cli.inputs import Objects, read_objects
 from similia.cli.models import accuracies, score_table
 from similia.cli.outputs import check_output, meters
@@ -21,11 +26,22 @@ from similia.objects import AttributeScaler
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV = 10, 5
+_SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or neg_mean_absolute_error"}
 _FINAL = 0.2  # of the budget, kept for the fit to all objects after a held-out part was scored
 
 
 def fit_selected(
-    data: str, output: Path, *, text: str, label: str, budget: str | float, test_share: float, seed: int
+    data: str,
+    output: Path,
+    *,
+    text: str,
+    label: str,
+    budget: str | float,
+    test_share: float,
+    seed: int,
+    scoring: str | None = None,
+    cv: int | None = None,
+    voters: int | None = None,
 ) -> None:
     """Choose a pipeline for `data`, print the leaderboard, the nested and a held-out score, and write the model.
 
@@ -43,12 +59,19 @@ def fit_selected(
     test_share : float
         From 0 to below 1.
     seed : int
+    scoring : str, optional
+        Name of a scorer of scikit-learn; accuracy, or r2 of numbers, if not given.
+    cv : int, optional
+        Folds, at least 3; fewer are made where a class has fewer objects.
+    voters : int, optional
+        Pipelines that may vote, 5 if not given; with 1 none do.
     """
     from sklearn.model_selection import train_test_split
 
     from similia.selection import select
 
     check_output(output, data)
+    _check_scorer(scoring)
     if not 0 <= test_share < 1:
         raise ValueError(f"--test must be a share from 0 to below 1, got {test_share}")
     seconds = parse_duration(budget)
@@ -67,7 +90,10 @@ def fit_selected(
         train, test = train_test_split(train, test_size=test_share, random_state=seed, stratify=stratify)
         seconds *= 1 - _FINAL
     task: Any = "regression" if numbers else "classification"
-    options = {"budget": seconds, "task": task, "cv": _folds(y[train], numbers), "random_state": seed}
+    _check_suits(scoring, task, y[train])
+    folds = _folds(y[train], numbers, cv or _CV)
+    options: dict[str, Any] = {"budget": seconds, "task": task, "scoring": scoring, "cv": folds, "random_state": seed}
+    options |= {} if voters is None else {"voters": voters}
     with meters():
         found = select(sm.objects.take(read.objects, train), y[train], **options)
     _say_found(found)
@@ -106,8 +132,11 @@ def parse_duration(text: str | float) -> float:
 
 
 def option_of(model: Any) -> str:
-    """Return ``--kernel '...'`` or ``--distance '...'`` for what a pipeline compares objects by; "" for none."""
-    steps = [step for _, step in model.steps]
+    """Return ``--kernel '...'`` or ``--distance '...'`` for what a pipeline compares objects by; "" for none.
+
+    Of pipelines that vote the first is taken.
+    """
+    steps = [step for _, step in getattr(model, "best_", model).steps]
     if isinstance(steps[0], AttributeScaler):  # the kernel alone would be another one
         return ""
     for step in steps:
@@ -133,13 +162,50 @@ def _numbers_or_classes(y: npt.NDArray, data: str) -> npt.NDArray:
     return numbers
 
 
-def _folds(y: npt.NDArray, numbers: bool) -> int:
-    """Return 5, or fewer where a class has fewer objects."""
-    least = _CV if numbers else int(np.unique(y, return_counts=True)[1].min())
-    if 3 <= least < _CV:
-        note(f"note: a class has {least} objects to train on; {least} folds are made instead of {_CV}")
+def _folds(y: npt.NDArray, numbers: bool, asked: int) -> int:
+    """Return what was asked for, or fewer where a class has fewer objects."""
+    least = asked if numbers else int(np.unique(y, return_counts=True)[1].min())
+    if 3 <= least < asked:
+        note(f"note: a class has {least} objects to train on; {least} folds are made instead of {asked}")
         return least
-    return _CV
+    return asked
+
+
+def _check_scorer(name: str | None) -> None:
+    from sklearn.metrics import get_scorer_names
+
+    if name is not None and name not in get_scorer_names():
+        meant = did_you_mean(name, get_scorer_names())
+        some = f"{_SUIT['classification']} of classes, {_SUIT['regression']} of numbers"
+        raise ValueError(f"--scoring {name[:40]} is no scorer of scikit-learn{meant}; some are {some}")
+
+
+def _check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
+    """Raise if a scorer does not score predictions of such targets: it is tried, before time is spent."""
+    if name is None:
+        return
+    wrong = _failure(name, y, DummyRegressor() if task == "regression" else DummyClassifier())
+    if task == "classification" and not _failure(name, np.array([0.5, 1.5, 2.5]), DummyRegressor()):
+        wrong = "it is one of numbers"
+    elif task == "classification" and not wrong and _failure(name, y, RidgeClassifier()):
+        wrong = "it needs probabilities, which most candidates do not give"
+    if wrong:
+        raise ValueError(f"--scoring {name} does not suit {task} with these labels ({wrong}); {_SUIT[task]} do")
+
+
+def _failure(name: str, y: npt.NDArray, model: Any) -> str:
+    """Return why a scorer fails on the targets `y` and a model that knows nothing of objects, or nothing."""
+    from sklearn.metrics import get_scorer
+
+    X = np.zeros((len(y), 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # targets of another type, for a clustering
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
+        try:
+            get_scorer(name)(model.fit(X, y), X, y)
+        except Exception as error:
+            return " ".join(str(error).split())[:120]
+    return ""
 
 
 def _described(read: Objects, y: npt.NDArray, numbers: bool) -> str:
@@ -154,7 +220,10 @@ def _say_found(found: Any) -> None:
     tried = [row for row in found.table_ if row["n_objects"]]
     title = f"{len(tried)} of {len(found.table_)} candidates tried in {found.seconds_:.0f} s"
     say.print(table_of(tried[:_SHOWN], title, found.measure_))
-    say.print(f"chosen: {found.name_}", markup=False)
+    vote, _, voters = found.name_.partition(": ") if found.name_.startswith("vote of ") else (found.name_, "", "")
+    say.print(f"chosen: {vote}", markup=False)
+    for voter in filter(None, voters.split("; ")):
+        say.print(f"  {voter}", markup=False)
     if found.stopped_:
         say.print("stopped with Ctrl-C: this is the best of what was tried until then")
     late = sum(row["state"] == "out of time" for row in found.table_)
@@ -162,9 +231,9 @@ def _say_found(found: Any) -> None:
         say.print(f"{late} candidates were expected to take too long for this budget; a larger --budget tries them")
     if found.n_outer_:
         low, high = found.score_interval_
+        interval = f", 95 % from {low:.3f} to {high:.3f}" if np.isfinite(low) else ""  # one fold of some scores: none
         say.print(
-            f"{found.measure_} of a choice like this (nested, {found.n_outer_} folds): {found.score_:.3f}, 95 % from "
-            f"{low:.3f} to {high:.3f}"
+            f"{found.measure_} of a choice like this (nested, {found.n_outer_} folds): {found.score_:.3f}{interval}"
         )
     elif not found.stopped_:
         say.print("no time was left for a nested estimate; a larger --budget leaves some")
@@ -172,13 +241,18 @@ def _say_found(found: Any) -> None:
 
 def _held_out(found: Any, read: Objects, y: npt.NDArray, train: npt.NDArray, test: npt.NDArray) -> dict[str, Any]:
     """Score the chosen pipeline, fitted without them, on objects that the choice has not seen."""
-    from sklearn.metrics import r2_score
+    from sklearn.metrics import get_scorer, r2_score
 
-    predicted = found.predict(sm.objects.take(read.objects, test))
+    objects = sm.objects.take(read.objects, test)
+    asked = {}
+    if found.measure_ not in ("accuracy", "r2"):
+        asked[found.measure_] = float(get_scorer(found.measure_)(found.best_, objects, y[test]))
+        console().print(f"held-out objects: {len(test)}, {found.measure_} {asked[found.measure_]:.3f}")
+    predicted = found.predict(objects)
     if found.task_ == "regression":
-        scores: dict[str, Any] = {"objects": len(test), "R squared": r2_score(y[test], predicted)}
+        scores: dict[str, Any] = {"objects": len(test), "R squared": r2_score(y[test], predicted), **asked}
         console().print(f"held-out objects: {len(test)}, R squared {scores['R squared']:.3f}")
         return scores
     scores = {"objects": len(test), **accuracies(y[test], predicted, y[train])}
     console().print(score_table(y[test], scores))
-    return scores
+    return scores | asked

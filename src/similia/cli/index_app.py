@@ -18,8 +18,10 @@ from similia.cli.options import (
     Memory,
     Scheduler,
     Seed,
+    Smiles,
     Table,
     Text,
+    column,
     working,
 )
 from similia.cli.voice import command
@@ -45,6 +47,7 @@ def index_build(
     landmarks: Landmarks = 256,
     candidates: Annotated[int, typer.Option(min=1, help="Nearest codes that are sorted once more.")] = 100,
     text: Text = "text",
+    smiles: Smiles = None,
     seed: Seed = 0,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
@@ -70,7 +73,7 @@ def index_build(
             bits=bits,
             landmarks=landmarks,
             candidates=candidates,
-            text=text,
+            text=column(text, smiles),
             seed=seed,
             chunk=chunk,
             workers=workers,
@@ -83,6 +86,7 @@ def index_add(
     folder: Folder,
     again: Annotated[bool, typer.Option("--again", help="Add a file once more that was added already.")] = False,
     text: Text = "text",
+    smiles: Smiles = None,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
     cluster: Cluster = None,
@@ -96,7 +100,7 @@ def index_add(
     from similia.cli.search import add_to_index
 
     with working(max_memory, cluster, scheduler) as workers:
-        add_to_index(data, folder, text=text, again=again, chunk=chunk, workers=workers)
+        add_to_index(data, folder, text=column(text, smiles), again=again, chunk=chunk, workers=workers)
 
 
 @command(index, "remove")
@@ -124,6 +128,7 @@ def index_search(
     ] = None,
     output: Table = None,
     text: Text = "text",
+    smiles: Smiles = None,
 ) -> None:
     """Find the objects most like each query.
 
@@ -131,7 +136,7 @@ def index_search(
     """
     from similia.cli.search import search_index
 
-    search_index(queries, folder, output, k=k, candidates=candidates, text=text)
+    search_index(queries, folder, output, k=k, candidates=candidates, text=column(text, smiles))
 
 
 @command(index, "info")

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import similia as sm
 from similia._nearest import did_you_mean
 from similia._threads import n_threads
+from similia.cli.options import SmilesColumn
 from similia.objects._sequences import _short
 from similia.objects.streams import Chunk, ObjectStream, open_stream
 from similia.scale._workers import import_dask
@@ -25,6 +26,7 @@ from similia.scale.stream import bounds
 
 _TABLES = {".csv", ".tsv", ".parquet"}
 _BLOCK = 10_000
+_PER_LETTER = 2**6  # bytes of a molecule for each letter of its SMILES: an atom, a bond in both directions
 _SEQUENCES = {".fa", ".fasta", ".fna", ".faa", ".fq", ".fastq"}
 
 
@@ -58,14 +60,18 @@ def read_objects(data: str, *, text: str, label: str | None) -> Objects:
     data : str
         Path, or name of a data set.
     text, label : str
-        Columns of a table; `label` is also the field ``label=...`` of FASTA headers. None reads no labels.
+        Columns of a table, `text` as `options.column` returns it; `label` is also the field ``label=...`` of FASTA
+        headers. None reads no labels.
 
     Raises
     ------
+    ModuleNotFoundError
+        If `text` names SMILES and RDKit is not installed.
     ValueError
         If `data` is neither a file that can be read nor a known name, or a label is missing.
     """
     path = Path(data)
+    _check_smiles(path, text)
     if not path.exists():
         return _named(data)
     ending = _ending(path)
@@ -84,6 +90,47 @@ def read_objects(data: str, *, text: str, label: str | None) -> Objects:
         f"{path} has an unknown ending; similia reads {', '.join(sorted(_TABLES | _SEQUENCES | {'.ts', '.npy'}))}, "
         "and folders or zips of the TUDataset format"
     )
+
+
+class Molecules:
+    """A stream of SMILES as one of graphs: a chunk of texts is read by RDKit when it comes."""
+
+    kind = "graphs"
+
+    def __init__(self, texts: ObjectStream) -> None:
+        self.source, self.n, self.size, self._texts = texts.source, texts.n, texts.size, texts
+
+    def fingerprint(self) -> str:
+        """Return another digest than that of the same column as strings."""
+        return hashlib.sha256(f"molecules {self._texts.fingerprint()}".encode()).hexdigest()
+
+    def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
+        """Yield the molecules from number `start` on."""
+        with closing(self._texts.chunks(start, mark)) as chunks:  # type: ignore[type-var]
+            for chunk in chunks:
+                yield replace(chunk, objects=_molecules(chunk.objects, self.source, chunk.start))
+
+
+def _molecules(texts: Any, source: str, start: int = 0) -> Any:
+    """Return SMILES as graphs; the first is in row `start`."""
+    from similia.objects.molecules import read_smiles
+
+    texts = sm.objects.as_strings(texts)
+    empty = np.flatnonzero(np.diff(texts.offsets) == 0)
+    if len(empty):
+        raise ValueError(f"row {start + empty[0]} (from 0) of {source} has no SMILES; fill it in or leave the row out")
+    return read_smiles(texts, place=lambda i: f"row {start + i} (from 0) of {source} holds")
+
+
+def _check_smiles(path: Path, text: str) -> None:
+    """Raise at once if the column holds SMILES that nothing reads, or that the data do not have."""
+    if not isinstance(text, SmilesColumn):
+        return
+    if _ending(path) not in _TABLES or not path.is_file():
+        raise ValueError(f"--smiles names a column of a CSV, TSV or Parquet file, which {path} is not")
+    from similia.objects.molecules import import_rdkit
+
+    import_rdkit()
 
 
 class Collection:
@@ -114,8 +161,12 @@ class Collection:
         return digest.hexdigest()
 
 
-def open_objects(data: str, *, text: str, chunk: int, workers: Any = None) -> ObjectStream:
+def open_objects(
+    data: str, *, text: str, chunk: int, workers: Any = None, names: str | None = None
+) -> ObjectStream:  # fmt: skip
     """Open objects as a stream whose chunks fit into memory; its first object is looked at.
+
+    `names` is the column of a table that names them.
 
     Raises
     ------
@@ -123,15 +174,23 @@ def open_objects(data: str, *, text: str, chunk: int, workers: Any = None) -> Ob
         As `read_objects`, for what the first rows of a file show.
     """
     path = Path(data)
+    _check_smiles(path, text)
+    if names is not None and _ending(path) not in _TABLES:
+        has = "names of its records, which stand" if _ending(path) in _SEQUENCES else "no columns that could stand"
+        raise ValueError(f"--id is for CSV, TSV and Parquet; {data} has {has} beside the predictions; drop --id")
     if not path.is_file() or _ending(path) not in _TABLES | _SEQUENCES | {".npy"}:
         return Collection(read_objects(data, text=text, label=None), chunk)  # type: ignore[return-value]
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     try:
         first_of(open_stream(path, text=text, chunk=1))
-        return open_stream(path, text=text, **bounds(chunk, workers))
     except ValueError as error:
-        raise _no_column(error, path) from None
+        raise _no_column(error, path, text) from None
+    limits = bounds(chunk, workers)
+    if not isinstance(text, SmilesColumn):
+        return open_stream(path, text=text, names=names, **limits)
+    limits["max_bytes"] = max(1, limits["max_bytes"] // _PER_LETTER)
+    return Molecules(open_stream(path, text=text, names=names, **limits))  # type: ignore[return-value]
 
 
 def first_of(stream: ObjectStream) -> Any:
@@ -180,20 +239,24 @@ def _table(path: Path, text: str, label: str | None) -> Objects:
     try:
         strings, *labels = sm.objects.read_columns(path, *([text] if label is None else [text, label]))
     except ValueError as error:
-        raise _no_column(error, path) from None
+        raise _no_column(error, path, text) from None
     for i, value in enumerate(labels[0] if labels else []):
         if value is None or value == "":
             raise ValueError(f"row {i} of {path} has no {label}; fill it in or leave the row out")
-    return Objects(str(path), "strings", sm.objects.as_strings(strings), np.asarray(labels[0]) if labels else None)
+    target = np.asarray(labels[0]) if labels else None
+    if isinstance(text, SmilesColumn):
+        return Objects(str(path), "graphs", _molecules(strings, str(path)), target)
+    return Objects(str(path), "strings", sm.objects.as_strings(strings), target)
 
 
-def _no_column(error: ValueError, path: Path) -> ValueError:
+def _no_column(error: ValueError, path: Path, text: str) -> ValueError:
     """Return a sentence that leads on: for a table of vectors, which has no column of strings, or of other columns."""
     if "has no column" not in str(error):
         return error
     if _holds_numbers(path):
         return ValueError(f"{path} holds numbers only; give vectors as .npy, which numpy.save writes")
-    return ValueError(f"{error}; --text names the one with the strings, and --label that with the labels")
+    option, what = ("--smiles", "SMILES") if isinstance(text, SmilesColumn) else ("--text", "strings")
+    return ValueError(f"{error}; {option} names the one with the {what}, and --label that with the labels")
 
 
 def _holds_numbers(path: Path) -> bool:

@@ -20,7 +20,8 @@ from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, note, result, voice, written
 from similia.objects.streams import ObjectStream
 from similia.scale._journal import Journal
-from similia.scale.stream import CHUNK, JsonLabels, Labels, partial_of, print_stream, write_stream
+from similia.scale._predictions import Predictions, form_of
+from similia.scale.stream import CHUNK, partial_of, print_stream, write_stream
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
 _DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
@@ -116,28 +117,28 @@ def fit_model(
 
 
 def predict_with_model(
-    model_path: Path, data: str, output: Path | None, *, text: str, chunk: int = CHUNK, workers: Any = None
-) -> None:
-    """Write the predicted label of each object of `data`, as CSV; FASTA records keep their names."""
+    model_path: Path, data: str, output: Path | None, *, text: str, names: str | None = None, scores: bool = False,
+    chunk: int = CHUNK, workers: Any = None,
+) -> None:  # fmt: skip
+    """Write the predicted label of each object of `data`; FASTA records keep their names, rows those in `names`."""
+    form = "jsonl" if voice().json else "csv"
     if output is not None:
         check_output(output, data, model_path)
-        if output.suffix.lower() in (".parquet", ".npy", ".gz", ".json"):
-            raise ValueError(f"predictions are written as CSV, and {output} is named otherwise; end it in .csv")
+        form = form_of(output)
     model = sm.load(model_path)
     if not hasattr(model, "predict"):
         raise ValueError(f"{model_path} makes no predictions (it is an encoder?); similia fit writes models that do")
-    stream = open_objects(data, text=text, chunk=chunk, workers=workers)
+    predictions = Predictions(model, form, scores)
+    stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
     _check_comparison(_compared(model), stream, first_of(stream))
-    form = Labels(model)
     if output is None:
-        form = JsonLabels(model) if voice().json else form
-        print_stream(form, stream, sys.stdout, workers=workers)
+        print_stream(predictions, stream, sys.stdout, workers=workers)
         return
     say = console()
-    belongs = {"data": stream.fingerprint(), "model": checksum(model_path)}
+    belongs = {"data": stream.fingerprint(), "model": checksum(model_path), **predictions.belongs}
     said = {"say": say.print, "warn": lambda text: note(f"warning: {text}")}
     with Journal(partial_of(output)) as journal, stoppable(lambda: journal.done, stream.n), meters():
-        write_stream(journal, belongs, form, stream, output, workers=workers, n=stream.n, **said)
+        write_stream(journal, belongs, predictions, stream, output, workers=workers, n=stream.n, **said)
     say.print(f"wrote {journal.done} predictions to {output}")
     result({"predictions": journal.done, "output": output})
 
@@ -151,7 +152,8 @@ def _fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
 
 
 def _compared(model: Any) -> Any:
-    """Return the kernel or distance of a model, or None."""
+    """Return the kernel or distance of a model (of models that vote, of the first), or None."""
+    model = getattr(model, "best_", model)
     for step in model if isinstance(model, Pipeline) else [model]:
         for name in ("kernel", "distance"):
             if hasattr(getattr(step, name, None), "as_objects"):
@@ -166,10 +168,11 @@ def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: A
     try:
         compared.as_objects(first)
     except (TypeError, ValueError) as error:
+        hint = "; --smiles instead of --text reads SMILES as molecules" if "from_smiles" in str(error) else ""
         fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
         raise ValueError(
             f"{data_read.source} holds {data_read.kind}, which {compared} does not compare; "
-            f"what does is e.g. {' or '.join(fitting)}"
+            f"what does is e.g. {' or '.join(fitting)}{hint}"
         ) from error
 
 

@@ -33,6 +33,13 @@ def _data(incomplete: str) -> list[str]:
     return [name for name in available() if name.startswith(incomplete)] + paths
 
 
+def scorers(incomplete: str) -> list[str]:
+    """Return the scorers of scikit-learn that begin so."""
+    from sklearn.metrics import get_scorer_names
+
+    return [name for name in get_scorer_names() if name.startswith(incomplete)]
+
+
 def experiments(incomplete: str) -> list[str]:
     """Return the experiments that begin so."""
     from similia.experiments import EXPERIMENTS
@@ -62,6 +69,10 @@ Distance = Annotated[
 Bits = Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")]
 Landmarks = Annotated[int, typer.Option(min=1, help="Landmarks of a kernel, or of a distance.")]
 Text = Annotated[str, typer.Option(help="Column with the strings.")]
+Smiles = Annotated[
+    str | None,
+    typer.Option("--smiles", help="Instead of --text: column with SMILES, for molecules (needs similia\\[molecules])."),
+]
 Label = Annotated[str, typer.Option(help="Column (or FASTA header field, as label=...) with the labels.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Table = Annotated[Path | None, typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")]
@@ -80,6 +91,19 @@ Scheduler = Annotated[
         "--scheduler", help="Address of a Dask scheduler whose workers do the work, e.g. tcp://10.0.0.1:8786."
     ),
 ]
+
+
+class SmilesColumn(str):
+    """Name of a column of SMILES: goes where that of a column of strings goes, and its objects are graphs."""
+
+
+def column(text: str, smiles: str | None) -> str:
+    """Return the column that ``--text`` or ``--smiles`` names."""
+    if smiles is None:
+        return text
+    if text != "text":
+        raise ValueError("--text and --smiles exclude each other: one column holds the objects, strings or molecules")
+    return SmilesColumn(smiles)
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from similia.cli.inputs import read_objects
+from similia.cli.inputs import open_objects, read_objects
+from similia.cli.options import SmilesColumn
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, result
 from similia.objects import n_objects, take
@@ -57,7 +58,8 @@ def _sample(data: str, text: str) -> tuple[str, Any, int]:
     if path.is_file() and suffixes and suffixes[-1] in _STREAMED:
         from similia.objects.streams import open_stream
 
-        stream = open_stream(path, text=text, chunk=CHUNK)
+        is_smiles = isinstance(text, SmilesColumn)
+        stream = (open_objects if is_smiles else open_stream)(data, text=text, chunk=CHUNK)
         first = next(stream.chunks())
         if stream.n is not None or first.bytes_read == stream.size:
             return stream.kind, first.objects, stream.n or first.stop

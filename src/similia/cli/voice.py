@@ -7,6 +7,7 @@ import inspect
 import json
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -51,6 +52,22 @@ def speaking(**how: bool) -> Iterator[None]:
         yield
     finally:
         _voice.reset(token)
+
+
+@contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Have warnings of Python be a line without the place in the code, which ``--verbose`` shows; none if quiet."""
+    usual, how = warnings.formatwarning, voice()
+
+    def line(message: Warning | str, *place: Any) -> str:
+        return "" if how.quiet else f"warning: {message}\n"
+
+    if not how.verbose:
+        warnings.formatwarning = line  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 def console(**options: Any) -> Any:
@@ -119,6 +136,7 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
                 try:
                     how["piped"] = _open_pipes(arguments, pipe, how["json"], stack, piped)
                     stack.enter_context(speaking(**how))
+                    stack.enter_context(_short_warnings())
                     function(**arguments)
                 except Exception as error:
                     if how["verbose"]:

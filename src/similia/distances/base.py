@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from similia.kernels._evaluate import as_floats, name_of, refuse_class
+from similia.kernels._evaluate import as_floats, called, name_of, refuse_class
 from similia.kernels.base import Kernel
 from similia.kernels.combine import Pairwise
 from similia.objects import n_objects
@@ -97,7 +97,7 @@ def distances_between(
     """
     check_distance(distance)
     name = name_of(distance)
-    values = as_floats(distance(X) if Y is None else distance(X, Y), f"the distance {name} returned")
+    values = as_floats(called(distance, X, Y, "distance"), f"the distance {name} returned")
     expected = (n_objects(X), n_objects(X if Y is None else Y))
     if values.shape != expected:
         raise ValueError(

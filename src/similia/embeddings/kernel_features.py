@@ -2,13 +2,18 @@
 
 phi(x) with phi(x)^T phi(y) = k(x, y), the feature ids folded into n_features columns (see
 `similia.kernels.base.FeatureKernel.features`). Cost: that of counting the features of each object once.
+
+A linear model knows nothing of an object whose columns were all empty in training, and answers for all of them alike.
+So `fit_transform` keeps a bit for each column, and `transform` looks for the first column of each object that was met.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
@@ -16,6 +21,8 @@ from sklearn.utils import Tags
 from similia._lazily import lazily
 from similia._validation import check_positive_int, is_table
 from similia.kernels._evaluate import check_kernel, read_objects, refuse_class, takes_sparse
+
+_MOST = 2**24  # columns that are remembered: 2 MiB, where a weight for each takes 128
 
 
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -33,12 +40,17 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Number of columns that the features are folded into; two given features share one with
         probability 1 / n_features.
 
+    Attributes
+    ----------
+    met_ : ndarray of uint8, shape (ceil(n_features / 8),)
+        After `fit_transform` of objects that are here, as a pipeline calls it: a bit for each column, whether an object
+        had it. Kept up to 2**24 columns, for the warning of `transform` alone.
+
     Notes
     -----
-    The transformer is stateless: `transform` needs no `fit`, and an object has the same row in any
-    collection and process. Its columns are hashed: `get_feature_names_out` numbers them, kernelfeatures0 and so on, and
-    does not say which substructures fell into one. Sparse output has no data frame: scikit-learn refuses
-    ``set_output("pandas")`` for it in a sentence.
+    What `transform` returns needs no `fit`: an object has the same row in any collection and process. Its columns are
+    hashed: `get_feature_names_out` numbers them, kernelfeatures0 and so on, and does not say which substructures fell
+    into one. Sparse output has no data frame: scikit-learn refuses ``set_output("pandas")`` for it in a sentence.
 
     Examples
     --------
@@ -56,7 +68,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_features = n_features
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters; nothing is learned, and objects other than vectors are not read.
+        """Check the parameters; objects other than vectors are not read, and `met_` is forgotten.
 
         Parameters
         ----------
@@ -76,6 +88,34 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ValueError
             If `n_features` is not an integer >= 1.
         """
+        self._check()
+        if hasattr(self, "met_"):
+            del self.met_
+        if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
+            read_objects(self, self.kernel, X, reset=True)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
+        """Return the features of objects, and remember in `met_` which columns they have.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : ignored
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (n, n_features)
+        """
+        features: sp.csr_array = self.fit(X, y).transform(X)
+        if sp.issparse(features) and features.format == "csr" and self.n_features <= _MOST:
+            from similia.embeddings._met_columns import mark
+
+            self.met_ = np.zeros(-(-self.n_features // 8), np.uint8)
+            mark(features.indices, self.met_)
+        return features
+
+    def _check(self) -> None:
         refuse_class(self.kernel, "kernel")
         if not hasattr(self.kernel, "features"):
             check_kernel(self.kernel)
@@ -83,9 +123,6 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 f"the kernel {self.kernel!r} has no explicit features; similia.Nystroem makes vectors of any kernel"
             )
         check_positive_int(self.n_features, "n_features")
-        if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
-            read_objects(self, self.kernel, X, reset=True)
-        return self
 
     @lazily
     def transform(self, X: Any) -> sp.csr_array:
@@ -103,12 +140,36 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ------
         TypeError, ValueError
             As `fit`, and as the kernel for objects that it does not take.
+
+        Warns
+        -----
+        UserWarning
+            If an object has features, and none of them was met by `fit_transform`.
         """
-        self.fit()
+        self._check()
         if is_table(X):
             X = read_objects(self, self.kernel, X, reset=False)
         features: sp.csr_array = self.kernel.features(X, self.n_features)
+        strange = self._strangers(features)
+        if len(strange):
+            warnings.warn(
+                f"{len(strange)} of {features.shape[0]} objects have no feature that a training object had, e.g. "
+                f"X[{strange[0]}], and a linear model answers for all of them alike; are they of the same kind (case, "
+                "alphabet, labels) as the training objects?",
+                UserWarning,
+                stacklevel=4,  # scikit-learn and `lazily` wrap transform
+            )
         return features
+
+    def _strangers(self, features: Any) -> npt.NDArray[np.int64]:
+        """Return the rows with features of which none was met; an empty object has none."""
+        from similia.embeddings._met_columns import strangers
+
+        met = getattr(self, "met_", None)
+        if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
+            return np.empty(0, np.int64)
+        rows: npt.NDArray[np.int64] = strangers(features.indptr, features.indices, met)
+        return rows
 
     @property
     def _n_features_out(self) -> int:

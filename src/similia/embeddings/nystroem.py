@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from similia._config import settings
 from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._threads import one_blas_thread
@@ -209,7 +210,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Warns
         -----
         UserWarning
-            If more than half of the objects have similarity 0 to all landmarks.
+            If more than half of the objects have similarity 0 to all landmarks; if any has, once a run, where a stream
+            is encoded or predicted.
         """
         check_is_fitted(self)
         n, blocks = self._landmark_columns(X)
@@ -221,10 +223,11 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             alone.extend(rows[~C.any(axis=1)].tolist())
             for (i, a), (j, b) in itertools.pairwise(self._corners):
                 out[rows[0] : rows[-1] + 1, a:b] = ordered_product(C[:, i:j], self.components_[i:j, a:b])
-        if 2 * len(alone) > n:
+        if 2 * len(alone) > n or (alone and settings().part):
             warnings.warn(
                 f"{len(alone)} of {n} objects have similarity 0 to all landmarks and get the zero vector, e.g. "
-                f"X[{alone[0]}]; are they of the same kind (case, alphabet, labels) as the training objects?",
+                f"X[{alone[0]}]; are they of the same kind (case, alphabet, labels) as the training objects, or "
+                "landmarks too few?",
                 UserWarning,
                 stacklevel=4,  # scikit-learn and `lazily` wrap transform
             )

@@ -19,7 +19,7 @@ from similia.explanations._explanation import Explanation
 from similia.explanations._found import Found, explained
 from similia.explanations._kernels import WHAT, Naming, NoParts, one, pair, view_pair
 from similia.explanations._views import names_of_labels
-from similia.kernels._evaluate import name_of, refuse_class
+from similia.kernels._evaluate import name_of, refuse_class, without_addresses
 
 
 def explain(
@@ -90,7 +90,8 @@ def explain(
         value, kind, found, note = _compared(compared, X, Y, naming)
     except NoParts as error:
         raise TypeError(str(error)) from None
-    return explained(value, kind, found, top, title=f"{kind} of x and y by {compared!r}", note=note, views=views)
+    title = f"{kind} of x and y by {without_addresses(compared)}"
+    return explained(value, kind, found, top, title=title, note=note, views=views)
 
 
 def _compared(compared: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:

@@ -59,7 +59,7 @@ class Explanation:
     omitted : float
         Sum of the parts that are known but not listed, `n_omitted` of them.
     unexplained : float
-        What no part explains: rounding where the explanation is exact.
+        What no part explains: rounding where the explanation is exact, not shown below 1e-12 of the whole.
     n_omitted : int
         Number of parts that are not listed.
     title : str
@@ -88,7 +88,6 @@ class Explanation:
     1  ATT          1  33  1-3   0-2
     2  TTA          1  33  2-4   1-3
     3  TAC          1  33  3-5   2-4
-       rounding     0   0
     <BLANKLINE>
     x     0  GATTACA
               11123

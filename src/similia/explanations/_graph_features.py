@@ -4,9 +4,10 @@ Names, with labels 6 and 7 (or what the user calls them):
 
 ====================  =========================================================================================
 label                 ``6``; ``degree 3`` for graphs without labels
-edge                  ``6-7``, with an edge label ``6-[1]-7``
+edge                  ``6-7``, with an edge label ``6-[1]-7``, of molecules ``C=O``
 Weisfeiler-Lehman     a rooted tree of labels: ``7(6, 8x2)`` is a node 7 among one node 6 and two nodes 8; the trees of
-                      more rounds are nested, ``6([1]7(6, 8x2))`` with an edge label, and cut where they are long
+                      more rounds are nested, ``6([1]7(6, 8x2))`` with an edge label, of molecules ``C(=O, -O)``, and
+                      cut where they are long
 shortest path         ``6..7, 3 apart``; ``6->7, 3 apart`` in directed graphs
 graphlet              ``triangle``, ``star of 4``, or nodes, edges and degrees
 propagation           ``step 2, bin 3dc8 (6/7)``: nodes 6 or 7 whose surroundings of two steps fall into one bin
@@ -40,6 +41,7 @@ from similia.kernels.graphs import (
 )
 from similia.kernels.propagation import Propagation
 from similia.objects import GraphBatch
+from similia.objects._labels import BONDS
 from similia.objects.graphlets import canonical_forms
 
 _LONGEST_NAME = 72
@@ -100,7 +102,7 @@ def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occur
     def name(o: int) -> str:
         v, u, mark = kept[o]
         low, high = sorted((labels[v], labels[u]))
-        return f"{low}-{high}" if mark is None else f"{low}-[{mark}]-{high}"
+        return f"{low}-{high}" if mark is None else f"{low}{BONDS.get(mark, f'-[{mark}]-')}{high}"
 
     places = np.array([edge[:2] for edge in kept], dtype=np.int64).reshape(-1, 2)
     return Occurrences.of_width(ids[: offsets[1]], places, name, graph.n_nodes)
@@ -158,7 +160,7 @@ def _grown(label: str, children: list[str], marks: list[int]) -> str:
     if not children or len(label) > _LONGEST_NAME:
         return label
     if marks:
-        children = [f"[{mark}]{child}" for mark, child in zip(marks, children, strict=True)]
+        children = [f"{BONDS.get(mark, f'[{mark}]')}{child}" for mark, child in zip(marks, children, strict=True)]
     counted = sorted(Counter(children).items())
     text = label + "(" + ", ".join(child if n == 1 else f"{child}×{n}" for child, n in counted) + ")"
     return text[: _LONGEST_NAME + 1]  # what is longer is not shown, and must not grow without bound

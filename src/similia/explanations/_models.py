@@ -14,6 +14,7 @@ anything else        w_j (f_j(x) - mean) for each column; the mean only where th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from similia.explanations._occurrences import linear_parts
 from similia.explanations._views import described, view_of
 from similia.kernels._evaluate import evaluate, name_of
 from similia.learn.kernel_svc import KernelSVC
+from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
 
 
@@ -44,7 +46,11 @@ def comparison_of(model: Any) -> Any:
 
 
 def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
-    """Return why a fitted model decides as it does for one object."""
+    """Return why a fitted model decides as it does for one object; of a vote, the first voter that can be explained."""
+    if isinstance(getattr(model, "best_", None), VoteClassifier | VoteRegressor):  # what `select` returned
+        model = model.best_
+    if isinstance(model, VoteClassifier | VoteRegressor):
+        return _of_a_vote(model, x, naming, top)
     steps = steps_of(model)
     if isinstance(steps[0], KernelSVC):
         return _dual(steps[0], x, naming, top)
@@ -65,6 +71,20 @@ def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
         constant=None if intercept == 0.0 else ("intercept", intercept),
         views=(view_of(X, naming.label_names), None),
     )
+
+
+def _of_a_vote(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
+    """Return the explanation by the first voter that decides by a sum."""
+    said: list[str] = []
+    for i, voter in enumerate(model.estimators_):
+        try:
+            found = prediction(voter, x, naming, top)
+        except TypeError as error:
+            said.append(str(error))
+            continue
+        note = f"{found.note}; " if found.note else ""
+        return replace(found, note=f"{note}this is number {i + 1} of the {len(model.estimators_)} models that vote")
+    raise TypeError(f"none of the {len(said)} models that vote can be explained, e.g. {said[0]}")
 
 
 def _collection(first: Any, x: Any) -> Any:

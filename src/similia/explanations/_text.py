@@ -11,6 +11,7 @@ _WIDTH = 80
 _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 _MOST_RUNS = 4
+_NOTHING, _ROUNDING = 1e-12, 1e-6  # shares of the largest number: of float64, and of values that are float32
 
 
 def as_text(explanation: Explanation) -> str:
@@ -47,12 +48,13 @@ def _table(e: Explanation) -> list[str]:
 
 
 def rest(e: Explanation) -> list[tuple[str, float]]:
-    """Return the last lines of a table: what is not listed, and what no part explains."""
+    """Return the last lines of a table: what is not listed, and what no part explains beyond float64."""
     lines = []
     if e.n_omitted:
         lines.append((f"{e.n_omitted} smaller part{'s' if e.n_omitted > 1 else ''}", e.omitted))
-    small = abs(e.unexplained) <= 1e-6 * max(abs(e.value), *(abs(part.contribution) for part in e.parts), 1e-12)
-    lines.append(("rounding" if small else "not explained by parts", e.unexplained))
+    share = abs(e.unexplained) / max(abs(e.value), *(abs(part.contribution) for part in e.parts), 1e-12)
+    if share > _NOTHING:
+        lines.append(("rounding" if share <= _ROUNDING else "not explained by parts", e.unexplained))
     return lines
 
 

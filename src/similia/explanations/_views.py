@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch
-from similia.objects._labels import hash_labels
+from similia.objects._labels import SYMBOLS, hash_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +62,10 @@ def view_of(batch: object, label_names: dict[int, str] | None = None) -> View:
 
 
 def node_names(graphs: GraphBatch, label_names: dict[int, str]) -> list[str]:
-    """Return the label of each node as text; without labels all are empty."""
+    """Return the label of each node as text, of atoms the symbol; without labels all are empty."""
     if graphs.node_labels is None:
         return [""] * graphs.n_nodes
-    return [label_names.get(label, str(label)) for label in graphs.node_labels.tolist()]
+    return [label_names.get(label) or SYMBOLS.get(label, str(label)) for label in graphs.node_labels.tolist()]
 
 
 def described(batch: object, number: int) -> str:
@@ -80,11 +80,6 @@ def described(batch: object, number: int) -> str:
 def names_of_labels(x: Any) -> dict[int, str]:
     """Return the text of the labels that a graph carries, by the number that `as_graphs` makes of it."""
     labels: list[Any] = []
-    if hasattr(x, "GetAtoms"):  # RDKit, whose atoms may be labelled by number or by symbol
-        atoms = list(x.GetAtoms())
-        symbols = [str(atom.GetSymbol()) for atom in atoms]
-        numbers = {int(atom.GetAtomicNum()): symbol for atom, symbol in zip(atoms, symbols, strict=True)}
-        return numbers | dict(zip(hash_labels(symbols).tolist(), symbols, strict=True))
     if hasattr(x, "nodes") and hasattr(x, "adjacency"):  # networkx
         labels = [data.get("label") for _, data in x.nodes(data=True)]
     elif isinstance(x, tuple) and len(x) == 3 and isinstance(x[2], Mapping):

@@ -6,19 +6,24 @@ float array of the right shape, or one sentence that says what is wrong with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 from similia._validation import check_table
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
+_TOLD = 100  # letters of another's error
+_LIFTS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
 
 
 def as_objects(kernel: Any, X: Any) -> Any:
@@ -74,7 +79,7 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
 def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
     """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
     check_kernel(kernel)
-    values = as_floats(kernel(X) if Y is None else kernel(X, Y), f"the kernel {name_of(kernel)} returned")
+    values = as_floats(called(kernel, X, Y, "kernel"), f"the kernel {name_of(kernel)} returned")
     expected = (n_objects(X), n_objects(X if Y is None else Y))
     if values.shape != expected:
         raise ValueError(
@@ -82,6 +87,37 @@ def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
             f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
         )
     return values
+
+
+def called(function: Any, X: Any, Y: Any, what: str) -> Any:
+    """Return ``function(X)`` or ``function(X, Y)``, or raise and say so where it is one of two objects.
+
+    A function of two objects cannot be told from one of two collections before it is called: only one that fails is
+    tried on a pair.
+    """
+    try:
+        return function(X) if Y is None else function(X, Y)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(function, BaseEstimator) or not _is_of_pairs(function, X, X if Y is None else Y):
+            raise
+        text = " ".join(str(error).split())
+        raise TypeError(
+            f"the {what} {name_of(function)} is a function of two objects, and fails on collections "
+            f"({type(error).__name__}: {text[:_TOLD]}); lift it with {_LIFTS[what]}, or define it as "
+            "f(X, Y=None) -> (n, m)"
+        ) from error
+
+
+def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
+    """Return whether `function` gives one number for the first objects of two collections."""
+    try:
+        x, y = ((objects.iloc if hasattr(objects, "iloc") else objects)[0] for objects in (X, Y))
+        value = function(x, y)
+    except Exception:  # whatever it is: the failure on collections is told then
+        return False
+    return isinstance(value, Real) or getattr(value, "shape", None) == ()
 
 
 def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
@@ -109,6 +145,16 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def without_addresses(value: Any) -> str:
+    """Return ``repr(value)`` with the names of functions in the place of where they are in memory.
+
+    Classes have no ``__repr__`` of their own for it: scikit-learn's printer of nested estimators trips over those.
+    """
+    text = re.sub(r"<(?:[\w.]*?(\w+) object at 0x[0-9a-f]+|built-in function (\w+))>", r"\1\2", repr(value))
+    text = re.sub(r"<(?:cy)?function ([\w.<>]+?) at 0x[0-9a-f]+>", lambda found: found[1].split(".<locals>.")[-1], text)
+    return re.sub(r"<bound method ([\w.]+) of [^<>]*>", r"\1", text)
 
 
 def name_of(function: Any) -> str:

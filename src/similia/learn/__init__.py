@@ -6,6 +6,7 @@ _NAMES = {
     "HDClassifier": "hd_classifier",
     "KernelSVC": "kernel_svc",
     "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
+    "VoteClassifier": "vote", "VoteRegressor": "vote",
     "HeatSVC": "heat_svc", "nested_scores": "heat_svc", "precomputed_scores": "heat_svc",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -38,18 +38,19 @@ def delimiter_of(path: Any) -> str:
 def delimited_records(
     path: Any, columns: tuple[str | int, ...], delimiter: str, header: bool = True, offset: int = 0, line: int = 1
 ) -> Iterator[Records]:
-    """Yield columns of a table from the row on that begins at `offset`, a line numbered `line`."""
-    names, resumed = None, offset > 0
-    if header:
-        with Blocks(path) as blocks:
-            row = _Rows(blocks, delimiter).header()
-        names = row[0]
-        if offset == 0:
-            _, offset, line = row
-    positions = [position_of(path, column, names) for column in columns]
+    """Yield columns of a table from the row on that begins at `offset`, a line numbered `line`.
+
+    A row with more or fewer cells than the first one is refused: what it holds may stand in other columns.
+    """
+    found = offset > 0
+    with Blocks(path) as blocks:
+        first, *second = _Rows(blocks, delimiter).header()
+    if header and offset == 0:
+        offset, line = second
+    positions = [position_of(path, column, first, header) for column in columns]
+    width = len(first or ())
     with Blocks(path, offset, line) as blocks:
-        found = resumed
-        for records in _Rows(blocks, delimiter).records(positions):
+        for records in _Rows(blocks, delimiter, width, "the header" if header else "the first row").records(positions):
             if len(records.ends):
                 found = True
                 yield records
@@ -57,11 +58,13 @@ def delimited_records(
         raise ValueError(f"{path} holds no rows")
 
 
-def position_of(path: Any, column: str | int, names: list[str] | None) -> int:
-    """Return the position of a column, or raise."""
+def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
+    """Return the position of a column, or raise; `names` are the cells of the first row."""
     if isinstance(column, int):
+        if names and not -len(names) <= column < len(names):
+            raise ValueError(f"{path} has {len(names)} columns, none at position {column} (the first one is 0)")
         return column
-    if names is None:
+    if names is None or not header:
         raise ValueError(f"{path} has no names of columns (header=False); give positions instead of {_short(column)}")
     if column not in names:
         known = ", ".join(map(_short, names[:_LISTED]))
@@ -74,8 +77,9 @@ def position_of(path: Any, column: str | int, names: list[str] | None) -> int:
 class _Rows:
     """Rows of a table, block by block."""
 
-    def __init__(self, blocks: Blocks, delimiter: str) -> None:
+    def __init__(self, blocks: Blocks, delimiter: str, width: int = 0, like: str = "") -> None:
         self.at, self.path = blocks, blocks.path
+        self.width, self.like = width, like  # cells of a row (0: any number), and what has as many
         self.delimiter, self.quotes = delimiter, delimiter != "\t"
         self.limit = max(1, blocks.limit // WIDE_SHARE)
         self._blocks = blocks.split(whole_lines)
@@ -106,12 +110,12 @@ class _Rows:
         full = np.flatnonzero(found.ends > found.starts)  # blank lines are not rows
         buffer, starts, ends = found.buffer, found.starts[full], found.ends[full]
         marks = np.flatnonzero(buffer == ord(self.delimiter))
-        width = 1 + len(marks) // max(1, len(full))
+        width = self.width
         if not len(full) or len(marks) != (width - 1) * len(full):
             return None
         edges = np.column_stack([starts - 1, marks.reshape(len(full), -1), ends])
         inside = (edges[:, 1:-1] >= starts[:, None]).all() and (edges[:, 1:-1] < ends[:, None]).all()
-        if not inside or not all(-width <= position < width for position in positions):
+        if not inside:
             return None
         columns = tuple(
             strings(*gather(buffer, edges[:, position % width] + 1, edges[:, position % width + 1]))
@@ -139,21 +143,26 @@ class _Rows:
         lines: list[int] = []
         pick = itemgetter(*positions)
         reader = csv.reader(self._lines(block), delimiter=self.delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
-        row: list[str] = []
         try:
             with _long_fields():
                 for row in reader:
                     self._done = reader.line_num
                     if row:
+                        if self.width and len(row) != self.width:
+                            raise ValueError(self._ragged(len(row), line + self._done - 1))
                         fields.append(pick(row))
                         lines.append(self._done)
                         if len(lines) == most:
                             break
-        except (csv.Error, IndexError) as error:
-            short = f"{len(row)} fields, expected more than {max(positions, default=0)}"
-            text = short if isinstance(error, IndexError) else str(error)
-            raise ValueError(f"{self.path}, line {line + reader.line_num - 1}: {text}; is it truncated?") from None
+        except csv.Error as error:
+            raise ValueError(f"{self.path}, line {line + reader.line_num - 1}: {error}; is it truncated?") from None
         return fields, lines
+
+    def _ragged(self, cells: int, line: int) -> str:
+        quote = f"a cell that holds {self.delimiter!r} must be quoted"
+        more = quote if self.quotes else "is there a tab within a cell?"
+        why = more if cells > self.width else "is a cell missing, or the file truncated?"
+        return f"{self.path}, line {line}: found {cells} cells, expected {self.width} as in {self.like}; {why}"
 
     def _lines(self, block: bytes) -> Iterator[str]:
         """Yield the lines of a block, and of the next ones while a row goes on."""

@@ -65,9 +65,10 @@ def read_graph(graph: Any, names: Names) -> Part:
     for known, read in _FORMS:
         if known(graph):
             return read(graph, names)
+    hint = "; from_smiles reads molecules written as SMILES" if isinstance(graph, str | bytes) else ""
     raise TypeError(
         f"is {type(graph).__name__} ({_short(graph)}), expected a networkx, igraph or PyG graph, an RDKit Mol, a "
-        "square adjacency matrix, (edge_index, n_nodes) or a dict with these keys"
+        f"square adjacency matrix, (edge_index, n_nodes) or a dict with these keys{hint}"
     )
 
 
@@ -360,13 +361,18 @@ def _is_molecule(graph: Any) -> bool:
 
 
 def _from_molecule(graph: Any, names: Names) -> Part:
-    """Atoms are nodes, labelled by atomic number, bonds are edges, labelled by RDKit's number of the bond type."""
-    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), int(bond.GetBondType())) for bond in graph.GetBonds()]
-    table = np.array(bonds, dtype=np.int64).reshape(-1, 3).T
-    atoms = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
-    labels = table[2] if names.edge_label else None
-    part = Part(len(atoms), table[:2], atoms if names.node_label else None, None, labels)
-    return part.both_directions()
+    """Atoms are nodes, labelled by symbol, bonds are edges, labelled as SMILES write them: ``-=#:``, others by name."""
+    n, bonds = graph.GetNumAtoms(), [graph.GetBondWithIdx(i) for i in range(graph.GetNumBonds())]
+    ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
+    arcs = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    symbols = [graph.GetAtomWithIdx(i).GetSymbol() for i in range(n)]  # faster than GetAtoms
+    labels = hash_labels(map(_bond, bonds)) if names.edge_label else None
+    return Part(n, arcs, hash_labels(symbols) if names.node_label else None, None, labels).both_directions()
+
+
+def _bond(bond: Any) -> str:
+    kind = bond.GetBondType()
+    return {1: "-", 2: "=", 3: "#", 12: ":"}.get(int(kind), str(kind))
 
 
 # --- batches of one graph ---------------------------------------------------------------------

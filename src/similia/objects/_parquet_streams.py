@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from similia.objects._blocks import Records
 from similia.objects._delimited_streams import position_of
@@ -52,28 +53,27 @@ def _first_line(error: Exception) -> str:
 
 
 class ParquetRows:
-    """A column of strings in a Parquet file."""
+    """A column of strings in a Parquet file, and one that names them."""
 
     kind = "strings"
 
-    def __init__(self, path: Path, column: str | int) -> None:
+    def __init__(self, path: Path, column: str | int, names: str | int | None = None) -> None:
         self.path, self.size = path, path.stat().st_size
         with parquet_file(path) as file:
             schema = file.schema_arrow
             self.field = schema.field(schema.names.index(parquet_column(path, column, schema.names)))
+            self.names = [] if names is None else [schema.field(parquet_column(path, names, schema.names))]
             self.n = file.metadata.num_rows
+        for field in self.names:
+            self._named(field, _nothing(field))  # raises if it cannot be text
         self.text = self._is_text()
         if self.n <= 0:
             raise ValueError(f"{path} holds no rows")
 
     def _is_text(self) -> bool:
-        from pyarrow import types
-
-        kind = self.field.type.value_type if types.is_dictionary(self.field.type) else self.field.type
-        if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-            return True
-        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
-            return False
+        text = _is_text(self.field.type)
+        if text is not None:
+            return text
         raise TypeError(
             f"{self.path}: column {_short(self.field.name)} holds {str(self.field.type)[:60]}, expected strings; "
             "name another column"
@@ -82,7 +82,7 @@ class ParquetRows:
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
         """Yield strings from row `start` on."""
         row = end = 0
-        name = self.field.name
+        columns = list(dict.fromkeys(field.name for field in [self.field, *self.names]))
         with parquet_file(self.path, pre_buffer=False, buffer_size=2**20) as file:
             for group in range(file.num_row_groups):
                 about = file.metadata.row_group(group)
@@ -90,51 +90,93 @@ class ParquetRows:
                     row += about.num_rows
                     continue
                 most = self._rows_at_once(group, about, chunk, max_bytes)
-                for arrow in file.iter_batches(most, row_groups=[group], columns=[name], use_threads=False):
+                for arrow in file.iter_batches(most, row_groups=[group], columns=columns, use_threads=False):
                     skip = min(arrow.num_rows, max(0, start - row))
-                    batch = self._strings(arrow.column(0)[skip:], row + skip)
+                    batch = self._strings(_column(arrow, self.field)[skip:], row + skip)
+                    names = [self._named(field, _column(arrow, field)[skip:]) for field in self.names]
                     row += arrow.num_rows
                     if len(batch):
                         ends = end + batch.offsets[1:]
                         end = int(ends[-1])
-                        yield Records((batch,), ends, position=self.size * row // self.n)
+                        yield Records((batch, *names), ends, position=self.size * row // self.n)
         if row != self.n:
             raise ValueError(f"{self.path} holds {row} rows, but {self.n} by its footer; is it damaged?")
 
     def _rows_at_once(self, group: int, about: Any, chunk: int, max_bytes: int) -> int:
         """Return how many rows take at most about `max_bytes`."""
         longest = about.total_byte_size // max(1, about.num_rows)
-        name = self.field.name
+        texts = [field for field in [self.field, *self.names] if _is_text(field.type) is not None]
+        columns = list(dict.fromkeys(field.name for field in texts))
         # Not about.column(j): where statistics are damaged, that ends the process (pyarrow 26), and reading raises.
-        with parquet_file(self.path, read_dictionary=[name], pre_buffer=False, buffer_size=2**20) as file:
-            for first in islice(file.iter_batches(1, row_groups=[group], columns=[name], use_threads=False), 1):
-                if hasattr(first.column(0), "dictionary"):
-                    entries = self._strings(first.column(0).dictionary, 0)
-                    longest = max(longest, int(np.diff(entries.offsets).max(initial=0)))
+        with parquet_file(self.path, read_dictionary=columns, pre_buffer=False, buffer_size=2**20) as file:
+            for first in islice(file.iter_batches(1, row_groups=[group], columns=columns, use_threads=False), 1):
+                for field in texts:
+                    found = _column(first, field)
+                    if hasattr(found, "dictionary"):
+                        longest = max(longest, int(np.diff(_bytes_of(found.dictionary)[1]).max(initial=0)))
         return max(1, min(chunk, _ROWS, max_bytes // max(1, longest)))
 
     def _strings(self, array: Any, row: int) -> StringBatch:
         """Return an Arrow array, which begins at `row` of the file, as a batch."""
-        import pyarrow as pa
-
         if array.null_count:
             bad = row + int(np.argmin(array.is_valid().to_numpy(zero_copy_only=False)))
             raise ValueError(
                 f"{self.path}, row {bad} (from 0): column {_short(self.field.name)} is missing (null), expected a "
                 "string; drop the row or fill it in"
             )
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        array = array.cast(pa.large_binary())
-        _, offsets, data = array.buffers()
-        bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-        values = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]].copy()
+        values, bounds = _bytes_of(array)
         if not self.text:
-            return StringBatch(values, bounds - bounds[0], True)
+            return StringBatch(values, bounds, True)
         try:
-            return strings(values, bounds - bounds[0])
+            return strings(values, bounds)
         except UnicodeDecodeError as error:
-            bad = row + int(np.searchsorted(bounds - bounds[0], error.start, "right")) - 1
+            bad = row + int(np.searchsorted(bounds, error.start, "right")) - 1
             raise ValueError(
                 f"{self.path}, row {bad} (from 0): column {_short(self.field.name)} is not UTF-8: {error}"
             ) from None
+
+    def _named(self, field: Any, array: Any) -> StringBatch:
+        """Return an Arrow array as text; what is missing is empty."""
+        import pyarrow as pa
+
+        try:
+            return strings(*_bytes_of(_decoded(array).cast(pa.large_string()).fill_null("")))
+        except (pa.ArrowException, UnicodeDecodeError):
+            raise TypeError(
+                f"{self.path}: column {_short(field.name)} holds {str(field.type)[:60]}, expected text, numbers or "
+                "dates as names; name another column"
+            ) from None
+
+
+def _is_text(kind: Any) -> bool | None:
+    """Return whether values of an Arrow type are text (True) or bytes (False), None for others."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return True
+    return False if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind) else None
+
+
+def _decoded(array: Any) -> Any:
+    return array.dictionary_decode() if hasattr(array, "dictionary") else array
+
+
+def _bytes_of(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the bytes of the strings of an Arrow array, and where each begins."""
+    import pyarrow as pa
+
+    array = _decoded(array).cast(pa.large_binary())
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]].copy(), bounds - bounds[0]
+
+
+def _column(batch: Any, field: Any) -> Any:
+    return batch.column(batch.schema.names.index(field.name))
+
+
+def _nothing(field: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array([], type=field.type)

@@ -40,8 +40,8 @@ def as_graphs(
         - a PyG ``Data``: ``x`` gives the node attributes, ``edge_weight`` the weights,
           ``edge_attr`` labels (integers, one-hot rows) or weights (one column of real numbers);
           ``node_label="x"`` (or "z", ...) takes integers or one-hot rows of that name as labels;
-        - an RDKit ``Mol``: atoms are nodes, labelled by atomic number, bonds are edges, labelled by
-          RDKit's number of the bond type (1, 2, 3, 12 aromatic); `from_smiles` reads texts;
+        - an RDKit ``Mol``: atoms are nodes, labelled by symbol, bonds are edges, labelled
+          ``-``, ``=``, ``#`` or ``:`` (aromatic); `from_smiles` reads texts;
         - a `GraphBatch` of one graph.
 
         A `GraphBatch` is returned as it is. A path is read by `read_tudataset`.
@@ -97,7 +97,7 @@ def as_graphs(
         parts = [_read(i, graph, names) for i, graph in enumerate(_items(X))]
         _check_names(parts, names)
         _check_claims(parts)
-        X = _join(parts)
+        X = join_parts(parts)
     if len(X) == 0:
         raise ValueError("X is empty: found 0 graphs, expected at least one")
     return X
@@ -198,7 +198,8 @@ def _check_claims(parts: list[Part]) -> None:
             )
 
 
-def _join(parts: list[Part]) -> GraphBatch:
+def join_parts(parts: list[Part]) -> GraphBatch:
+    """Return graphs as one batch."""
     offsets = np.concatenate(([0], np.cumsum([part.n_nodes for part in parts], dtype=np.int64))).astype(np.int64)
     arcs = [part.edge_index + start for part, start in zip(parts, offsets[:-1], strict=True)]
     _fill_weights(parts)

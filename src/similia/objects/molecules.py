@@ -1,12 +1,20 @@
-"""Molecules as graphs, from SMILES, by RDKit (``pip install 'similia[molecules]'``)."""
+"""Molecules as graphs, from SMILES, by RDKit (``pip install 'similia[molecules]'``).
+
+An atom's label is its symbol, as in a networkx graph whose nodes are labelled "C" and "O": a 64-bit hash in the batch.
+Symbols are few, so whoever shows a batch knows them again by a fixed table (`_labels.SYMBOLS`), after slicing,
+joining, saving and in other processes, and nothing has to be kept beside the labels. Atomic numbers would not do: in
+many data sets 6 is another atom than carbon.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from similia.objects._graph_forms import Names, Part, read_graph
 from similia.objects._graphs import GraphBatch
 from similia.objects._sequences import _short
-from similia.objects.graphs import as_graphs
+from similia.objects.graphs import join_parts
 from similia.objects.strings import as_strings
 
 
@@ -23,14 +31,15 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
     Returns
     -------
     GraphBatch
-        Atoms are nodes, labelled by atomic number; bonds are edges, labelled 1 (single), 2 (double), 3 (triple) or 12
-        (aromatic), RDKit's numbers of its bond types. Aromaticity is RDKit's, whichever way the SMILES writes it.
+        Atoms are nodes, labelled by symbol, bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:``
+        (aromatic); both as 64-bit hashes, like all labels that are texts, which ``explain`` and reports show as these
+        texts. Aromaticity is RDKit's, whichever way the SMILES writes it.
 
     Raises
     ------
     ValueError
-        If a text is no SMILES, or no molecule that RDKit can sanitise (a carbon of five bonds); the sentence names its
-        position and the text.
+        If there are none, or a text is no SMILES, or no molecule that RDKit can sanitise (a carbon of five bonds); the
+        sentence names its position and the text.
     TypeError
         If `smiles` is one text, or an item is missing or no text.
     ModuleNotFoundError
@@ -48,28 +57,44 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
     --------
     >>> from similia.objects.molecules import from_smiles
     >>> ethanol, benzene = from_smiles(["CCO", "c1ccccc1"])
-    >>> ethanol.node_labels, benzene.edge_labels
-    (array([6, 6, 8]), array([12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12]))
+    >>> ethanol.n_nodes, benzene.degrees
+    (3, array([2, 2, 2, 2, 2, 2]))
     >>> from similia.kernels import WeisfeilerLehman
     >>> WeisfeilerLehman(n_iter=1)(from_smiles(["CCO", "OCC"]))
     array([[8., 8.],
            [8., 8.]])
+    >>> import similia as sm
+    >>> [part.name for part in sm.explain(sm.kernels.EdgeHistogram(), ethanol, ethanol).parts]
+    ['C-C', 'C-O']
     """
-    try:
-        from rdkit import Chem, rdBase
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "from_smiles needs RDKit, which is not installed: pip install 'similia[molecules]'", name=error.name
-        ) from None
-    molecules = []
+    return read_smiles(smiles, hydrogens)
+
+
+def read_smiles(
+    smiles: Any, hydrogens: bool = False, place: Callable[[int], str] = "smiles[{}] is".format
+) -> GraphBatch:
+    """Return molecules as graphs; `place` is how a sentence begins about number i, such as "smiles[3] is"."""
+    Chem, rdBase = import_rdkit()
+    parts: list[Part] = []
     with rdBase.BlockLogs():  # RDKit also prints what is raised here
         for i, text in enumerate(as_strings(smiles)):
             text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
             molecule = Chem.MolFromSmiles(text)
             if molecule is None:
-                raise ValueError(f"smiles[{i}] is {_short(text)}, which is {_problem(Chem, text)}; correct or drop it")
-            molecules.append(Chem.AddHs(molecule) if hydrogens else molecule)
-    return as_graphs(molecules)
+                raise ValueError(f"{place(i)} {_short(text)}, which is {_problem(Chem, text)}; correct or drop it")
+            parts.append(read_graph(Chem.AddHs(molecule) if hydrogens else molecule, Names()))
+    return join_parts(parts)
+
+
+def import_rdkit() -> tuple[Any, Any]:
+    """Return RDKit's modules ``Chem`` and ``rdBase``, or raise."""
+    try:
+        from rdkit import Chem, rdBase
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "SMILES are read by RDKit, which is not installed: pip install 'similia[molecules]'", name=error.name
+        ) from None
+    return Chem, rdBase
 
 
 def _problem(Chem: Any, text: str) -> str:

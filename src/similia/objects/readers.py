@@ -128,7 +128,8 @@ def read_columns(
     Raises
     ------
     ValueError
-        If a column does not exist, a line is short, or the file is truncated or of another kind.
+        If a column does not exist, a line of text has more or fewer cells than the first one, or the file is
+        truncated or of another kind; the sentence names the line.
     TypeError
         If a column is neither a name nor a position, such as a list of names.
     ImportError

@@ -42,7 +42,7 @@ class Chunk:
     objects : StringBatch, ndarray or another batch
         As the kind of the stream says.
     names : list of str, optional
-        Of FASTA and FASTQ: the first word of each header.
+        Of FASTA and FASTQ: the first word of each header; of a table what `open_stream` was told.
     start, stop : int
         Numbers of the objects in the stream, from 0, `stop` excluded.
     mark : str
@@ -73,8 +73,10 @@ class ObjectStream:
         Bytes of the file.
     """
 
-    def __init__(self, source: Any, text: str | int, chunk: int, max_bytes: int) -> None:
-        self._text, self._chunk, self._max_bytes = text, chunk, max_bytes
+    def __init__(
+        self, source: Any, text: str | int, chunk: int, max_bytes: int, names: str | int | None = None
+    ) -> None:
+        self._text, self._names, self._chunk, self._max_bytes = text, names, chunk, max_bytes
         self._path: Path | None = None
         self._rows: Any = None
         self.kind, self.n, self.size = "strings", None, None
@@ -86,6 +88,9 @@ class ObjectStream:
             self._rows = self._rows_of(self._path)
         else:
             self.source, self._rows = type(source).__name__, Items(source)
+        if names is not None and (self._path is None or self._ending not in _TABLES | {".parquet"}):
+            has = "records with names" if self._path and self._ending in _FASTA | _FASTQ else "no columns"
+            raise ValueError(f"{self.source} has {has}; a column with names is one of a CSV, TSV or Parquet table")
         if self._rows is not None:
             self.kind, self.n = self._rows.kind, self._rows.n
 
@@ -97,11 +102,11 @@ class ObjectStream:
         if self._ending in _ROWS and path.suffix.lower() == ".gz":
             raise ValueError(f"{path} is compressed as a whole, which cannot be read by rows; gunzip it first")
         if self._ending == ".parquet":
-            return ParquetRows(path, self._text)
+            return ParquetRows(path, self._text, self._names)
         return ArrayRows(path) if self._ending == ".npy" else None
 
     def fingerprint(self) -> str:
-        """Return a digest of the bytes of the file and of the column that is read.
+        """Return a digest of the bytes of the file and of the columns that are read.
 
         The file is read once, in constant memory, at about 1 GB a second.
 
@@ -116,6 +121,8 @@ class ObjectStream:
             digest = hashlib.file_digest(file, "sha256")  # twice as fast as blake2b where the processor knows it
         if self._ending in _TABLES | {".parquet"}:
             digest.update(f"\0{self._text!r}".encode())
+        if self._names is not None:
+            digest.update(f"\0{self._names!r}".encode())
         return digest.hexdigest()
 
     def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
@@ -162,7 +169,8 @@ class ObjectStream:
 
     def _records(self, offset: int, line: int) -> Iterator[Records]:
         if self._ending in _TABLES:
-            return delimited_records(self._path, (self._text,), delimiter_of(self._path), True, offset, line)
+            columns = (self._text,) if self._names is None else (self._text, self._names)
+            return delimited_records(self._path, columns, delimiter_of(self._path), True, offset, line)
         return (fasta_records if self._ending in _FASTA else fastq_records)(self._path, offset, line)
 
     def _cut(self, records: Iterator[Records], start: int, skip: int, behind: int) -> Iterator[Chunk]:
@@ -182,28 +190,29 @@ class ObjectStream:
                     pieces.append((part, a, b))
                     n += b - a
                 if n == self._chunk or b < stop:
-                    yield _chunk(pieces, start, n)
+                    yield _chunk(pieces, start, n, self._names is not None)
                     pieces, start, n = [], start + n, 0
                 a = b
             behind = int(part.ends[-1])
         if n:
-            yield _chunk(pieces, start, n)
+            yield _chunk(pieces, start, n, self._names is not None)
         if passed < skip:
             raise ValueError(f"{self.source} holds {passed} objects, so none is number {skip}")
 
 
-def _chunk(pieces: list[tuple[Records, int, int]], start: int, n: int) -> Chunk:
-    """Return pieces of records as a chunk."""
+def _chunk(pieces: list[tuple[Records, int, int]], start: int, n: int, named: bool) -> Chunk:
+    """Return pieces of records as a chunk, `named` by their second column."""
     objects = [_slice(part.columns[0], a, b) for part, a, b in pieces]
     names: list[str] = []
     for part, a, b in pieces:
         names += [(header.split(None, 1) or [""])[0] for header in (part.headers or [])[a:b]]
+        names += part.columns[1][a:b].tolist() if named else []
     last, _, stop = pieces[-1]
     end = int(last.ends[stop - 1])
     place = "" if last.lines is None else f":{end}:{int(last.lines[stop - 1])}"
     return Chunk(
         narrow(objects[0] if len(objects) == 1 else concatenate(objects)),
-        None if last.headers is None else names,
+        names if named or last.headers is not None else None,
         start,
         start + n,
         f"{start + n}{place}",
@@ -225,6 +234,7 @@ def open_stream(
     text: str | int = "text",
     chunk: int = 10_000,
     max_bytes: int = 2**26,
+    names: str | int | None = None,
 ) -> ObjectStream:
     r"""Open a file or an iterable to be read a chunk of objects at a time.
 
@@ -241,6 +251,8 @@ def open_stream(
         Most objects in a chunk.
     max_bytes : int
         About the most bytes of input in a chunk, which holds one object at least.
+    names : str or int, optional
+        Name or position of another column of a table, which names the objects: `Chunk.names`, as text.
 
     Returns
     -------
@@ -277,4 +289,4 @@ def open_stream(
     """
     check_positive_int(chunk, "chunk")
     check_positive_int(max_bytes, "max_bytes")
-    return ObjectStream(source, text, chunk, max_bytes)
+    return ObjectStream(source, text, chunk, max_bytes, names)

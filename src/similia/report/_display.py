@@ -1,9 +1,10 @@
-"""What displays share: colours and marks that the colour-blind tell apart, axes without pyplot, a picture in HTML."""
+"""What displays share: colours and marks that the colour-blind tell apart, axes, a picture in HTML."""
 
 from __future__ import annotations
 
 import base64
 import io
+import sys
 from typing import Any, Self
 
 # Okabe & Ito, "Color universal design", 2008; the yellow is left out, which is hard to see on white.
@@ -13,7 +14,7 @@ LINES = ("-", "--", "-.", ":")
 
 
 class Display:
-    """Base of displays: `plot` draws on given axes, or on those of a figure that pyplot does not know of."""
+    """Base of displays: `plot` draws on given axes, or on those of a new figure of pyplot, as scikit-learn's do."""
 
     ax_: Any
     figure_: Any
@@ -25,10 +26,10 @@ class Display:
     def _axes(self, ax: Any, n: int = 1) -> list[Any]:
         """Return n axes and keep them: those given, or of a new figure."""
         if ax is None:
-            from matplotlib.figure import Figure
+            import matplotlib.pyplot as plt
 
-            figure = Figure(figsize=(5.6 if n == 1 else 4.6 * n, 3.8), layout="constrained")
-            axes = list(figure.subplots(1, n, squeeze=False)[0])
+            size = (5.6 if n == 1 else 4.6 * n, 3.8)
+            axes = list(plt.subplots(1, n, squeeze=False, figsize=size, layout="constrained")[1][0])
         else:
             axes = [ax] if n == 1 else list(ax) if hasattr(ax, "__len__") else [ax]
             if len(axes) != n:
@@ -41,14 +42,22 @@ class Display:
         self.ax_ = axes[0] if n == 1 else axes
         return axes
 
-    def _repr_html_(self) -> str:
-        """Show the picture where notebooks and documentation ask for HTML."""
+    def _repr_html_(self) -> str | None:
+        """Show the picture where notebooks and documentation ask for HTML, unless pyplot is about to show it."""
         if not hasattr(self, "figure_"):
             self.plot()
+        if _is_open(self.figure_):
+            return None
         out = io.BytesIO()
         self.figure_.savefig(out, format="png", dpi=110)
         data = base64.b64encode(out.getvalue()).decode()
         return f'<img alt="{type(self).__name__}" style="max-width:100%" src="data:image/png;base64,{data}">'
+
+
+def _is_open(figure: Any) -> bool:
+    """Return whether a figure is one of pyplot's that was not closed; without pyplot there is none."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return pyplot is not None and pyplot.fignum_exists(getattr(figure, "number", -1))
 
 
 def mark(i: int) -> dict[str, Any]:

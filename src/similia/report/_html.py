@@ -86,12 +86,13 @@ def n_bytes(value: float) -> str:
 
 
 class Cell(NamedTuple):
-    """A cell of a table: its text, a number to sort by, how dark it is (0 to 1), and classes."""
+    """A cell of a table: its text, a number to sort by, how dark it is (0 to 1), classes, an object drawn in it."""
 
     text: str
     key: float | None = None
     shade: float = 0.0
     css: str = ""
+    drawn: int | None = None
 
 
 def table(
@@ -127,7 +128,9 @@ def _cell(cell: str | Cell, j: int, text_columns: int) -> str:
     shown = f' class="{css}"' if css else ""
     shown += "" if cell.key is None else f' data-v="{cell.key:.6g}"'
     shown += f' style="--w:{100 * cell.shade:.0f}%"' if cell.shade else ""
-    return f"<{tag}{scope}{shown}>{escape(cell.text)}</{tag}>"
+    inside = escape(cell.text)
+    inside = inside if cell.drawn is None else f'<div class="object" data-i="{cell.drawn}">{inside}</div>'
+    return f"<{tag}{scope}{shown}>{inside}</{tag}>"
 
 
 def marker(i: int, x: float, y: float, size: float) -> str:

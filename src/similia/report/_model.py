@@ -18,6 +18,7 @@ from similia.distances.base import Distance
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.kernels._evaluate import decided
+from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
 from similia.search._metric import Metric
 
@@ -40,12 +41,15 @@ class Parts:
         The step that predicts.
     metric : Metric or None
         The kernel or distance that objects are compared by.
+    n_voters : int
+        Models that vote, of which this is the first.
     """
 
     model: Any
     transformers: list[Any]
     learner: Any
     metric: Metric | None
+    n_voters: int = 1
 
     @property
     def nystroem(self) -> Nystroem | None:
@@ -54,7 +58,8 @@ class Parts:
         return first if isinstance(first, Nystroem) else None
 
     def __repr__(self) -> str:
-        return " → ".join(type(step).__name__ for step in [*self.transformers, self.learner] if step is not None)
+        steps = " → ".join(type(step).__name__ for step in [*self.transformers, self.learner] if step is not None)
+        return steps if self.n_voters == 1 else f"{steps} (the first of {self.n_voters} that vote)"
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,9 @@ class Embedded:
 
 
 def unwrapped(model: Any) -> Any:
-    """Return what a fitted search chose, or what is frozen; the model itself if it is neither."""
+    """Return what a fitted search chose, what is frozen, or the first that votes; else the model itself."""
+    if isinstance(model, VoteClassifier | VoteRegressor):
+        return unwrapped(model.best_ if hasattr(model, "estimators_") else model.estimators[0])
     for name in _CHOSEN:
         if hasattr(model, name):
             return unwrapped(getattr(model, name))
@@ -97,6 +104,7 @@ def fitted(model: Any) -> bool:
 
 def parts_of(model: Any) -> Parts:
     """Take a model apart."""
+    n_voters = len(getattr(model, "estimators_", [None])) if isinstance(model, VoteClassifier | VoteRegressor) else 1
     model = unwrapped(model)
     steps = [step for step in _steps(model) if step is not None and not isinstance(step, str)]
     learner = steps.pop() if hasattr(steps[-1], "predict") else None
@@ -107,7 +115,7 @@ def parts_of(model: Any) -> Parts:
         if callable(function) and not isinstance(function, type):
             metric = Metric(function, is_kernel and not isinstance(function, Distance))
             break
-    return Parts(model, steps, learner, metric)
+    return Parts(model, steps, learner, metric, n_voters)
 
 
 def _steps(model: Any) -> list[Any]:

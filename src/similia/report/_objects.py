@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 from similia.kernels._evaluate import as_objects
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_strings, n_objects
 from similia.objects._base import segments
+from similia.objects._labels import SYMBOLS
 from similia.objects._sequences import _short
 from similia.report._model import Parts
 
@@ -21,6 +23,7 @@ _POINTS = 48  # of a series, a vector or a set
 _CHANNELS = 3
 _NODES = 48
 _KINDS = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "time series", SetBatch: "point sets"}
+TEXTS = ("strings", "objects")  # kinds that are shown as text
 SIZE_OF = {
     "strings": "letters", "graphs": "nodes", "time series": "time points", "point sets": "points",
     "vectors": "numbers other than 0",
@@ -142,7 +145,7 @@ def described(seen: Seen, i: int) -> str:
     if seen.kind == "graphs":
         graph = seen.batch[i]
         n_edges = len(np.unique(np.sort(graph.edge_index, axis=0), axis=1).T)
-        return f"graph of {_of(seen.sizes, i)} nodes and {n_edges} edges"
+        return f"graph of {_of(seen.sizes, i)} nodes{_formula(graph)} and {n_edges} edges"
     if seen.kind == "time series":
         return f"series of {_of(seen.sizes, i)} time points, {seen.batch.n_dims} channel" + "s" * (
             seen.batch.n_dims > 1
@@ -152,6 +155,19 @@ def described(seen: Seen, i: int) -> str:
     if seen.kind == "vectors":
         return f"vector of {seen.batch.shape[1]} numbers, {_of(seen.sizes, i)} of them not 0"
     return _short(seen.batch[i], _LETTERS)
+
+
+def _symbols(graph: GraphBatch) -> list[str]:
+    """Return the symbol of each node of molecules; nothing of other graphs."""
+    labels = [] if graph.node_labels is None else graph.node_labels.tolist()
+    return [SYMBOLS[label] for label in labels] if all(label in SYMBOLS for label in labels) else []
+
+
+def _formula(graph: GraphBatch) -> str:
+    """Return how many atoms of each kind a molecule has, carbon first."""
+    counted = sorted(Counter(_symbols(graph)).items(), key=lambda item: (item[0] != "C", item[0]))
+    text = " ".join(f"{symbol}{n}" if n > 1 else symbol for symbol, n in counted)
+    return f" ({text})" if text else ""
 
 
 def _of(sizes: npt.NDArray[np.int64] | None, i: int) -> int:
@@ -213,7 +229,7 @@ def _spread(seen: Seen) -> tuple[npt.NDArray, Any]:
 
 
 def _graphs(seen: Seen) -> list[Json]:
-    """Return the first nodes of each graph, their edges as pairs, and labels as ranks by frequency."""
+    """Return the first nodes of each graph, their edges as pairs, labels as ranks by frequency, symbols of atoms."""
     batch: GraphBatch = seen.batch
     ranks = None
     if batch.node_labels is not None:
@@ -235,5 +251,8 @@ def _graphs(seen: Seen) -> list[Json]:
         }
         if ranks is not None:
             shown["l"] = np.minimum(ranks[first : first + n], 6).tolist()
+        symbols = _symbols(batch[g])[:n]
+        if symbols:
+            shown["s"] = " ".join(symbols)
         drawn.append(shown)
     return drawn

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from similia._validation import generator
 from similia.distances.base import Distance
+from similia.kernels._evaluate import without_addresses
 from similia.objects import take
 from similia.report import _measures as measures
 from similia.report._context import Context
@@ -32,7 +33,7 @@ from similia.report._html import (
     vertical,
 )
 from similia.report._model import taken
-from similia.report._objects import described
+from similia.report._objects import TEXTS, described
 from similia.report.displays import measured_errors
 
 _MAP = (720, 520)
@@ -42,7 +43,6 @@ _QUERIES = 6
 _NEIGHBOURS = 4
 _FEW = 10  # objects that are no landmarks, fewer of which say little
 _PAIRED = 400  # objects whose kernel is computed for all pairs
-_TEXTS = ("strings", "objects")  # kinds that are shown as text
 _OPEN = 2  # explanations that are open at first
 
 Json = dict[str, Any]
@@ -122,7 +122,7 @@ def about_neighbours(context: Context) -> Section:
     except (ValueError, TypeError) as error:
         return Section("neighbours", title, missing=f"Objects could not be compared: {error}")
     parts = [paragraph(f"{len(queries)} objects, each with the {rows.shape[1]} nearest of the others by {what}.")]
-    is_text = context.seen.kind in _TEXTS
+    is_text = context.seen.kind in TEXTS
     shown = zip(queries.tolist(), rows.tolist(), values.tolist(), strict=True)
     for place, (query, near, of_near) in enumerate(shown):
         lines = [
@@ -164,7 +164,7 @@ def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDAr
     if metric is not None:
         X = metric.as_objects(context.X)
         values = metric.between(take(X, queries), X).astype(np.float64)
-        what, sign = repr(metric.function), -1.0 if metric.is_kernel else 1.0
+        what, sign = without_addresses(metric.function), -1.0 if metric.is_kernel else 1.0
         what = f"{what}, a {'kernel: larger is nearer' if metric.is_kernel else 'distance: smaller is nearer'}"
     elif context.vectors is not None:
         from sklearn.metrics.pairwise import euclidean_distances
@@ -187,7 +187,7 @@ def _called(context: Context, i: int) -> str:
 
 
 def _box(context: Context, i: int) -> str:
-    css = "object text" if context.seen.kind in _TEXTS else "object"
+    css = "object text" if context.seen.kind in TEXTS else "object"
     return f'<div class="{css}" data-i="{i}">{escape(described(context.seen, i))}</div>'
 
 

@@ -29,7 +29,7 @@ from similia.report._html import (
     side_by_side,
     table,
 )
-from similia.report._objects import SIZE_OF, described
+from similia.report._objects import SIZE_OF, TEXTS, described
 
 _MOST_CLASSES = 24  # rows of a confusion matrix
 _MISTAKES = 10
@@ -228,7 +228,9 @@ def _mistakes(context: Context, found: scores.Scored) -> str:
             context.names[i],
             str(found.truth[i]),
             str(found.predicted[i]),
-            Cell(described(context.seen, int(i))[:160], css="mono" if context.seen.kind == "strings" else "wide"),
+            Cell(described(context.seen, int(i))[:160], css="mono")
+            if context.seen.kind in TEXTS
+            else Cell(described(context.seen, int(i)), css="wide", drawn=int(i)),
         ]
         for i in wrong[:_MISTAKES]
     ]

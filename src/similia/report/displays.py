@@ -1,7 +1,8 @@
 """Displays in the manner of scikit-learn: numbers kept as attributes, ``plot(ax=None)``, ``ax_`` and ``figure_``.
 
 ``SpectrumDisplay.from_estimator(model)`` measures and draws; ``display.plot(ax)`` draws once more. Where no axes are
-given the figure is matplotlib's own, not pyplot's: ``display.figure_.savefig("picture.png")``; a notebook shows it.
+given the figure is a new one of pyplot, so that ``plt.show()`` and ``plt.savefig("picture.png")`` work; who draws many
+closes them with ``plt.close(display.figure_)``, or gives axes.
 """
 
 from __future__ import annotations

@@ -81,26 +81,31 @@
     }
     return at;
   };
-  const drawGraph = (numbers, labels, box) => {
+  const drawGraph = (numbers, labels, symbols, box) => {
     const n = numbers[0], edges = [];
     for (let i = 1; i < numbers.length; i += 2) edges.push([numbers[i], numbers[i + 1]]);
     const at = layout(n, edges), xs = at.map((p) => p[0]), ys = at.map((p) => p[1]);
     const left = Math.min(...xs), top = Math.min(...ys), size = Math.max(Math.max(...xs) - left, Math.max(...ys) - top) || 1;
     const width = Math.max(...xs) - left, height = Math.max(...ys) - top;
     const place = (p) => [100 + (p[0] - left - width / 2) * 176 / size, 100 + (p[1] - top - height / 2) * 176 / size];
-    const svg = make("svg", { viewBox: "0 0 200 200", "aria-hidden": "true" }, box), r = n > 30 ? 3.5 : 5;
+    const high = Math.max(40, height * 176 / size + 24);
+    const svg = make("svg", { viewBox: `0 ${100 - high / 2} 200 ${high}`, "aria-hidden": "true", ...(symbols && { class: "atoms" }) }, box), r = (n > 30 ? 3.5 : 5) + (symbols ? 3.5 : 0);
     for (const [a, b] of edges) {
       const [x1, y1] = place(at[a]), [x2, y2] = place(at[b]);
       make("line", { x1, y1, x2, y2 }, svg);
     }
-    at.forEach((p, i) => { const [cx, cy] = place(p); make("circle", { cx, cy, r, class: labels ? `k${labels[i]}` : "" }, svg); });
+    at.forEach((p, i) => {
+      const [cx, cy] = place(p);
+      make("circle", { cx, cy, r, class: labels ? `k${labels[i]}` : "" }, svg);
+      if (symbols) make("text", { x: cx, y: cy + r * 0.45, "font-size": r * 1.3 }, svg).textContent = symbols[i];
+    });
   };
   const draw = (object, box) => {
     box.replaceChildren();
     const drawn = object.c || object.p || object.g;
     box.className = drawn ? "object" : "object text";
     line(box, "span", object.t);
-    if (object.g && object.g[0]) drawGraph(object.g, object.l, box);
+    if (object.g && object.g[0]) drawGraph(object.g, object.l, object.s && object.s.split(" "), box);
     if (object.c && object.c[0].length) {
       const svg = make("svg", { viewBox: "-3 -6 206 112", "aria-hidden": "true" }, box);
       object.c.forEach((curve, i) => make("polyline", { class: `k${i}`, points: curve.map((v, t) => `${(200 * t) / Math.max(1, curve.length - 1)},${100 - v}`).join(" ") }, svg));

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from similia._validation import check_positive_int
+from similia.kernels._evaluate import without_addresses
 from similia.persistence import write_atomically
 from similia.report._context import gather
 from similia.report._html import escape, page
@@ -109,7 +110,8 @@ def write_report(
     counted = f"of {context.n_all:,}, drawn at random" if context.n < context.n_all else context.seen.kind
     cards = [("objects", f"{context.n:,}", counted), *cards, *of_model]
     data = {"objects": for_page(context.seen), "names": context.names, **drawn}
-    parameters = f"<details><summary>Its parameters</summary><pre>{escape(context.parts.model)}</pre></details>"
+    shown = escape(without_addresses(context.parts.model))
+    parameters = f"<details><summary>Its parameters</summary><pre>{shown}</pre></details>"
     text = page(title or f"Report: {context.seen.kind}", f"Model: {context.parts}", parameters, cards, found, data)
     write_atomically(path, text.encode("utf-8", "replace"))
     return path

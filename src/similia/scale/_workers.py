@@ -58,10 +58,11 @@ class Here:
 
     def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
         """Yield each chunk and ``function(model, chunk.objects)``."""
+        heard: Heard = set()
         with closing(_read_ahead(chunks)) if self.ahead else nullcontext(chunks) as stream:
             for chunk in stream:
                 result, said = _worked(function, model, chunk.objects, chunk.start)
-                _say(said)
+                _say(said, heard)
                 yield chunk, result
 
 
@@ -104,7 +105,9 @@ def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, Non
 
 # ---- which object it was
 _NAMED = re.compile(r"\bX\[(\d+)\]")
+_COUNTED = re.compile(r"^(\d+) of (\d+) objects\b")
 Said = list[tuple[type[Warning], str]]
+Heard = set[tuple[type[Warning], str]]  # without numbers
 
 
 def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, Said]:
@@ -120,12 +123,20 @@ def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[A
     return result, list(dict.fromkeys((w.category, _renumbered(str(w.message), n, start)) for w in caught))
 
 
-def _say(said: Said) -> None:
+def _say(said: Said, heard: Heard) -> None:
+    """Warn of what was not heard of in this run: the next chunks would say the same with other numbers."""
     for category, text in said:
-        warnings.warn(text, category, stacklevel=2)
+        kind = category, re.sub(r"\d+", "", text)
+        if kind not in heard:
+            heard.add(kind)
+            warnings.warn(text, category, stacklevel=2)
 
 
 def _renumbered(text: str, n: int, start: int) -> str:
+    """Return a sentence about the n objects of a chunk with their numbers in the stream."""
+    found = _COUNTED.match(text)
+    if found and int(found[2]) == n:
+        text = f"{found[1]} of the objects {start} to {start + n - 1}{text[found.end() :]}"
     return _NAMED.sub(lambda found: f"X[{start + int(found[1])}]" if int(found[1]) < n else found[0], text)
 
 
@@ -215,6 +226,7 @@ class OnDask:
         payload = cloudpickle.dumps((function, model), protocol=pickle.HIGHEST_PROTOCOL)
         under_way: deque[tuple[Chunk, Any]] = deque()
         self._model: Any = None
+        self._heard: Heard = set()
         try:
             for chunk in chunks:
                 under_way.append((chunk, self._submit(payload, chunk)))
@@ -266,7 +278,7 @@ class OnDask:
                 kind, text = value
                 raise kind(text)
             result, said = value
-            _say(said)
+            _say(said, self._heard)
             return chunk, result
 
     def _wait(self, future: Any) -> tuple[bool, Any]:

@@ -8,9 +8,6 @@ is written does not depend on where chunks are cut, on the workers or on how oft
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -20,12 +17,13 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import settings
+from similia._config import part_of_more, settings
 from similia._progress import meter
 from similia._validation import check_codes
 from similia.objects import concatenate, take
 from similia.objects.streams import Chunk, ObjectStream, open_stream
 from similia.scale._journal import Journal, disk_full
+from similia.scale._predictions import Predictions, form_of
 from similia.scale._workers import opened
 
 CHUNK = 10_000  # objects committed together, at most
@@ -33,7 +31,7 @@ _PARTIAL = ".partial"
 _PER_OBJECT = 2**16  # bytes of working memory that an object of a chunk may need: 8192 numbers of 8 bytes
 _PER_BYTE = 16  # and bytes of memory for each byte of input, in each chunk that is alive
 _ELSEWHERE = 32  # chunks alive on a cluster that others made
-_NPY_HEADER, _CSV_HEADER = 128, b"item,label\r\n"
+_NPY_HEADER = 128
 
 Source = str | os.PathLike[str] | Iterable[Any] | ObjectStream
 Say = Callable[[str], None]
@@ -100,25 +98,40 @@ def encode_stream(
 
 
 def predict_stream(
-    model: Any, source: Source, output: str | os.PathLike[str], *, text: str = "text", chunk: int = CHUNK,
-    workers: Any = None,
+    model: Any, source: Source, output: str | os.PathLike[str], *, text: str = "text", names: str | None = None,
+    scores: bool = False, chunk: int = CHUNK, workers: Any = None,
 ) -> int:  # fmt: skip
-    """Write the predicted label of each object of a stream to a CSV file, in constant memory.
+    """Write the predicted label of each object of a stream to a file, in constant memory.
 
-    Lines are ``item,label``; items are the names of FASTA and FASTQ records, else numbers from 0. Stopped and called
-    again, it goes on as `encode_stream` does, whose other parameters and errors it has.
+    The columns are ``item`` and ``label``; items are the names of FASTA and FASTQ records, else numbers from 0. Stopped
+    and called again, it goes on as `encode_stream` does, whose other parameters and errors it has.
 
     Parameters
     ----------
     model : fitted classifier or regressor of objects
-    source, output : path (or iterable, of `source`)
-    text, chunk, workers : str, int and any
+    source : path or iterable
+    output : path
+        Its ending says what is written: ``.tsv`` with tabs, ``.jsonl`` a line of JSON for each object, else CSV.
+    text : str
+        See `encode_stream`.
+    names : str, optional
+        Column of a table that gives the items, to join predictions with the table.
+    scores : bool, default=False
+        Whether a column for each class stands beside the label: its probability, or where the model has no
+        ``predict_proba`` its decision value (of two classes, the one value and its negative), with six digits.
+    chunk, workers : int and any
         See `encode_stream`.
 
     Returns
     -------
     int
         The number of objects.
+
+    Raises
+    ------
+    ValueError
+        If scores are wanted of a model that has none, `names` of a source without columns, or `output` is named like
+        a file of another kind.
 
     Examples
     --------
@@ -134,10 +147,12 @@ def predict_stream(
     2
     ['item,label', '0,c', '1,a']
     """
-    output, stream = Path(output), open_bounded(source, text=text, chunk=chunk, workers=workers)
-    belongs = {"labels": identity(stream), "model": _hash(model)}
+    output = Path(output)
+    form = Predictions(model, form_of(output), scores)
+    stream = open_bounded(source, text=text, names=names, chunk=chunk, workers=workers)
+    belongs = {"labels": identity(stream), "model": _hash(model), **form.belongs}
     with Journal(partial_of(output)) as journal:
-        write_stream(journal, belongs, Labels(model), stream, output, workers=workers)
+        write_stream(journal, belongs, form, stream, output, workers=workers)
         return journal.done
 
 
@@ -155,11 +170,13 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, int]:
     return {"chunk": max(1, min(chunk, memory // _PER_OBJECT)), "max_bytes": min(2**26, most)}
 
 
-def open_bounded(source: Source, *, text: str, chunk: int, workers: Any) -> ObjectStream:
+def open_bounded(
+    source: Source, *, text: str, chunk: int, workers: Any, names: str | None = None
+) -> ObjectStream:  # fmt: skip
     """Return a stream with chunks that fit into memory; one that is open stays as it is."""
     if isinstance(source, ObjectStream) or hasattr(source, "chunks"):
         return source  # type: ignore[return-value]
-    return open_stream(source, text=text, **bounds(chunk, workers))
+    return open_stream(source, text=text, names=names, **bounds(chunk, workers))
 
 
 def identity(stream: ObjectStream) -> str:
@@ -209,48 +226,8 @@ class Rows:
         return b"\x93NUMPY\x01\x00" + (_NPY_HEADER - 10).to_bytes(2, "little") + f"{text:<117}\n".encode()
 
 
-class Labels:
-    """A model whose predictions become lines of a CSV file."""
-
-    offset = len(_CSV_HEADER)
-    row = None
-
-    def __init__(self, model: Any) -> None:
-        self.model, self.function = model, _labels
-
-    def bytes_of(self, chunk: Chunk, labels: npt.NDArray) -> bytes:
-        """Return lines."""
-        lines = io.StringIO(newline="")
-        csv.writer(lines).writerows(zip(names_of(chunk), labels.tolist(), strict=True))
-        return lines.getvalue().encode()
-
-    def first(self, n: int) -> bytes:
-        """Return the line with the names of the columns."""
-        return _CSV_HEADER
-
-
-class JsonLabels(Labels):
-    """The same as lines of JSON."""
-
-    offset = 0
-
-    def bytes_of(self, chunk: Chunk, labels: npt.NDArray) -> bytes:
-        """Return lines."""
-        pairs = zip(names_of(chunk), labels.tolist(), strict=True)
-        return "".join(json.dumps({"item": name, "label": label}) + "\n" for name, label in pairs).encode()
-
-    def first(self, n: int) -> bytes:
-        """Return nothing."""
-        return b""
-
-
-def names_of(chunk: Chunk) -> Iterable[Any]:
-    """Return the names of the objects, or their numbers where they have none."""
-    return range(chunk.start, chunk.stop) if chunk.names is None else chunk.names
-
-
 def write_stream(
-    journal: Journal, belongs: dict[str, Any], form: Rows | Labels, stream: ObjectStream, output: Path, *,
+    journal: Journal, belongs: dict[str, Any], form: Rows | Predictions, stream: ObjectStream, output: Path, *,
     workers: Any = None, n: int | None = None, say: Say | None = None, warn: Say | None = None,
 ) -> None:  # fmt: skip
     """Write a stream to `output`, going on if the journal `belongs` to the same work; `n` objects, where known."""
@@ -279,7 +256,7 @@ def write_stream(
     journal.finish(output, form.first(journal.done))
 
 
-def print_stream(form: Labels, stream: ObjectStream, file: TextIO, *, workers: Any = None) -> None:
+def print_stream(form: Predictions, stream: ObjectStream, file: TextIO, *, workers: Any = None) -> None:
     """Write predictions to a terminal or pipe as they come."""
 
     def show(chunk: Chunk, result: Any) -> None:
@@ -359,6 +336,7 @@ def add_stream(
 
 
 # ---- what workers do
+@part_of_more()
 def _rows(encoder: Any, X: Any) -> npt.NDArray:
     rows = encoder.transform(X)
     if hasattr(rows, "toarray") or np.ndim(rows) != 2 or np.asarray(rows).dtype.kind not in "biufc":
@@ -366,12 +344,9 @@ def _rows(encoder: Any, X: Any) -> npt.NDArray:
     return np.asarray(rows)
 
 
+@part_of_more()
 def _codes(encoder: Any, X: Any) -> npt.NDArray[np.uint8]:
     return check_codes(encoder.transform(X), "the encoder's output")
-
-
-def _labels(model: Any, X: Any) -> npt.NDArray:
-    return np.asarray(model.predict(X))
 
 
 def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:

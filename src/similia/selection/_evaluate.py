@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
 
 from similia._threads import limited_to, n_threads
 from similia.embeddings import Nystroem
@@ -45,6 +45,8 @@ class Evaluator:
     groups : list of Group
     kept : dict
         (group, learner, n, (partition, folds left out)) to {fold: score}.
+    answers : dict
+        As `kept`, to {fold: what was predicted}, where the score is one of predictions.
     failed : dict of (group, learner or -1 for all) to str
         What was raised.
     """
@@ -55,11 +57,13 @@ class Evaluator:
     score: Callable[[Any, Any, npt.NDArray], float]
     groups: Sequence[Group]
     kept: dict[Key, dict[int, float]] = field(default_factory=dict)
+    answers: dict[Key, dict[int, npt.NDArray]] = field(default_factory=dict)
     failed: dict[tuple[int, int], str] = field(default_factory=dict)
     cached: bool = True
 
     def __post_init__(self) -> None:
         self._cache = Cache(self.X)
+        self.scores_answers = scores_answers(self.score, self.y)
 
     def run(self, group: int, learners: Sequence[int], n: int, left_out: Sequence[Left]) -> None:
         """Fit and score learners of a group wherever that has not been done; what fails is noted."""
@@ -150,7 +154,11 @@ class Evaluator:
             for learner, tail in zip(learners, tails, strict=True):
                 try:
                     model = make_pipeline(*tail).fit(V, self.y[train])
-                    found = {i: float(self.score(model, W[i], self.y[rows])) for i, rows in held.items()}
+                    scored: dict[int, Any] = dict.fromkeys(held, model)
+                    if self.scores_answers:
+                        scored = {i: Answers(model.predict(W[i])) for i in held}
+                        self.answers[group, learner, n, left] = {i: answers.given for i, answers in scored.items()}
+                    found = {i: float(self.score(scored[i], W[i], self.y[rows])) for i, rows in held.items()}
                     if not np.isfinite([*found.values()]).all():
                         raise ValueError(f"scores are {[*found.values()]}")
                     self.kept[group, learner, n, left] = found
@@ -161,6 +169,24 @@ class Evaluator:
         return rows if positions else take(self.X, rows)
 
 
+class Answers(BaseEstimator):
+    """What stands in for a model whose predictions are known."""
+
+    def __init__(self, given: npt.NDArray) -> None:
+        self.given = given
+
+    def predict(self, X: Any) -> npt.NDArray:
+        return self.given
+
+
+def scores_answers(score: Callable[[Any, Any, npt.NDArray], float], y: npt.NDArray) -> bool:
+    """Return whether a scorer looks at nothing but predictions, so that those of several models can be joined."""
+    try:
+        return bool(np.isfinite(score(Answers(y), None, y)))
+    except Exception:  # it asks for probabilities, or for the model
+        return False
+
+
 def fit_to_size(steps: Sequence[Any], n: int) -> None:
     """Let no step ask for more landmarks than there are training objects."""
     for step in steps:
@@ -168,8 +194,14 @@ def fit_to_size(steps: Sequence[Any], n: int) -> None:
             step.n_components = min(step.n_components, n)
 
 
-def fitted(pipeline: Pipeline, X: Any, y: npt.NDArray) -> Pipeline:
+def fitted(pipeline: Any, X: Any, y: npt.NDArray) -> Any:
     """Return a copy of a candidate's pipeline, fitted to objects."""
+    return sized(pipeline, len(y)).fit(X, y)
+
+
+def sized(pipeline: Any, n: int) -> Any:
+    """Return a copy of a candidate's pipeline, or of a vote of some, that n objects can be fitted to."""
     model = clone(pipeline)
-    fit_to_size([step for _, step in model.steps], len(y))
-    return model.fit(X, y)
+    for voter in getattr(model, "estimators", [model]):
+        fit_to_size([step for _, step in voter.steps], n)
+    return model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,20 +10,42 @@ import scipy.sparse as sp
 
 from similia._lazily import refuse_lazy
 from similia._validation import check_vectors
-from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, as_strings
+from similia.distances.base import Distance
+from similia.kernels.base import Kernel
+from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, as_strings, n_objects
 from similia.objects._sequences import _short, at_least_one
 
 _BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
 
 
-def recognised(X: Any) -> tuple[str, Any]:
+def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
+    """Return the kernels and distances that a user gave, checked."""
+    given = [] if similarity is None else similarity if isinstance(similarity, list | tuple) else [similarity]
+    for i, compare in enumerate(given):
+        if not isinstance(compare, Kernel | Distance):
+            found = getattr(compare, "__name__", None) or _short(compare)
+            raise TypeError(
+                f"similarity[{i}] is {found}, expected a kernel or a distance of similia; a function f(x, y) -> float "
+                "of two objects is made one by similia.distances.FromFunction(f)"
+            )
+    return tuple(given)
+
+
+def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     """Return ("strings" | "graphs" | "series" | "sets" | "vectors", the objects as a batch, array or CSR matrix).
+
+    With `any_kind`, a sequence of something else is ("objects", as given).
 
     Raises
     ------
     TypeError, ValueError
         If objects are of no known kind, or could be of two: arrays of two axes are series or point sets.
     """
+    if any_kind:
+        with suppress(TypeError, ValueError):
+            return recognised(X)
+        n_objects(X)  # or raises
+        return "objects", X
     refuse_lazy(X, "select works in memory; draw some thousand objects first: similia.objects.take(X, indices)")
     at_least_one(X)
     if type(X) in _BATCHES:
@@ -48,7 +71,7 @@ def recognised(X: Any) -> tuple[str, Any]:
             continue
     raise TypeError(
         f"X[0] is {_short(first)}, of no kind that select knows (strings, graphs, series, point sets, vectors); "
-        "make them one by similia.objects.as_strings, as_graphs, as_series or as_sets"
+        "make them one by similia.objects.as_strings, as_graphs, as_series or as_sets, or give your own similarity"
     )
 
 

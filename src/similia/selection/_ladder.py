@@ -8,8 +8,9 @@ values of the data: what is learnt is learnt in ``fit``, on training folds.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,11 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from similia import distances as d
 from similia import kernels as k
 from similia.codes import SignRandomProjection
+from similia.distances.base import Distance
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.graphlets import FeatureScaler
 from similia.embeddings.random_objects import Mosaics, Representatives
+from similia.kernels.base import Kernel
 from similia.learn import HDClassifier
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -82,12 +85,18 @@ class Group:
         return Pipeline([*self.steps, *self.learners[learner][1]])
 
 
-def ladder(kind: str, X: Any, task: str, seed: int) -> list[Group]:
-    """Return what to try on objects of a kind, for ``task="classification"`` or ``"regression"``."""
+def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Distance] = ()) -> list[Group]:
+    """Return what to try on objects of a kind, for ``task="classification"`` or ``"regression"``.
+
+    The user's own kernels and distances come first; objects of kind "objects" have no others.
+    """
+    groups = {"strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors}
+    parts = _Parts(task == "classification", seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        groups = {"strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors}
-        found = groups[kind](X, _Parts(task == "classification", seed))
+        found = [*chain.from_iterable(map(parts.own, own))]
+        if kind in groups:
+            found += groups[kind](X, parts)
         return [*{(group.name, group.learners[0][0]): group for group in found}.values()]  # each once
 
 
@@ -133,6 +142,16 @@ class _Parts:
         yield self.nearest(distance)
         for gamma in ("median", "4*median"):
             yield self.random(distance, Representatives(), gamma)
+
+    def own(self, compare: Kernel | Distance) -> Iterator[Group]:
+        """Yield what can be made of a kernel or distance of which nothing else is known."""
+        if isinstance(compare, Distance):
+            yield from self.around(compare)
+            return
+        yield self.nearest(compare)
+        if self.classify and hasattr(compare, "features"):
+            yield self.features(compare)
+        yield self.landmarks(compare)
 
     def nearest(self, compare: Any) -> Group:
         """Return nearest neighbours under a distance, or that of a kernel's feature space."""

@@ -98,7 +98,7 @@ class Cache:
         if id(group) not in self._names:
             first = group.pipeline(0)[0]
             what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(first)
-            self._names[id(group)] = f"{type(what).__name__} {what!r}" if _is_shared(first) else None
+            self._names[id(group)] = _named(what) if _is_shared(first) else None
         return self._names[id(group)]
 
     def _looked_up(self, step: Any, name: str, n: int) -> Any:
@@ -139,6 +139,13 @@ def fresh(group: Group, learners: Sequence[int]) -> tuple[list[Any], list[list[A
 def _compare(step: Any) -> Any:
     """Return the kernel or distance of a step, None for a step without."""
     return getattr(step, "kernel", getattr(step, "distance", None))
+
+
+def _named(what: Any) -> str:
+    """Return a text that tells one kernel, distance or map from another: of functions, that which they are."""
+    values = what.get_params().values()
+    functions = [id(value) for value in values if callable(value) and not isinstance(value, BaseEstimator)]
+    return f"{type(what).__name__} {what!r} {functions}"
 
 
 def _is_shared(step: Any) -> bool:

@@ -11,20 +11,22 @@ k (k - 1) / 2 fits more instead of k (k - 1), and nothing that is chosen or fitt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from similia.learn.vote import plurality
 from similia.selection._budget import REFIT, SEARCH, Budget, Costs
-from similia.selection._evaluate import Evaluator, Left
+from similia.selection._evaluate import Answers, Evaluator, Left
 
 FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first rung, its growth, and of the last
 _ENOUGH_HELD_OUT = 2000  # objects scored by a candidate, over partitions, in the end
 _SLACK = 0.02  # of the best score, that a beginning may hide
 _FEW = 4  # embeddings from which none goes only to halve them
+_QUORUM = 3  # fewer do not vote
 
 Candidate = tuple[int, int]  # group and learner
 
@@ -83,6 +85,10 @@ class Search:
     budget : Budget
     n_full : int
         Objects of the final fit.
+    classify : bool
+        Whether targets are classes, not numbers.
+    voters : int
+        Candidates that may vote, at most.
     told : callable
         Called after each group: told(view, rung).
     """
@@ -92,6 +98,8 @@ class Search:
     folds: int
     budget: Budget
     n_full: int
+    classify: bool = True
+    voters: int = 1
     told: Callable[[View, Rung], None] = lambda view, rung: None
     costs: Costs = field(default_factory=Costs)
     out: dict[int, str] = field(default_factory=dict)  # group to why it was not tried (further)
@@ -129,11 +137,63 @@ class Search:
             if not table:
                 break
             alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
-        g, learner = self.best(view)
+        choice = self.choice(view)
         n, left = self.steps[-1].n, (0, frozenset({fold}))
-        self.evaluator.run(g, [learner], n, [left])
-        scores = self.evaluator.scores(g, learner, n, [(left, fold)])
+        for g, learner in choice:
+            self.evaluator.run(g, [learner], n, [left])
+        scores = self._joined_scores(choice, n, [(left, fold)])
         return None if scores is None else float(scores[0])
+
+    def choice(self, view: View) -> tuple[Candidate, ...]:
+        """Return the candidate that a view chooses, or some that vote.
+
+        These are the best of the best embeddings that cannot be told from the first, if they are three or more, there
+        is time to fit them all, and their vote is better than the first alone.
+        """
+        best = self.best(view)
+        r = max((r for r, table in enumerate(view.tables) if best in table), default=-1)
+        if r < 0 or self.voters < _QUORUM or not self.evaluator.scores_answers:
+            return (best,)
+        table, rung = view.tables[r], self.steps[r]
+        voters, seconds = [best], self._final(best[0])
+        for candidate in best_of_groups(table).values():
+            gap = table[best] - table[candidate]
+            told_apart = gap.mean() > 2 * noise(gap, self.folds)
+            more = self._final(candidate[0])
+            if candidate[0] != best[0] and not told_apart and self._is_affordable(seconds + more):
+                voters.append(candidate)
+                seconds += more
+        voters = voters[: self.voters]
+        if len(voters) < _QUORUM:
+            return (best,)
+        scores = self._joined_scores(voters, rung.n, view.cells(rung, self.folds))
+        return (best,) if scores is None or scores.mean() <= table[best].mean() else tuple(voters)
+
+    def voted(self, voters: Sequence[Candidate], r: int) -> npt.NDArray:
+        """Return the scores of a vote on a rung of the main search."""
+        scores = self._joined_scores(voters, self.steps[r].n, self.main.cells(self.steps[r], self.folds))
+        assert scores is not None  # or it would not have been chosen
+        return scores
+
+    def _joined_scores(
+        self, voters: Sequence[Candidate], n: int, cells: Sequence[tuple[Left, int]]
+    ) -> npt.NDArray | None:
+        """Return the scores of the vote of some candidates on held-out folds, or None where one is missing."""
+        if len(voters) == 1:
+            return self.evaluator.scores(*voters[0], n, cells)
+        scores = []
+        for left, fold in cells:
+            answers = [self.evaluator.answers.get((g, i, n, left), {}).get(fold) for g, i in voters]
+            known = [answer for answer in answers if answer is not None]
+            if len(known) < len(answers):
+                return None
+            truth = self.evaluator.y[:n][self.evaluator.partitions[left[0]][:n] == fold]
+            scores.append(float(self.evaluator.score(Answers(self._joined(known)), None, truth)))
+        return np.array(scores)
+
+    def _joined(self, answers: Sequence[npt.NDArray]) -> npt.NDArray:
+        """Return what voters decide, of whom each gave its answers."""
+        return plurality(answers, np.unique(self.evaluator.y)) if self.classify else np.mean(answers, axis=0)
 
     def _tried(self) -> Iterable[int]:
         """Return the groups of the first rung, in the order of the ladder."""
@@ -172,9 +232,15 @@ class Search:
 
     def _can_be_fitted(self, g: int) -> bool:
         """Whether there is time for the final fit of a group."""
-        if self.budget.seconds is None:
-            return True
-        return self.costs.expected(g, self.n_full, self._slow(g)) <= REFIT * self.budget.seconds
+        return self._is_affordable(self._final(g))
+
+    def _final(self, g: int) -> float:
+        """Return the seconds that the final fit of a group is expected to take."""
+        return self.costs.expected(g, self.n_full, self._slow(g))
+
+    def _is_affordable(self, seconds: float) -> bool:
+        """Whether final fits may take so long."""
+        return self.budget.seconds is None or seconds <= REFIT * self.budget.seconds
 
     def best(self, view: View) -> Candidate:
         """Return what a view chooses among the candidates whose final fit there is time for; if none, among all."""
@@ -200,14 +266,22 @@ def survivors(
         gap = table[to] - table[candidate]
         return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
 
-    tops = {g: max((c for c in means if c[0] == g), key=means.__getitem__) for g in dict.fromkeys(g for g, _ in means)}
-    ranked = sorted(tops, key=lambda g: -means[tops[g]])
+    tops = best_of_groups(table)
+    ranked = [*tops]
     most = max(_FEW, -(-len(ranked) // 2))
     kept = [g for g in ranked[:most] if near(tops[g], best)]
     floors = [g for g in ranked if evaluator.groups[g].floor]
     if floors and not set(floors) & set(kept):
         kept.insert(1, floors[0])  # early, lest time runs out before it
     return {g: [i for h, i in table if h == g and near((g, i), tops[g])] for g in kept}
+
+
+def best_of_groups(table: dict[Candidate, npt.NDArray]) -> dict[int, Candidate]:
+    """Return the best candidate of each group, the best group first."""
+    found: dict[int, Candidate] = {}
+    for candidate in sorted(table, key=lambda candidate: -float(table[candidate].mean())):
+        found.setdefault(candidate[0], candidate)
+    return found
 
 
 def noise(scores: npt.NDArray, folds: int) -> float:

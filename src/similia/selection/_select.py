@@ -7,24 +7,25 @@ once and shared, `_lookup`. Cost: what the budget says.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
-from sklearn.base import clone
 from sklearn.metrics import get_scorer
-from sklearn.pipeline import Pipeline
 
 from similia._config import config, settings
 from similia._validation import RandomState, check_positive, generator
+from similia.distances.base import Distance
+from similia.kernels.base import Kernel
+from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
 from similia.selection._budget import Budget
-from similia.selection._evaluate import Evaluator, fit_to_size, fitted
+from similia.selection._evaluate import Evaluator, fitted, sized
 from similia.selection._folds import again, checked_targets, ordered
-from similia.selection._kinds import recognised
+from similia.selection._kinds import own_similarities, recognised
 from similia.selection._ladder import Group, ladder
 from similia.selection._leaderboard import Leaderboard
 from similia.selection._search import Candidate, Rung, Search, View, noise, rungs
@@ -39,8 +40,9 @@ class Selection:
 
     Attributes
     ----------
-    best_ : sklearn.pipeline.Pipeline
-        The chosen pipeline, fitted to all objects; `similia.save` takes it.
+    best_ : Pipeline, VoteClassifier or VoteRegressor
+        The chosen pipeline, or some that vote, fitted to all objects; `similia.save`, `similia.explain` and
+        `similia.report.write_report` take it.
     name_ : str
         The chosen candidate, as in the table.
     table_ : list of dict
@@ -55,7 +57,7 @@ class Selection:
         the correction of Nadeau & Bengio for training parts that overlap, of other scores.
     n_outer_ : int
         Outer folds that `score_` comes from.
-    kind_ : {"strings", "graphs", "series", "sets", "vectors"}
+    kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
     task_ : {"classification", "regression"}
     measure_ : str
         Name of the score.
@@ -65,7 +67,7 @@ class Selection:
         Whether Ctrl-C ended it.
     """
 
-    best_: Pipeline
+    best_: Any
     name_: str
     table_: list[dict[str, Any]] = field(repr=False)
     score_: float
@@ -76,9 +78,9 @@ class Selection:
     measure_: str
     seconds_: float
     stopped_: bool
-    _unfitted: Pipeline = field(repr=False)
+    _unfitted: Any = field(repr=False)
 
-    def fit_best(self, X: Any, y: Any) -> Pipeline:
+    def fit_best(self, X: Any, y: Any) -> Any:
         """Return the chosen pipeline fitted to other objects, such as all of them after a held-out part was scored."""
         return fitted(self._unfitted, X, np.asarray(y))
 
@@ -92,9 +94,12 @@ def select(
     y: Any,
     *,
     budget: float | None = 600.0,
+    similarity: Kernel | Distance | Sequence[Kernel | Distance] | None = None,
     task: Literal["auto", "classification", "regression"] = "auto",
     scoring: str | Callable[..., float] | None = None,
     cv: int = 5,
+    voters: int = 5,
+    nested: bool = True,
     random_state: RandomState = None,
     progress: bool | None = None,
 ) -> Selection:
@@ -113,6 +118,9 @@ def select(
         Labels, or numbers to predict.
     budget : float or None, default=600.0
         Seconds. None tries everything to the end.
+    similarity : Kernel, Distance or list of them, optional
+        Your own, tried first, with the learners that they allow; `similia.distances.FromFunction` makes a distance of
+        a function of two objects. With one, objects of any kind are taken, such as sets of tags.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression where y has numbers that are not whole.
     scoring : str or callable, optional
@@ -120,6 +128,13 @@ def select(
         ``f(estimator, V, y)`` is given the learner and what it takes, not objects.
     cv : int, default=5
         Folds, at least 3; each class needs as many objects.
+    voters : int, default=5
+        Where cross-validation cannot tell the best embeddings apart, as many of them may vote
+        (`similia.learn.VoteClassifier`, `VoteRegressor`), if their vote is better than the best of them. With 1 a
+        single pipeline is chosen: smaller and faster.
+    nested : bool, default=True
+        Whether to estimate how good the choice is, in the time that it leaves. Without, ``score_`` is NaN: enough for
+        those who hold out a part.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the order of objects, of the folds and of whatever is random in a candidate.
     progress : bool, optional
@@ -136,7 +151,7 @@ def select(
         If y has one class, a class with fewer objects than folds, values that are missing, or another length than X;
         if there are fewer than 2 cv objects; if no candidate can be fitted.
     TypeError
-        If objects are of no kind that is known.
+        If objects are of no kind that is known and no similarity is given, or one is no kernel or distance.
 
     Notes
     -----
@@ -145,6 +160,10 @@ def select(
     when it is behind the best by more than twice the standard error of their paired difference, and never more than
     half of the embeddings go that are not; the last word has the mean over the last folds. The comparison looks at
     3000 objects at most; the final fit is to all.
+
+    *Vote.* On few objects the best score is that of luck as well, and pipelines that are as good err on different
+    objects. The best candidate of each embedding that is not behind by more than the noise votes: three at least, and
+    as far as there is time to fit them all. The vote is cross-validated as all candidates are.
 
     *Nothing leaks.* Kernel values, distances and explicit features of objects are computed once, since they do not
     depend on folds; landmarks, random objects, gamma and scales are learnt from training folds alone.
@@ -180,7 +199,8 @@ def select(
     1.0
     """
     clock = Budget(None if budget is None else check_positive(budget, "budget", hint=" (seconds), or None"))
-    kind, X = recognised(X)
+    own = own_similarities(similarity)
+    kind, X = recognised(X, any_kind=bool(own))
     y, kind_of_task, folds = checked_targets(y, n_objects(X), task, cv)
     measure = scoring or ("accuracy" if kind_of_task == "classification" else "r2")
     scorer = get_scorer(measure) if isinstance(measure, str) else measure
@@ -188,15 +208,26 @@ def select(
     shown = settings().progress if progress is None else progress
     with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, name) as board:
         warnings.simplefilter("ignore")  # of a candidate that does not converge
-        run = _Run(X, y, kind, kind_of_task, folds, scorer, clock, board, generator(random_state))
-        return run.selection(name)
+        run = _Run(X, y, kind, own, kind_of_task, folds, voters, scorer, clock, board, generator(random_state))
+        return run.selection(name, nested)
 
 
 class _Run:
     """One selection: objects in order, candidates, search, final fit, nested estimate."""
 
     def __init__(
-        self, X: Any, y: Any, kind: str, task: str, folds: int, scorer: Any, clock: Budget, board: Any, rng: Any
+        self,
+        X: Any,
+        y: Any,
+        kind: str,
+        own: Sequence[Kernel | Distance],
+        task: str,
+        folds: int,
+        voters: int,
+        scorer: Any,
+        clock: Budget,
+        board: Any,
+        rng: Any,
     ) -> None:
         self.X, self.y, self.kind, self.task, self.folds, self.clock, self.board = X, y, kind, task, folds, clock, board
         seed = int(rng.integers(2**31))
@@ -209,13 +240,13 @@ class _Run:
         partitions += [again(y[some], task, folds, seed + r) for r in range(1, steps[-1].partitions)]
         groups: list[Group] = []
         self.too_large: list[Group] = []
-        for group in ladder(kind, X, task, seed):
+        for group in ladder(kind, X, task, seed, own):
             fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
             (groups if fits else self.too_large).append(group)
         self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, groups)
-        self.search = Search(self.evaluator, steps, folds, clock, len(y), self._tell)
+        self.search = Search(self.evaluator, steps, folds, clock, len(y), task == "classification", voters, self._tell)
 
-    def selection(self, measure: str) -> Selection:
+    def selection(self, measure: str, nested: bool) -> Selection:
         """Search, fit the best to all objects, and estimate."""
         whole, self.stopped = True, False
         try:
@@ -226,15 +257,15 @@ class _Run:
             whole = False
         if not any(self.search.main.tables):
             raise ValueError(f"no candidate could be fitted, e.g. {next(iter(self.evaluator.failed.values()))}")
-        best = self.search.best(self.search.main)
-        self.board.show(f"fitting {self.evaluator.groups[best[0]].named(best[1])}", self.rows())
-        unfitted = self.evaluator.groups[best[0]].pipeline(best[1])
+        choice = self.search.choice(self.search.main)
+        name = self.name(choice)
+        self.board.show(f"fitting {name}", self.rows())
+        unfitted = self.unfitted(choice)
         model = fitted(unfitted, self.X, self.y)
-        scores = self._outer_scores() if whole else []
+        scores = self._outer_scores() if whole and nested else []
         stopped = not whole or self.stopped
         score, interval = self._estimate(scores, measure)
-        rows = self.rows(best)
-        name = self.evaluator.groups[best[0]].named(best[1])
+        rows = self.rows(choice)
         return Selection(
             model,
             name,
@@ -285,33 +316,61 @@ class _Run:
             repeated = f", {rung.partitions} partitions" if rung.partitions > 1 else ""
             self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())
 
-    def rows(self, best: Candidate | None = None) -> list[dict[str, Any]]:
-        """Return the table: candidates of the last rung by score, then those of the rung before, then the others."""
+    def rows(self, choice: tuple[Candidate, ...] = ()) -> list[dict[str, Any]]:
+        """Return the table: candidates of the last rung by score, then those of the rung before, then the others.
+
+        What was chosen comes first.
+        """
         ranked: dict[Candidate, tuple[int, npt.NDArray]] = {}
         tables = self.search.main.tables
         for r in reversed(range(len(tables))):
             by_score = sorted(tables[r], key=lambda c: -tables[r][c].mean())
             ranked |= {c: (r, tables[r][c]) for c in by_score if c not in ranked}
-        rows = [self._row(c, r, scores, best, r == len(tables) - 1) for c, (r, scores) in ranked.items()]
+        rows = [self._row(c, *found, choice) for c, found in ranked.items()]
         rows.sort(key=lambda row: row["state"] != "chosen")  # stable
+        if len(choice) > 1:
+            r = ranked[choice[0]][0]
+            scores = self.search.voted(choice, r)
+            seconds = sum(row["fit_seconds"] for row in rows if row["state"] == "votes")
+            rows.insert(0, self._scored(self.name(choice), scores, seconds, r, "chosen", self.unfitted(choice)))
         rest = [(g, i) for g, group in enumerate(self.evaluator.groups) for i in range(len(group.learners))]
         rows += [self._untried(*c) for c in rest if c not in ranked]
         nothing = "too large: n x n numbers do not fit into config(max_memory)"
         return rows + [self._nothing(group, i, nothing) for group in self.too_large for i in range(len(group.learners))]
 
-    def _row(self, c: Candidate, r: int, scores: npt.NDArray, best: Candidate | None, last: bool) -> dict[str, Any]:
+    def name(self, choice: tuple[Candidate, ...]) -> str:
+        """Return the name of a candidate, or of some that vote."""
+        names = [self.evaluator.groups[g].named(i) for g, i in choice]
+        return names[0] if len(names) == 1 else f"vote of {len(names)}: {'; '.join(names)}"
+
+    def unfitted(self, choice: tuple[Candidate, ...]) -> Any:
+        """Return the pipeline of a candidate, or a vote of some."""
+        pipelines = [self.evaluator.groups[g].pipeline(i) for g, i in choice]
+        vote = VoteClassifier if self.task == "classification" else VoteRegressor
+        return pipelines[0] if len(pipelines) == 1 else vote(pipelines)
+
+    def _row(self, c: Candidate, r: int, scores: npt.NDArray, choice: tuple[Candidate, ...]) -> dict[str, Any]:
         group, n = self.evaluator.groups[c[0]], self.search.steps[r].n
-        state = "chosen" if c == best else "finalist" if last else f"dropped after {n} objects"
-        if state.startswith("dropped") and c[0] in self.search.out:
+        last = r == len(self.search.main.tables) - 1
+        state = "finalist" if last else f"dropped after {n} objects"
+        if not last and c[0] in self.search.out:
             state = self.search.out[c[0]]
+        if c in choice:
+            state = "chosen" if len(choice) == 1 else "votes"
+        seconds = self.search.costs.taken.get((c[0], n), float("nan"))
+        return self._scored(group.named(c[1]), scores, seconds, r, state, group.pipeline(c[1]))
+
+    def _scored(
+        self, name: str, scores: npt.NDArray, seconds: float, r: int, state: str, pipeline: Any
+    ) -> dict[str, Any]:
         return {
-            "name": group.named(c[1]),
+            "name": name,
             "mean_score": float(scores.mean()),
             "standard_error": noise(scores, self.folds),
-            "fit_seconds": self.search.costs.taken.get((c[0], n), float("nan")),
-            "n_objects": n,
+            "fit_seconds": seconds,
+            "n_objects": self.search.steps[r].n,
             "state": state,
-            "pipeline": self._sized(group, c[1]),
+            "pipeline": sized(pipeline, len(self.y)),
         }
 
     def _untried(self, g: int, i: int) -> dict[str, Any]:
@@ -322,13 +381,7 @@ class _Run:
     def _nothing(self, group: Group, learner: int, state: str) -> dict[str, Any]:
         numbers = dict.fromkeys(("mean_score", "standard_error", "fit_seconds"), float("nan"))
         named = {"name": group.named(learner), **numbers, "n_objects": 0, "state": state}
-        return {**named, "pipeline": self._sized(group, learner)}
-
-    def _sized(self, group: Group, learner: int) -> Pipeline:
-        """Return an unfitted pipeline that fits as many objects as there are."""
-        model = clone(group.pipeline(learner))
-        fit_to_size([step for _, step in model.steps], len(self.y))
-        return model
+        return {**named, "pipeline": sized(group.pipeline(learner), len(self.y))}
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:

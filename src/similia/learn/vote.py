@@ -1,0 +1,246 @@
+"""Several models of the same objects that decide together: the class that most of them predict, or the mean number.
+
+Where cross-validation cannot tell pipelines apart, their vote is seldom worse than the best of them and often better,
+as they err on different objects. Cost: that of all of them.
+
+Paper: Dietterich, "Ensemble methods in machine learning", Multiple Classifier Systems, 2000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from similia._lazily import lazily, refuse_lazy
+from similia._validation import check_labels
+from similia.objects import n_objects
+from similia.objects._sequences import _short
+
+_TIE = 1e-9  # of a vote, by which the winner of a tie leads in `predict_proba`
+
+
+class _Vote(BaseEstimator):
+    """What both have in common: copies of the estimators, each fitted to all objects."""
+
+    def __init__(self, estimators: Sequence[Any]) -> None:
+        self.estimators = estimators
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit a copy of each estimator.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        y : array-like of n labels or numbers
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        refuse_lazy(
+            X, "each of the estimators is fitted to it in memory; draw some objects: similia.objects.take(X, indices)"
+        )
+        for i, estimator in enumerate(self._given()):
+            if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+                raise TypeError(f"estimators[{i}] is {_short(estimator)}, expected an estimator with fit and predict")
+        self._fit(X, check_labels(y, n_objects(X)))
+        return self
+
+    def _fit(self, X: Any, y: npt.NDArray) -> None:
+        self.estimators_ = [clone(estimator).fit(X, y) for estimator in self.estimators]
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.best_, name):
+                setattr(self, name, getattr(self.best_, name))
+
+    def _given(self) -> Sequence[Any]:
+        if not isinstance(self.estimators, list | tuple) or not self.estimators:
+            raise ValueError(f"estimators must be a list of one or more estimators, got {_short(self.estimators)}")
+        return self.estimators
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; if `deep`, also estimator i as ``v{i}`` and its parameters as ``v{i}__name``."""
+        params = super().get_params(deep=False)
+        if deep and isinstance(self.estimators, list | tuple):
+            for i, estimator in enumerate(self.estimators):
+                params[f"v{i}"] = estimator
+                if hasattr(estimator, "get_params"):
+                    params.update({f"v{i}__{name}": value for name, value in estimator.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``v{i}`` replaces estimator i, ``v{i}__name`` sets a parameter of it."""
+        if "estimators" in params:
+            self.estimators = params.pop("estimators")
+        given = self.estimators if isinstance(self.estimators, list | tuple) else []  # else `fit` says what is wrong
+        if any(f"v{i}" in params for i in range(len(given))):
+            self.estimators = [params.pop(f"v{i}", old) for i, old in enumerate(self.estimators)]
+        super().set_params(**params)
+        return self
+
+    @property
+    def best_(self) -> Any:
+        """The first of the fitted estimators."""
+        check_is_fitted(self, "estimators_")
+        return self.estimators_[0]
+
+    def _answers(self, X: Any) -> list[npt.NDArray]:
+        """Return what each estimator predicts."""
+        check_is_fitted(self, "estimators_")
+        return [np.asarray(estimator.predict(X)) for estimator in self.estimators_]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.estimators, list | tuple) and self.estimators:
+            tags.input_tags = get_tags(self.estimators[0]).input_tags
+            tags.input_tags.sparse = all(get_tags(estimator).input_tags.sparse for estimator in self.estimators)
+        return tags
+
+
+class VoteClassifier(ClassifierMixin, _Vote):
+    """The class that most of some classifiers predict; of classes with as many votes, that of the earliest voter.
+
+    Parameters
+    ----------
+    estimators : list of estimators
+        Classifiers or pipelines that take the same objects, the one that is trusted most first. Parameters of number i
+        are reached as ``v{i}__name``, the estimator itself as ``v{i}``.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        Fitted copies.
+    best_ : estimator
+        The first of them: what `similia.explain` and `similia.report.write_report` look at.
+    classes_ : ndarray, shape (n_classes,)
+    n_features_in_ : int
+        Only if the first estimator has it.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if there are no estimators, or not one label for each object.
+    TypeError
+        If an estimator has no ``fit`` or ``predict``.
+
+    Examples
+    --------
+    >>> from sklearn.svm import LinearSVC
+    >>> import similia as sm
+    >>> X, y = ["ACACAC", "CACACA", "GGTTGG", "TTGGTT"], ["repeat", "repeat", "pairs", "pairs"]
+    >>> vote = sm.learn.VoteClassifier([
+    ...     sm.learn.KernelSVC(sm.kernels.Spectrum(k=2, normalize=True)),
+    ...     sm.learn.KNeighborsClassifier(sm.distances.Levenshtein(), 1),
+    ...     sm.learn.KernelSVC(sm.kernels.GappyKmers(k=2, gaps=1, normalize=True)),
+    ... ])
+    >>> vote.fit(X, y).predict(["ACACACAC", "GGTT"])
+    array(['repeat', 'pairs'], dtype='<U6')
+    """
+
+    def _fit(self, X: Any, y: npt.NDArray) -> None:
+        super()._fit(X, y)
+        self.classes_ = np.unique(y)
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return the label most voted for, shape (m,).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        return plurality(self._answers(X), self.classes_)
+
+    @lazily
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the share of the votes for each class, shape (m, n_classes); a tie is won by a billionth.
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        answers = self._answers(X)
+        votes, first = _counted(_codes(answers, self.classes_), len(self.classes_))
+        votes[np.arange(len(votes)), first] += _TIE
+        return votes / (len(answers) + _TIE)
+
+
+class VoteRegressor(RegressorMixin, _Vote):
+    """The mean of what some regressors predict.
+
+    Parameters
+    ----------
+    estimators : list of estimators
+        Regressors or pipelines that take the same objects, the one that is trusted most first. Parameters of number i
+        are reached as ``v{i}__name``, the estimator itself as ``v{i}``.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        Fitted copies.
+    best_ : estimator
+        The first of them: what `similia.explain` and `similia.report.write_report` look at.
+    n_features_in_ : int
+        Only if the first estimator has it.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if there are no estimators, or not one number for each object.
+    TypeError
+        If an estimator has no ``fit`` or ``predict``.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> neighbours = [sm.learn.KNeighborsRegressor(sm.distances.Levenshtein(), n) for n in (1, 2)]
+    >>> sm.learn.VoteRegressor(neighbours).fit(["AC", "ACAC", "GGGGGG"], [1.0, 2.0, 6.0]).predict(["A"])
+    array([1.25])
+    """
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the mean of the predictions, shape (m,).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        return np.mean(self._answers(X), axis=0)
+
+
+def plurality(answers: Sequence[npt.NDArray], classes: npt.NDArray) -> npt.NDArray:
+    """Return the class with the most votes for each object; of equal ones, that of the earliest voter.
+
+    Parameters
+    ----------
+    answers : sequence of ndarray, shape (m,)
+        Labels that each voter predicts.
+    classes : ndarray, shape (n_classes,)
+        Sorted labels.
+    """
+    return classes[_counted(_codes(answers, classes), len(classes))[1]]
+
+
+def _codes(answers: Sequence[npt.NDArray], classes: npt.NDArray) -> list[npt.NDArray[np.int64]]:
+    return [np.searchsorted(classes, answer) for answer in answers]
+
+
+def _counted(
+    codes: Sequence[npt.NDArray[np.int64]], n_classes: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return the votes for each class, shape (m, n_classes), and the class that wins, shape (m,)."""
+    votes = np.zeros((len(codes[0]), n_classes))
+    rows = np.arange(len(votes))
+    for said in codes:
+        votes[rows, said] += 1
+    most, winner = votes.max(axis=1, initial=0), codes[-1].copy()
+    for said in reversed(codes):  # the earliest has the last word
+        winner = np.where(votes[rows, said] == most, said, winner)
+    return votes, winner
