@@ -392,6 +392,20 @@ def test_more_time_finds_the_better_candidate_that_costs_more(monkeypatch, slow_
     assert abs(rich.score_ - 0.9) < 0.03
 
 
+class Hiccup(Slow):
+    """Takes a constant time, and once longer, on few objects: a busy machine."""
+
+    def fit(self, X, y):
+        Slow.clock.now += 0.2 if len(y) == 32 else 0.1
+        return super().fit(X, y)
+
+
+def test_one_slow_moment_on_few_objects_does_not_rule_a_candidate_out(monkeypatch, slow_objects):
+    X, y = slow_objects
+    use_ladder(monkeypatch, [group("cheap", None, Slow(1e-5, 0.6)), group("better", None, Hiccup(1e-5, 0.9))])
+    assert select(X, y, budget=60, random_state=0).name_ == "better"
+
+
 def test_a_candidate_whose_final_fit_would_be_late_is_not_chosen(monkeypatch, slow_objects):
     X, y = slow_objects
     cheap, dear = (group(n, None, Slow(c, q), slow=False) for n, c, q in (("cheap", 1e-5, 0.6), ("dear", 3e-3, 0.9)))

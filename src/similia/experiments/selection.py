@@ -32,7 +32,7 @@ DEVELOPMENT = (
     "mnist_test",
 )  # what the ladder was tuned on, or was looked at on the way; no task below
 BUDGET = 600.0  # seconds
-TEST_SHARE, MOST, WITHIN = 0.3, 6000, 1.0  # MOST: objects of a set; WITHIN: points of accuracy
+TEST_SHARE, MOST, WITHIN = 0.3, 4000, 1.0  # MOST: objects of a set; WITHIN: points of accuracy
 _TESTED = 1000  # objects that are scored, over splits, of a small set
 
 
@@ -62,7 +62,8 @@ It is the highest of many noisy numbers, so that the difference is below zero ev
 the choice had no time for count with their best learner on the test part); beside it stands the standard error of the
 difference over the test objects. *Nearest neighbours*: those that cross-validation found best. Accuracies in percent.
 Seconds: of the choice and the fit, without the nested estimate, which only uses what is left of the time. The ladder
-was tuned on {", ".join(DEVELOPMENT)} only.
+was tuned on {", ".join(DEVELOPMENT)} only; a first run on ENZYMES showed a fault
+in the forecast of costs (sound candidates were taken to be out of time), which was mended.
 """
 
 

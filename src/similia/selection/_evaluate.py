@@ -23,7 +23,6 @@ from similia.selection._ladder import Group
 from similia.selection._lookup import Cache, fresh
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # objects on which costs are tried
-_TIMED, _PROBING = 0.1, 0.6  # seconds that can be told from noise, and that trying may take, about
 
 Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds that are left out of training
 Key = tuple[int, int, int, Left]  # group, learner, number of objects
@@ -89,8 +88,11 @@ class Evaluator:
         found = [self.kept.get((group, learner, n, left), {}).get(fold) for left, fold in cells]
         return None if any(score is None for score in found) else np.array(found, dtype=np.float64)
 
-    def probe(self, group: int, most: int, folds: int) -> list[tuple[int, float]]:
-        """Return (n, expected seconds of one of `folds` fits on n objects), n doubled until its growth can be told."""
+    def probe(self, group: int, most: int, folds: int, allowed: float) -> list[tuple[int, float]]:
+        """Return (n, expected seconds of one of `folds` fits on n objects) of the two largest n that were tried.
+
+        n is doubled until trying has taken more than the seconds `allowed`, or is large enough to tell from.
+        """
         points: list[tuple[int, float]] = []
         there, looked_up = self._cache.holds(self.groups[group], most), self._cache.looks_up(self.groups[group])
         begin = _budget.clock()
@@ -109,8 +111,7 @@ class Evaluator:
             learners = _budget.clock() - start - shared
             seconds = learners + (0.0 if there else shared / folds if looked_up else shared)
             points.append((n, seconds))
-            grown = len(points) > 2 and shared + learners > _TIMED and seconds > 1.5 * points[-2][1]
-            if grown or (len(points) > 2 and _budget.clock() - begin > _PROBING):
+            if len(points) > 2 and _budget.clock() - begin > allowed:
                 break
         return points[-2:] if len(points) > 2 else points[-1:]  # the first call compiles
 

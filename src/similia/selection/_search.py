@@ -27,6 +27,7 @@ _ENOUGH_HELD_OUT = 2000  # objects scored by a candidate, over partitions, in th
 _SLACK = 0.02  # of the best score, that a beginning may hide
 _FEW = 4  # embeddings from which none goes only to halve them
 _QUORUM = 3  # fewer do not vote
+_PROBING, _PROBES = 0.6, 0.005  # seconds that telling the cost of a group may take, at least; share of the budget
 
 Candidate = tuple[int, int]  # group and learner
 
@@ -218,7 +219,8 @@ class Search:
         if self.budget.seconds is None or first:
             return True
         if r == 0:
-            for n, seconds in self.evaluator.probe(g, rung.n, self.folds):
+            allowed = max(_PROBING, _PROBES * self.budget.seconds)
+            for n, seconds in self.evaluator.probe(g, rung.n, self.folds, allowed):
                 self.costs.note(g, n, seconds)
         elif not self._can_be_fitted(g):
             self.out[g] = "too slow for the final fit"
