@@ -1,7 +1,7 @@
 """Set up similia in its own virtual environment and run one thing in it; needs only Python >= 3.11 and pip.
 
 python dev.py demo    # the main job on bundled real data
-python dev.py test    # the tests, with coverage; further arguments go to pytest
+python dev.py test    # the tests, on up to four cores, with coverage; further arguments go to pytest
 python dev.py lint    # style and types
 python dev.py docs    # the documentation, into docs/_build/html; warnings are errors
 """
@@ -18,7 +18,7 @@ ENVIRONMENT = ROOT / ".venv"
 BIN = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 STEPS = {
     "demo": [["-m", "similia.cli", "demo"]],
-    "test": [["-m", "pytest", "--cov=similia", "--cov-report=term"]],
+    "test": [["-m", "pytest", "-n", "auto", "--maxprocesses=4", "--dist=loadfile", "--cov=similia", "--cov-report=term"]],
     "lint": [
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],
