@@ -16,9 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv"
 BIN = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
+PYTEST = ["-m", "pytest", "-n", "auto", "--maxprocesses=4", "--dist=loadfile", "--durations=25"]
 STEPS = {
     "demo": [["-m", "similia.cli", "demo"]],
-    "test": [["-m", "pytest", "-n", "auto", "--maxprocesses=4", "--dist=loadfile", "--cov=similia", "--cov-report=term"]],
+    "test": [[*PYTEST, "--cov=similia"]],
     "lint": [
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],
