@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
+import similia as sm
 from select_samples import sample
 from similia.distances import FromFunction, Levenshtein
 from similia.kernels import GappyKmers, Spectrum
 from similia.learn import KNeighborsClassifier
 from similia.selection import select
+from similia.selection._evaluate import fitted
 from similia.selection._kinds import recognised
 from similia.selection._ladder import ladder
 from similia.selection._lookup import Cache
@@ -111,3 +115,16 @@ def test_without_the_nested_estimate_the_choice_is_the_same(tags):
     assert with_.n_outer_ == 3
     assert without.n_outer_ == 0
     assert np.isnan(without.score_)
+
+
+def test_weights_of_features_that_were_never_met_are_not_kept(tmp_path):
+    X, y = sm.datasets.load_promoters(return_X_y=True)
+    features = sm.KernelFeatures(Spectrum(k=5, normalize=True), 2**18)
+    dense = make_pipeline(features, LinearSVC(random_state=0)).fit(X[:80], y[:80])
+    sparse = fitted(make_pipeline(features, LinearSVC(random_state=0)), X[:80], y[:80])
+    np.testing.assert_array_equal(sparse.decision_function(X), dense.decision_function(X))
+    assert sm.explain(sparse, X[90]).to_text() == sm.explain(dense, X[90]).to_text()
+    assert sm.save(sparse, tmp_path / "sparse").stat().st_size < sm.save(dense, tmp_path / "dense").stat().st_size / 10
+    np.testing.assert_array_equal(sm.load(tmp_path / "sparse").predict(X), dense.predict(X))
+    few = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
+    assert isinstance(fitted(few, np.eye(12)[:, :3] + 1, np.arange(12) % 2)[-1].coef_, np.ndarray)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from similia._threads import limited_to, n_threads
 from similia.embeddings import Nystroem
@@ -23,6 +24,7 @@ from similia.selection._ladder import Group
 from similia.selection._lookup import Cache, fresh
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # objects on which costs are tried
+_SPARSE = 0.3  # share of weights above which a dense array is smaller, with room for what is faster
 
 Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds that are left out of training
 Key = tuple[int, int, int, Left]  # group, learner, number of objects
@@ -197,7 +199,16 @@ def fit_to_size(steps: Sequence[Any], n: int) -> None:
 
 def fitted(pipeline: Any, X: Any, y: npt.NDArray) -> Any:
     """Return a copy of a candidate's pipeline, fitted to objects."""
-    return sized(pipeline, len(y)).fit(X, y)
+    model = sized(pipeline, len(y)).fit(X, y)
+    for voter in getattr(model, "estimators_", [model]):
+        _without_zeros(voter[-1])
+    return model
+
+
+def _without_zeros(learner: Any) -> None:
+    """Keep only the weights of hashed features that were met, where they are few: a file holds all that are kept."""
+    if isinstance(learner, LinearSVC) and np.mean(learner.coef_ != 0) < _SPARSE:
+        learner.sparsify()
 
 
 def sized(pipeline: Any, n: int) -> Any:
