@@ -142,7 +142,7 @@ def test_a_model_into_a_pipe(table, tmp_path):
         (b"text\tlabel\nAC\ta\n", ".tsv"),
         (b"PAR1....", ".parquet"),
         (b"\x93NUMPY\x01\x00", ".npy"),
-        (gzip.compress(b">a\nAC\n"), ".fasta.gz"),
+        (gzip.compress(b">a\nAC\n", mtime=0), ".fasta.gz"),
     ],
 )
 def test_what_a_pipe_brings(tmp_path, raw, ending):

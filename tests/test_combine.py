@@ -16,6 +16,7 @@ from sklearn.model_selection import ParameterGrid
 import similia as sm
 from similia.checks import check_kernel
 from similia.kernels import GappyKmers, Graphlet, Normalized, Product, Spectrum, Sum, WeightedDegree, WeisfeilerLehman
+from similia.kernels._evaluate import without_addresses
 from similia.objects import StringBatch, as_strings
 
 LAW = settings(max_examples=25, deadline=None)
@@ -236,7 +237,7 @@ def test_processes_give_the_same_values(symmetric):
         np.testing.assert_array_equal(kernel.set_params(n_jobs=None)(strings), alone)
 
 
-@pytest.mark.parametrize("kind", [tuple, as_strings, pd.Series, pl.Series, pa.array, np.array], ids=repr)
+@pytest.mark.parametrize("kind", [tuple, as_strings, pd.Series, pl.Series, pa.array, np.array], ids=without_addresses)
 def test_any_collection_of_objects(kind):
     expected = sm.pairwise(common_letters)(STRINGS)
     np.testing.assert_array_equal(sm.pairwise(common_letters)(kind(STRINGS)), expected)

@@ -27,6 +27,7 @@ from similia.distances import (
     SlicedWasserstein,
     SoftDTW,
 )
+from similia.kernels._evaluate import without_addresses
 from similia.objects import take
 
 laws = settings(max_examples=15, deadline=None)
@@ -105,7 +106,9 @@ NO_METRIC = {
 
 
 def parametrised(examples):
-    return pytest.mark.parametrize(("distance", "draw"), examples, ids=[str(distance) for distance, _ in examples])
+    return pytest.mark.parametrize(
+        ("distance", "draw"), examples, ids=[without_addresses(distance) for distance, _ in examples]
+    )
 
 
 def each_that_promises(fact):
