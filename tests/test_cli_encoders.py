@@ -1,6 +1,7 @@
 """What the commands make bits with if not told, by the objects and what they allow; the recall they print."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -134,9 +135,9 @@ def test_build_prints_the_recall_of_its_own_objects(tmp_path):
     X = near_strings("ACGT", n=200)
     shown = invoke("index", "build", fasta(tmp_path / "near.fasta", X), tmp_path / "near").output
     said = float(
-        re.search(r"recall (0\.\d\d|1\.00): of their 10 nearest by Levenshtein\(\), the share that 100 of 200", shown)[
-            1
-        ]
+        re.search(
+            r"recall (0\.\d\d|1\.00): with 100 of the 200 objects as queries, the share of their 10 nearest", shown
+        )[1]
     )
     search = SearchFolder.open(tmp_path / "near").load()
     rows = np.sort(np.random.default_rng(0).permutation(200)[:100])
@@ -149,13 +150,49 @@ def test_build_prints_the_recall_of_its_own_objects(tmp_path):
     assert said == pytest.approx(np.mean(shares), abs=0.006)
     assert "warning" not in shown
     poor = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "poor", "--bits", 8, "--candidates", 12)
-    assert "warning: a recall below 0.8; more --candidates or --bits find more" in poor.stderr
-    assert (
-        "nearest by" in invoke("index", "build", tmp_path / "near.fasta", tmp_path / "bits", "--rerank", "none").output
-    )
+    assert "warning: a recall below 0.8; more --candidates (here 12) find more\n" in poor.stderr
+    more = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "more", "--bits", 8, "--candidates", 200).output
+    assert "recall 1.00" in more  # of all candidates
+    options = ("--rerank", "none", "--bits", 8)
+    plain = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "bits", *options)
+    assert "nearest by what the encoder compares by" in plain.output
+    assert "--rerank kernel, which sorts the --candidates once more, finds more" in plain.stderr
+    options = ("--rerank", "kernel", "--bits", 8)
+    better = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "sorted", *options)
+    shares = [float(re.search(r"recall (\d\.\d\d)", done.stdout)[1]) for done in (plain, better)]
+    assert shares[0] < shares[1]
     np.save(tmp_path / "v.npy", np.random.default_rng(0).standard_normal((80, 20)))
     shown = invoke("index", "build", tmp_path / "v.npy", tmp_path / "v").output
-    assert "recall 1.00: of their 10 nearest by the cosine of their vectors" in shown
+    assert "recall 1.00: with all 80 objects as queries, the share of their 10 nearest by the cosine of" in shown
     assert "nearest by" not in invoke("index", "build", tmp_path / "v.npy", tmp_path / "w", "--rerank", "none").output
     (tmp_path / "one.fasta").write_text(">a\nACGTACGT\n")
     assert "nearest by" not in invoke("index", "build", tmp_path / "one.fasta", tmp_path / "one").output
+
+
+@pytest.mark.parametrize("command", ["index", "encode"])
+def test_another_encoder_because_of_the_bits_is_told(command, tmp_path):
+    words = fasta(tmp_path / "near.fasta", near_strings("ACGT", n=100))
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "wide.npy", rng.standard_normal((200, 40)))
+    np.save(tmp_path / "narrow.npy", rng.standard_normal((200, 5)))
+
+    def said(data, bits):
+        paths = ("index", "build", data, tmp_path / f"{bits}") if command == "index" else ("encode", data, "-o", out)
+        done = invoke(*paths, "--bits", bits)
+        if command == "index":
+            shutil.rmtree(tmp_path / f"{bits}")
+        return done.stdout, [line for line in done.stderr.splitlines() if line.startswith("note: the data have")]
+
+    out = tmp_path / "codes.npy"
+    for data, usual, other in [
+        (words, "5-mers, PCA and ITQ", "kernel Spectrum(k=5, normalize=True)"),
+        (tmp_path / "wide.npy", "PCA and ITQ", "signs of random projections"),
+    ]:
+        shown, notes = said(data, 32)
+        assert f"32 bits by {usual}" in shown
+        assert notes == []
+        shown, [line] = said(data, 256)
+        assert f"256 bits by {other}" in shown
+        assert f"too few directions for 256 bits by {usual}, so they are made by {other}," in line
+        assert line.endswith(f"fewer --bits keep to {usual}")
+    assert said(tmp_path / "narrow.npy", 64)[1] == []  # of five features are no eight bits

@@ -23,6 +23,7 @@ import similia as sm
 from similia.cli.app import app
 from similia.objects.streams import open_stream
 from similia.scale._journal import Journal
+from similia.scale._predictions import Predictions
 from similia.scale.stream import predict_stream
 
 runner = CliRunner()
@@ -76,7 +77,7 @@ def saved(model, folder):
 # ---- names
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_names_stand_beside_the_predictions_of_every_table(chunk, tmp_path):
-    expected = [["item", "label"], *map(list, zip(NAMES, LOGISTIC.predict(WORDS).tolist(), strict=True))]
+    expected = [["read", "label"], *map(list, zip(NAMES, LOGISTIC.predict(WORDS).tolist(), strict=True))]
     model = saved(LOGISTIC, tmp_path)
     for data in tables(tmp_path):
         shown = invoke("predict", model, data, "--id", "read", "--chunk", chunk).stdout
@@ -130,15 +131,58 @@ def test_names_that_cannot_be_are_refused(tmp_path):
         said = refused("predict", model, path, "--id", "reed")
         assert "has no column 'reed' (did you mean read?); it has" in said
         assert said.endswith("'text'") or said.endswith("'read'")
-    assert "a.fasta has names of its records, which stand beside the predictions; drop --id" in refused(
+    assert "a.fasta has names of its records, which are taken; drop --id" in refused(
         "predict", model, tmp_path / "a.fasta", "--id", "read"
     )
     for other in (tmp_path / "v.npy", "splice"):
-        assert "has no columns that could stand" in refused("predict", model, other, "--id", "read")
+        assert "has no columns that could name its objects" in refused("predict", model, other, "--id", "read")
     assert "neither a file or folder" in refused("predict", model, tmp_path / "absent.csv", "--id", "read")
     for source in (WORDS, tmp_path / "a.fasta", tmp_path / "v.npy"):
         with pytest.raises(ValueError, match=r"has (no columns|records with names); a column with names is one of"):
             open_stream(source, names="read")
+
+
+def test_predictions_are_joined_by_the_name_of_the_column(tmp_path):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed (extra: test)")
+    model = saved(LOGISTIC, tmp_path)
+    for data in tables(tmp_path)[:2]:
+        separator = "\t" if data.suffix == ".tsv" else ","
+        invoke("predict", model, data, "--id", "read", "-o", tmp_path / "p.csv")
+        joined = pandas.read_csv(data, sep=separator).merge(pandas.read_csv(tmp_path / "p.csv"), on="read")
+        assert joined["text"].tolist() == WORDS
+        assert joined["label"].tolist() == LOGISTIC.predict(WORDS).tolist()
+    predict_stream(LOGISTIC, open_stream(data, names="read"), tmp_path / "p.csv")
+    assert rows_of(tmp_path / "p.csv")[0] == ["read", "label"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "clashes"),
+    [
+        ("label", (), True),
+        ("high", ("--scores",), True),
+        ("high", (), False),
+        ("item", ("--scores",), False),
+        ("scores", ("--scores",), False),
+        ("label", ("--json",), True),
+        ("scores", ("--json", "--scores"), True),
+        ("high", ("--json", "--scores"), False),
+    ],
+)
+def test_a_column_called_like_one_of_the_predictions(name, options, clashes, tmp_path):
+    model, data = saved(LOGISTIC, tmp_path), tmp_path / "a.csv"
+    data.write_text(f"text,{name}\n{WORDS[0]},r0\n")
+    if clashes:
+        said = refused("predict", model, data, "--id", name, *options)
+        assert said.startswith(f"the column '{name}' of the data would stand beside one that is called so")
+        assert "rename it in the data" in said
+        return
+    shown = invoke("predict", model, data, "--id", name, *options).stdout.splitlines()
+    assert json.loads(shown[0])[name] == "r0" if "--json" in options else shown[0].startswith(f"{name},label")
+
+
+def test_a_run_with_another_name_of_the_column_starts_anew():
+    keys = [Predictions(LOGISTIC, "csv", False, name).belongs for name in ("read", "other", "item", None)]
+    assert keys[0] != keys[1] != keys[2] == keys[3] == {}
 
 
 # ---- scores
@@ -227,10 +271,10 @@ def test_the_ending_of_the_file_says_the_form(tmp_path):
         assert summary == {"predictions": 60, "output": str(tmp_path / name)}
     rows = rows_of(tmp_path / "p.csv")
     assert rows_of(tmp_path / "p.tsv", "\t") == rows
-    assert (tmp_path / "p.tsv").read_text().startswith("item\tlabel\thigh\tlow\tmid\n")
+    assert (tmp_path / "p.tsv").read_text().startswith("read\tlabel\thigh\tlow\tmid\n")
     lines = (tmp_path / "p.jsonl").read_text().splitlines()
     assert [
-        [f["item"], f["label"], *(f"{v:.6g}" for v in f["scores"].values())] for f in map(json.loads, lines)
+        [f["read"], f["label"], *(f"{v:.6g}" for v in f["scores"].values())] for f in map(json.loads, lines)
     ] == rows[1:]
     assert invoke("predict", model, data, *options, "--json").stdout.splitlines() == lines
     numbers = invoke("predict", model, data, "--json").stdout.splitlines()

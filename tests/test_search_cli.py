@@ -89,7 +89,7 @@ def test_recall_is_measured_or_it_is_said_how_to_measure_it(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
     np.save(tmp_path / "v.npy", vectors)
     measured = invoke("index", "build", tmp_path / "v.npy", tmp_path / "a.index", "--bits", 64).output
-    assert re.search(r"recall \d\.\d\d: of their 10 nearest", measured)
+    assert re.search(r"recall \d\.\d\d: with all 60 objects as queries, the share of their 10 nearest", measured)
     said = invoke("index", "build", tmp_path / "v.npy", tmp_path / "b.index", "--bits", 64, "--rerank", "none").output
     call = re.search(r"in Python: (SimilaritySearch.*\))", said.replace("\n", ""))[1]
     names = {"SimilaritySearch": sm.SimilaritySearch, "similia": sm, "queries": vectors[:9], "all_of_them": vectors}
@@ -324,12 +324,13 @@ def test_ctrl_c_ends_with_one_line_and_130(files, tmp_path):
         "    return append(*a, **b)\n"
         "Journal.append = stopping\n"
         f"sys.argv = ['similia', 'encode', {first!r}, '-o', {str(tmp_path / 'codes.npy')!r}, '--chunk', '8']\n"
+        "sys.argv += ['--bits', '32']\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert done.returncode == 130
     assert done.stderr == "similia: stopped after 16 of 60; run the same command again to go on\n"
-    assert "going on after 16 of 60" in invoke("encode", first, "-o", tmp_path / "codes.npy").output
+    assert "going on after 16 of 60" in invoke("encode", first, "-o", tmp_path / "codes.npy", "--bits", 32).output
 
 
 def test_info_of_a_folder_that_python_saved(tmp_path):

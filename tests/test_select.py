@@ -223,6 +223,13 @@ def test_what_is_chosen_is_never_below_the_nearest_neighbours(seed, n_tables, at
         assert tables[-1][picked].mean() == max(s.mean() for s in tables[-1].values())
 
 
+def test_of_equal_candidates_that_of_the_sounder_embedding_is_chosen():
+    sure, lucky = np.ones(5), np.array([1.0, 1.0, 0.8, 1.0, 1.0])
+    table = {(0, 0): sure, (0, 1): lucky, (1, 0): sure, (1, 1): sure, (2, 0): sure, (2, 1): sure}
+    assert chosen([table], evaluator_of([False] * 3)) == (1, 0)
+    assert chosen([{(0, 0): sure, (1, 0): sure}], evaluator_of([False] * 2)) == (0, 0)
+
+
 def test_the_noise_of_a_mean_is_that_of_nadeau_and_bengio():
     scores = np.array([0.1, 0.4, 0.2, 0.5, 0.3])
     variance = np.mean((scores - scores.mean()) ** 2) * 5 / 4

@@ -92,12 +92,20 @@ def test_two_functions_of_one_name_do_not_share_a_matrix(tags):
     [
         (jaccard, r"similarity\[0\] is jaccard.*expected a kernel or a distance.*distances\.FromFunction"),
         ([FromFunction(jaccard), 3], r"similarity\[1\] is 3"),
+        (3.0, r"similarity\[0\] is 3.0"),
         ("levenshtein", r"similarity\[0\] is 'levenshtein'"),
     ],
 )
 def test_what_is_no_kernel_or_distance_is_refused(tags, given, words):
     with pytest.raises(TypeError, match=words):
         select(*tags, similarity=given)
+
+
+def test_a_distance_that_was_lifted_as_a_kernel_is_known(tags):
+    with pytest.raises(
+        ValueError, match=r"similarity\[1\], jaccard, is 0 for an object with itself.*FromFunction\(f\)"
+    ):
+        select(*tags, similarity=[FromFunction(jaccard), sm.pairwise(jaccard)])
 
 
 def test_without_one_the_sentence_says_that_one_may_be_given(tags):

@@ -61,7 +61,7 @@ def test_predictions_are_those_of_python_whatever_the_chunks(folder: Path, tmp_p
             assert [row["label"] for row in csv.DictReader(file)] == expected
     run("predict", folder / "m.similia", folder / "molecules.csv", "--smiles", "smiles", "--id", "kind", "-o", out)
     with out.open() as file:
-        assert [row[0] for row in csv.reader(file)] == ["item", *KINDS]
+        assert [row[0] for row in csv.reader(file)] == ["kind", *KINDS]
 
 
 def test_codes_and_neighbours(folder: Path, tmp_path: Path) -> None:
@@ -75,6 +75,11 @@ def test_codes_and_neighbours(folder: Path, tmp_path: Path) -> None:
     run("index", "search", index, table, "--smiles", "smiles", "-k", "1", "-o", tmp_path / "near.csv")
     with (tmp_path / "near.csv").open() as file:
         assert [row["id"] for row in csv.DictReader(file)] == [str(i) for i in range(36)]
+    named, how = tmp_path / "named", ("--smiles", "smiles", "--id", "kind")
+    run("index", "build", table, named, *how, "--bits", "64", "--landmarks", "10", "--chunk", "7")
+    run("index", "search", named, table, *how, "-k", "1", "-o", tmp_path / "near.csv")
+    with (tmp_path / "near.csv").open() as file:
+        assert [(row["query"], row["name"]) for row in csv.DictReader(file)] == [(kind, kind) for kind in KINDS]
     with pytest.raises(ValueError, match=r"holds strings, and .* is an index of graphs"):
         run("index", "add", table, index, "--text", "smiles")
 

@@ -132,9 +132,42 @@ def test_of_a_vote_the_first_that_adds_up_is_explained():
     found, alone = sm.explain(vote, "ATTA"), sm.explain(vote.estimators_[1], "ATTA")
     assert found.value == alone.value
     assert [part.name for part in found.parts] == [part.name for part in alone.parts]
-    assert "this is number 2 of the 3 models that vote" in found.note
+    assert "this is number 2 of the 3 models that vote; 3 of them say at" in found.note
     with pytest.raises(TypeError, match=r"none of the 2 models that vote can be explained, e\.g\. .*neighbours"):
         sm.explain(sm.VoteClassifier([neighbours, neighbours]).fit(STRINGS, LABELS), "ATTA")
+
+
+def test_a_voter_that_was_outvoted_is_explained_last():
+    kernel = sm.kernels.Spectrum(k=2, normalize=True)
+    turned = ["cg" if label == "at" else "at" for label in LABELS]
+    linear = [
+        make_pipeline(sm.KernelFeatures(kernel, 256), LinearSVC(random_state=0)).fit(STRINGS, y)
+        for y in (turned, LABELS)
+    ]
+    vote = sm.VoteClassifier([linear[0], linear[1], sm.KNeighborsClassifier(kernel, 1)]).fit(STRINGS, LABELS)
+    vote.estimators_[:2] = linear
+    assert vote.predict(["ATTA"]) == ["at"]
+    assert "this is number 2 of the 3 models that vote; 2 of them say at" in sm.explain(vote, "ATTA").note
+    vote.estimators_[1] = vote.estimators_[2]
+    assert (
+        "number 1 of the 3 models that vote; 2 of them say at, and this one does not" in sm.explain(vote, "ATTA").note
+    )
+
+
+def test_a_report_scores_the_vote(tmp_path):
+    """Two voters that are always wrong outvote one that is right."""
+    X, y = STRINGS * 3, np.tile(LABELS, 3)
+    wrong = [Says(["at"] * 24), Says(["at"] * 24)]
+    right = sm.KNeighborsClassifier(sm.distances.Levenshtein(), 1)
+    page = write_report(sm.VoteClassifier([right, *wrong]), X, y, tmp_path / "r.html", cv=3).read_text()
+    assert "accuracy, cross-validated" in page
+    assert "3 models vote: these are predictions of the vote" in page
+    table = page[page.index("Predictions of unseen objects") :]
+    assert "50.0 %" in table[: table.index("balanced accuracy")]
+    model = sm.VoteClassifier([right, *wrong]).fit(X, y)
+    page = write_report(model, X, y, tmp_path / "r.html", unseen=True).read_text()
+    table = page[page.index("Predictions of unseen objects") :]
+    assert "50.0 %" in table[: table.index("balanced accuracy")]
 
 
 def test_a_report_looks_at_the_first_and_says_so(vote, tmp_path):

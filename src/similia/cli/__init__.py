@@ -5,6 +5,7 @@ Commands import what they need when they run, so that ``similia --help`` answers
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
@@ -12,12 +13,15 @@ def main() -> None:
     """Run the command line; a wrong input ends with one sentence on stderr and exit code 2."""
     try:
         from similia.cli.app import app
+        from similia.cli.voice import own_process
 
+        own_process()
         app()
     except (ValueError, TypeError, OSError, ImportError) as error:
         print(f"similia: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:  # while a command was being imported
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("similia: stopped before anything was written", file=sys.stderr)
         raise SystemExit(130) from None
 

@@ -174,7 +174,9 @@ def predict(
     smiles: Smiles = None,
     names: Annotated[
         str | None,
-        typer.Option("--id", metavar="COLUMN", help="Column of a table to stand beside the predictions, as 'item'."),
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column of a table to stand beside the predictions, under its name."
+        ),
     ] = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Add a column for each class: its probability, or else decision value.")

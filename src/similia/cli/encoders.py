@@ -19,6 +19,7 @@ import similia as sm
 from similia._progress import meter
 from similia.cli.inputs import Objects
 from similia.cli.specs import parse_distance, parse_kernel
+from similia.cli.voice import note
 from similia.objects.streams import ObjectStream
 
 FIT_ON = 20_000  # objects that an encoder is fitted to
@@ -134,10 +135,21 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
     counts = sm.KernelFeatures(kernel, _COLUMNS)
     pca = sm.GeneralizedNystroemPCA(bits, min(len(sample), 4 * bits), 1.0, random_state=seed)
     features = counts.transform(sample)
-    if len(np.unique(features.indices)) > bits and _has_directions(pca, features):  # as many k-mers: spare the trial
+    met = len(np.unique(features.indices))
+    if met > bits and _has_directions(pca, features):  # as many k-mers: spare the trial
         itq = sm.ITQ(bits, max_iter=20, random_state=seed, max_samples=10_000)
         return f"{kernel.k}-mers, PCA and ITQ", Pipeline([("kmers", counts), ("pca", pca), ("itq", itq)])
+    _note_fewer(min(met, len(sample)), bits, f"kernel {kernel}", f"{kernel.k}-mers, PCA and ITQ")
     return f"kernel {kernel}", _by_kernel(kernel, data, bits, landmarks, seed)
+
+
+def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
+    """Say that bits are made in another way because they are many; `most` are the directions there can be."""
+    if most > 8:  # else no number of bits could be met
+        note(
+            f"note: the data have too few directions for {bits} bits by {instead_of}, so they are made by "
+            f"{made_by}, which often finds less; fewer --bits keep to {instead_of}"
+        )
 
 
 def _of_vectors(data: Objects, bits: int, seed: int) -> tuple[str, Any]:
@@ -145,6 +157,7 @@ def _of_vectors(data: Objects, bits: int, seed: int) -> tuple[str, Any]:
     learnt = sm.recipes.pca_itq(bits, share, share, random_state=seed)
     if _has_directions(learnt[0], data.objects):
         return "PCA and ITQ", learnt
+    _note_fewer(min(data.objects.shape), bits, "signs of random projections", "PCA and ITQ")
     return "signs of random projections", _signs(bits, seed)
 
 

@@ -226,7 +226,7 @@ def _say_found(found: Any) -> None:
         say.print(f"  {voter}", markup=False)
     if found.stopped_:
         say.print("stopped with Ctrl-C: this is the best of what was tried until then")
-    late = sum(row["state"] == "out of time" for row in found.table_)
+    late = sum(row["state"] == "out of time" and not row["n_objects"] for row in found.table_)
     if late:
         say.print(f"{late} candidates were expected to take too long for this budget; a larger --budget tries them")
     if found.n_outer_:

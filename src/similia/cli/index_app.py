@@ -26,6 +26,11 @@ from similia.cli.options import (
 )
 from similia.cli.voice import command
 
+Names = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="Column of a table with the names of the objects; FASTA has its own."),
+]
+
 index = typer.Typer(help="Search by similarity: build an index on disk, add to it, search it.", no_args_is_help=True)
 
 
@@ -48,6 +53,7 @@ def index_build(
     candidates: Annotated[int, typer.Option(min=1, help="Nearest codes that are sorted once more.")] = 100,
     text: Text = "text",
     smiles: Smiles = None,
+    names: Names = None,
     seed: Seed = 0,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
@@ -57,6 +63,8 @@ def index_build(
     """Make an index of objects. Killed and run again, it goes on where it was.
 
     [bold]similia index build proteins.fasta proteins.index[/bold]
+
+    [bold]similia index build proteins.csv proteins.index --text sequence --id accession[/bold]
 
     [bold]similia index build NCI1 molecules.index --kernel 'WeisfeilerLehman(n_iter=5)'[/bold]
     """
@@ -74,6 +82,7 @@ def index_build(
             landmarks=landmarks,
             candidates=candidates,
             text=column(text, smiles),
+            names=names,
             seed=seed,
             chunk=chunk,
             workers=workers,
@@ -87,6 +96,7 @@ def index_add(
     again: Annotated[bool, typer.Option("--again", help="Add a file once more that was added already.")] = False,
     text: Text = "text",
     smiles: Smiles = None,
+    names: Names = None,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
     cluster: Cluster = None,
@@ -95,18 +105,20 @@ def index_add(
     """Add objects to an index. Killed and run again, it goes on where it was.
 
     A file is added once, whatever its name: what was added before is known by the content of the whole file, so that
-    a file with one object more is another one, all of whose objects are added.
+    a file with one object more is another one, all of whose objects are added, and so is another column of it.
     """
     from similia.cli.search import add_to_index
 
     with working(max_memory, cluster, scheduler) as workers:
-        add_to_index(data, folder, text=column(text, smiles), again=again, chunk=chunk, workers=workers)
+        how = {"names": names, "again": again, "chunk": chunk, "workers": workers}
+        add_to_index(data, folder, text=column(text, smiles), **how)
 
 
 @command(index, "remove")
 def index_remove(
     folder: Folder,
     ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names where they have some.")],
+    by: Annotated[str | None, typer.Option(help="id or name: what is meant, where numbers could be either.")] = None,
 ) -> None:
     """Remove objects from an index by their ids or names.
 
@@ -114,7 +126,7 @@ def index_remove(
     """
     from similia.cli.search import remove_from_index
 
-    remove_from_index(folder, ids)
+    remove_from_index(folder, ids, by)
 
 
 @command(index, "search")
@@ -129,6 +141,7 @@ def index_search(
     output: Table = None,
     text: Text = "text",
     smiles: Smiles = None,
+    names: Names = None,
 ) -> None:
     """Find the objects most like each query.
 
@@ -136,7 +149,7 @@ def index_search(
     """
     from similia.cli.search import search_index
 
-    search_index(queries, folder, output, k=k, candidates=candidates, text=column(text, smiles))
+    search_index(queries, folder, output, k=k, candidates=candidates, text=column(text, smiles), names=names)
 
 
 @command(index, "info")

@@ -19,6 +19,7 @@ import similia as sm
 from similia._nearest import did_you_mean
 from similia._threads import n_threads
 from similia.cli.options import SmilesColumn
+from similia.cli.voice import note
 from similia.objects._sequences import _short
 from similia.objects.streams import Chunk, ObjectStream, open_stream
 from similia.scale._workers import import_dask
@@ -42,7 +43,8 @@ class Objects:
     objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
     labels : ndarray, shape (n,), optional
     names : list of str, optional
-        Names of FASTA and FASTQ records: the first words of their headers, or where these are not distinct the headers.
+        Names of FASTA and FASTQ records: the first words of their headers, or where these are not distinct the headers;
+        of rows of a table, those in the column that was asked for.
     """
 
     source: str
@@ -52,7 +54,7 @@ class Objects:
     names: list[str] | None = None
 
 
-def read_objects(data: str, *, text: str, label: str | None) -> Objects:
+def read_objects(data: str, *, text: str, label: str | None, names: str | None = None) -> Objects:
     """Read objects and, where there are any, labels.
 
     Parameters
@@ -62,21 +64,26 @@ def read_objects(data: str, *, text: str, label: str | None) -> Objects:
     text, label : str
         Columns of a table, `text` as `options.column` returns it; `label` is also the field ``label=...`` of FASTA
         headers. None reads no labels.
+    names : str, optional
+        Column of a table that names the objects.
 
     Raises
     ------
     ModuleNotFoundError
         If `text` names SMILES and RDKit is not installed.
     ValueError
-        If `data` is neither a file that can be read nor a known name, or a label is missing.
+        If `data` is neither a file that can be read nor a known name, a label is missing, or `names` is given and there
+        are no columns.
     """
     path = Path(data)
     _check_smiles(path, text)
+    _check_names(data, names)
     if not path.exists():
         return _named(data)
     ending = _ending(path)
     if ending in _TABLES:
-        return _table(path, text, label)
+        found = _table(path, text, label)
+        return found if names is None else replace(found, names=_names(path, text, names))
     if ending in _SEQUENCES:
         return _sequences(path, label, ending in (".fq", ".fastq"))
     if path.is_dir() or ending == ".zip":
@@ -111,6 +118,42 @@ class Molecules:
                 yield replace(chunk, objects=_molecules(chunk.objects, self.source, chunk.start))
 
 
+class Texts:
+    """A stream of strings of a table that says how many are empty, once, when it was read to its end."""
+
+    kind = "strings"
+
+    def __init__(self, texts: ObjectStream) -> None:
+        self.source, self.n, self.size, self._texts, self._said = texts.source, texts.n, texts.size, texts, False
+        self.fingerprint = texts.fingerprint
+
+    def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
+        """Yield the strings from number `start` on."""
+        count, first = 0, -1
+        with closing(self._texts.chunks(start, mark)) as chunks:  # type: ignore[type-var]
+            for chunk in chunks:
+                rows = _empty(chunk.objects)
+                if len(rows) and not count:
+                    first = chunk.start + int(rows[0])
+                count += len(rows)
+                yield chunk
+        if not self._said:
+            _note_empty(self.source, count, first)
+            self._said = True
+
+
+def _empty(strings: Any) -> npt.NDArray[np.intp]:
+    return np.flatnonzero(np.diff(strings.offsets) == 0)
+
+
+def _note_empty(source: str, count: int, first: int) -> None:
+    """Say that strings are empty, if any are: they are compared as such, and may be what was never filled in."""
+    if count:
+        rows = "1 row" if count == 1 else f"{count} rows"
+        have = "has an empty sequence" if count == 1 else "have empty sequences"
+        note(f"note: {rows} of {source} {have}, e.g. row {first} (from 0)")
+
+
 def _molecules(texts: Any, source: str, start: int = 0) -> Any:
     """Return SMILES as graphs; the first is in row `start`."""
     from similia.objects.molecules import read_smiles
@@ -131,6 +174,26 @@ def _check_smiles(path: Path, text: str) -> None:
     from similia.objects.molecules import import_rdkit
 
     import_rdkit()
+
+
+def _check_names(data: str, names: str | None) -> None:
+    """Raise if a column is to name the objects of data that have no columns."""
+    ending = _ending(Path(data))
+    if names is not None and ending not in _TABLES:
+        has = (
+            "names of its records, which are taken"
+            if ending in _SEQUENCES
+            else "no columns that could name its objects"
+        )
+        raise ValueError(f"--id is for CSV, TSV and Parquet; {data} has {has}; drop --id")
+
+
+def _names(path: Path, text: str, names: str) -> list[str]:
+    """Return a column of a table as text."""
+    try:
+        return [name for chunk in open_stream(path, text=text, names=names).chunks() for name in chunk.names or ()]
+    except ValueError as error:
+        raise _no_column(error, path, text, names) from None
 
 
 class Collection:
@@ -175,20 +238,19 @@ def open_objects(
     """
     path = Path(data)
     _check_smiles(path, text)
-    if names is not None and _ending(path) not in _TABLES:
-        has = "names of its records, which stand" if _ending(path) in _SEQUENCES else "no columns that could stand"
-        raise ValueError(f"--id is for CSV, TSV and Parquet; {data} has {has} beside the predictions; drop --id")
+    _check_names(data, names)
     if not path.is_file() or _ending(path) not in _TABLES | _SEQUENCES | {".npy"}:
         return Collection(read_objects(data, text=text, label=None), chunk)  # type: ignore[return-value]
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     try:
-        first_of(open_stream(path, text=text, chunk=1))
+        first_of(open_stream(path, text=text, names=names, chunk=1))
     except ValueError as error:
-        raise _no_column(error, path, text) from None
+        raise _no_column(error, path, text, names) from None
     limits = bounds(chunk, workers)
     if not isinstance(text, SmilesColumn):
-        return open_stream(path, text=text, names=names, **limits)
+        stream = open_stream(path, text=text, names=names, **limits)
+        return Texts(stream) if _ending(path) in _TABLES else stream  # type: ignore[return-value]
     limits["max_bytes"] = max(1, limits["max_bytes"] // _PER_LETTER)
     return Molecules(open_stream(path, text=text, names=names, **limits))  # type: ignore[return-value]
 
@@ -246,12 +308,20 @@ def _table(path: Path, text: str, label: str | None) -> Objects:
     target = np.asarray(labels[0]) if labels else None
     if isinstance(text, SmilesColumn):
         return Objects(str(path), "graphs", _molecules(strings, str(path)), target)
-    return Objects(str(path), "strings", sm.objects.as_strings(strings), target)
+    batch = sm.objects.as_strings(strings)
+    empty = _empty(batch)
+    _note_empty(str(path), len(empty), int(empty[0]) if len(empty) else -1)
+    return Objects(str(path), "strings", batch, target)
 
 
-def _no_column(error: ValueError, path: Path, text: str) -> ValueError:
+def _no_column(error: ValueError, path: Path, text: str, names: str | None = None) -> ValueError:
     """Return a sentence that leads on: for a table of vectors, which has no column of strings, or of other columns."""
     if "has no column" not in str(error):
+        return error
+    other = _other_separator(path)
+    if other is not None:
+        return ValueError(f"{path} is separated by {other}")
+    if names is not None and f"has no column {_short(names)}" in str(error):
         return error
     if _holds_numbers(path):
         return ValueError(f"{path} holds numbers only; give vectors as .npy, which numpy.save writes")
@@ -259,14 +329,40 @@ def _no_column(error: ValueError, path: Path, text: str) -> ValueError:
     return ValueError(f"{error}; {option} names the one with the {what}, and --label that with the labels")
 
 
+def _first_lines(path: Path) -> list[str]:
+    """Return the first lines of a text table, or raise a ValueError if they are no text."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig") as file:
+        return [line.strip("\r\n") for line in islice(file, 4)]
+
+
+def _other_separator(path: Path) -> str | None:
+    """Return what separates the cells of a table whose name says another thing, and what to do; or None."""
+    ending = _ending(path)
+    if ending == ".parquet":
+        return None
+    try:
+        header = (_first_lines(path) or [""])[0]
+    except ValueError:
+        return None
+    if ("," if ending == ".csv" else "\t") in header:
+        return None
+    if ending == ".csv" and "\t" in header:
+        return "tabs, not commas; name it .tsv"
+    if ending == ".tsv" and "," in header:
+        return "commas, not tabs; name it .csv"
+    if ";" in header:
+        how = "pandas.read_csv(old, sep=';').to_csv(new, index=False)"
+        return f"';', not {'commas' if ending == '.csv' else 'tabs'}; write it as CSV with commas, e.g. {how}"
+    return None
+
+
 def _holds_numbers(path: Path) -> bool:
     """Return whether the first rows of a text table, after one with names, are numbers."""
     if ".parquet" in path.suffixes:
         return False
-    opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig") as file:
-            lines = [line.strip() for line in islice(file, 4)]
+        lines = [line.strip() for line in _first_lines(path)]
         return bool([float(cell) for line in (lines[1:] or lines) for cell in re.split("[,\t]", line)])
     except ValueError:
         return False

@@ -15,6 +15,7 @@ import similia as sm
 from similia._threads import n_threads
 from similia.cli.encode import checksum
 from similia.cli.inputs import Objects, first_of, open_objects, read_objects
+from similia.cli.options import SmilesColumn
 from similia.cli.outputs import check_output, meters, stoppable
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, note, result, voice, written
@@ -82,7 +83,7 @@ def fit_model(
         if bits < 8 or bits % 8:
             raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
         model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=bits, random_state=seed)
-    _check_comparison(compared, data_read, sm.objects.take(X, [0]))
+    _check_comparison(compared, data_read, sm.objects.take(X, [0]), text)
     classes, counts = np.unique(y, return_counts=True)
     numbers = y.dtype.kind == "f"
     if numbers and not isinstance(compared, Distance):
@@ -128,9 +129,9 @@ def predict_with_model(
     model = sm.load(model_path)
     if not hasattr(model, "predict"):
         raise ValueError(f"{model_path} makes no predictions (it is an encoder?); similia fit writes models that do")
-    predictions = Predictions(model, form, scores)
     stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
-    _check_comparison(_compared(model), stream, first_of(stream))
+    predictions = Predictions(model, form, scores, names)
+    _check_comparison(_compared(model), stream, first_of(stream), text)
     if output is None:
         print_stream(predictions, stream, sys.stdout, workers=workers)
         return
@@ -161,7 +162,7 @@ def _compared(model: Any) -> Any:
     return None
 
 
-def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: Any) -> None:
+def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: Any, text: str) -> None:
     """Raise if a kernel or distance compares strings and the data are graphs, or the like."""
     if compared is None:
         return
@@ -169,11 +170,21 @@ def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: A
         compared.as_objects(first)
     except (TypeError, ValueError) as error:
         hint = "; --smiles instead of --text reads SMILES as molecules" if "from_smiles" in str(error) else ""
+        if isinstance(text, SmilesColumn) and _takes_strings(compared):
+            hint = "; --text instead of --smiles reads the column as strings"
         fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
         raise ValueError(
             f"{data_read.source} holds {data_read.kind}, which {compared} does not compare; "
             f"what does is e.g. {' or '.join(fitting)}{hint}"
         ) from error
+
+
+def _takes_strings(compared: Any) -> bool:
+    try:
+        compared.as_objects(sm.objects.as_strings(["C"]))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def accuracies(y_true: npt.NDArray, y_pred: npt.NDArray, y_train: npt.NDArray) -> dict[str, Any]:

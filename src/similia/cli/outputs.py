@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from similia._config import config
-from similia.cli.voice import voice
+from similia.cli.voice import tell_stopped, voice
 from similia.persistence import write_atomically
 from similia.scale.stream import of
 
@@ -27,11 +27,11 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
 
 @contextmanager
 def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
-    """Say how far a command came if Ctrl-C stops it (typer then ends it with exit code 130, without a word)."""
+    """Say how far a command came if Ctrl-C stops it (typer then ends it with exit code 130)."""
     try:
         yield
-    except KeyboardInterrupt:
-        print(f"similia: stopped after {of(done(), n)}; run the same command again to go on", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        tell_stopped(stop, f" after {of(done(), n)}; run the same command again to go on")
         raise
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import similia as sm
 from similia.cli.inputs import Objects, read_objects
 from similia.cli.outputs import bars, check_output
-from similia.cli.voice import console, result, written
+from similia.cli.voice import console, note, result, written
 from similia.report import write_report
 
 _LABEL = "label"  # looked for where none is named
@@ -59,6 +59,11 @@ def report(
         raise ValueError(f"a report is HTML, and {output} is named otherwise; end it in .html")
     model = sm.load(model_path)
     found = _read(data, text, label)
+    if found.labels is not None and not unseen:
+        note(
+            "note: the model may have seen these objects, so that copies of it are scored, each fitted without those "
+            "that it predicts; --unseen scores the model itself"
+        )
     with bars():
         write_report(
             model,

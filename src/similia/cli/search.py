@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, default_rerank, sample_of
 from similia.cli.inputs import Objects, open_objects, read_objects
+from similia.cli.options import SmilesColumn
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, voice
@@ -46,12 +47,13 @@ def build_index(
     candidates: int,
     text: str,
     seed: int,
+    names: str | None = None,
     chunk: int = CHUNK,
     workers: Any = None,
 ) -> None:
     """Fit an encoder to `data`, write it, and add the objects; goes on if a run with the same options was killed."""
     check_options(kernel, distance, bits)
-    stream = open_objects(data, text=text, chunk=chunk, workers=workers)
+    stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
     key, n = stream.fingerprint(), stream.n
     sort = default_rerank(stream, distance) if rerank is None else rerank
     sort = distance if distance and sort == "kernel" else sort
@@ -132,9 +134,13 @@ def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, fo
     share = max(0.0, ((k + 1) * with_itself - 1) / k)  # that an object finds itself tells nothing
     own = "what the encoder compares by"
     by = {"projected": "the cosine of their vectors", "kernel": own, "none": own}.get(sort, sort)
-    console().print(f"recall {share:.2f}: of their {k} nearest by {by}, the share that {len(rows)} of {n} objects find")
-    if share < _LITTLE:
-        note(f"warning: a recall below {_LITTLE}; more --candidates or --bits find more")
+    asked = f"{len(rows)} of the {n}" if len(rows) < n else f"all {n}"
+    line = f"with {asked} objects as queries, the share of their {k} nearest by {by} that is found"
+    console().print(f"recall {share:.2f}: {line}")
+    if share < _LITTLE and sort == "none":
+        note(f"warning: a recall below {_LITTLE}; --rerank kernel, which sorts the --candidates once more, finds more")
+    elif share < _LITTLE:
+        note(f"warning: a recall below {_LITTLE}; more --candidates (here {search.n_candidates}) find more")
 
 
 def _compares(encoder: Any) -> bool:
@@ -145,11 +151,14 @@ def _compares(encoder: Any) -> bool:
     return True
 
 
-def add_to_index(data: str, folder: Path, *, text: str, again: bool, chunk: int = CHUNK, workers: Any = None) -> None:
-    """Add the objects of `data`, or those that a killed run left."""
+def add_to_index(
+    data: str, folder: Path, *, text: str, again: bool, names: str | None = None, chunk: int = CHUNK,
+    workers: Any = None,
+) -> None:  # fmt: skip
+    """Add the objects of `data`, or those that a killed run left; rows of a table are called as in `names`."""
     opened = SearchFolder.open(folder)
-    stream = open_objects(data, text=text, chunk=chunk, workers=workers)
-    _check_kind(stream, opened)
+    stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
+    _check_kind(stream, opened, text)
     key = stream.fingerprint()
     _note_unfinished(opened, but=key)
     n = opened.store.progress.get(key, {"n": stream.n})["n"]
@@ -157,8 +166,10 @@ def add_to_index(data: str, folder: Path, *, text: str, again: bool, chunk: int 
     _add(opened, stream, key, n, once_more, again=again, workers=workers)
 
 
-def remove_from_index(folder: Path, wanted: list[str]) -> None:
-    """Remove objects by id or name."""
+def remove_from_index(folder: Path, wanted: list[str], by: str | None = None) -> None:
+    """Remove objects by "id" or "name"; by either, where none could be meant but one."""
+    if by not in (None, "id", "name"):
+        raise ValueError(f"--by must be id or name, got {by}")
     opened = SearchFolder.open(folder)
     search, names = opened.load_named(mmap=True)
     there, named = set(search.ids_.tolist()), defaultdict[str, list[int]](list)
@@ -167,13 +178,14 @@ def remove_from_index(folder: Path, wanted: list[str]) -> None:
             named[name].append(i)
     ids: set[int] = set()
     for text in wanted:
-        found = set(named.get(text, []))
-        own = {int(text)} & there if text.isdecimal() else set()
+        found = set(named.get(text, [])) if by != "id" else set()
+        own = {int(text)} & there if text.isdecimal() and by != "name" else set()
         if not found | own:
-            raise ValueError(f"{folder} holds no object with the id or name {text}; nothing was removed")
+            raise ValueError(f"{folder} holds no object with the {by or 'id or name'} {text}; nothing was removed")
         if found and own - found:
             raise ValueError(
-                f"{text} is the id of one object and the name of another, whose id is {min(found)}; nothing was removed"
+                f"{text} is the id of one object and the name of another, whose id is {min(found)}; nothing was "
+                "removed; say which with --by id or --by name"
             )
         ids |= found | own
     opened.remove(np.array(sorted(ids)))
@@ -201,18 +213,20 @@ def _add(
     result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
 
 
-def search_index(data: str, folder: Path, output: Path | None, *, k: int, candidates: int | None, text: str) -> None:
+def search_index(
+    data: str, folder: Path, output: Path | None, *, k: int, candidates: int | None, text: str, names: str | None = None
+) -> None:
     """Write the nearest objects of each query as CSV: query, rank, id, name (where there are names), score."""
     if output is not None:
         check_output(output, data)
     opened = SearchFolder.open(folder)
-    queries = read_objects(data, text=text, label=None)
-    _check_kind(queries, opened)
+    queries = read_objects(data, text=text, label=None, names=names)
+    _check_kind(queries, opened, text)
     if len(opened) == 0:
         raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
     _note_unfinished(opened)
     consistent(opened.store.folder, Store.verify)  # a search reads all codes anyway
-    search, names = opened.load_named(mmap=True)
+    search, called = opened.load_named(mmap=True)
     if k > len(search):
         note(f"note: -k {k} is more than the {len(search)} objects there are; all are given")
         k = len(search)
@@ -226,7 +240,7 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
     seconds = time.perf_counter() - start
     asked = queries.names or [str(i) for i in range(len(ids))]
     rows = [
-        {"query": query, "rank": rank, "id": i} | ({"name": names.get(i, "")} if names else {}) | {"score": value}
+        {"query": query, "rank": rank, "id": i} | ({"name": called.get(i, "")} if called else {}) | {"score": value}
         for query, found, values in zip(asked, ids.tolist(), scores.tolist(), strict=True)
         for rank, (i, value) in enumerate(zip(found, values, strict=True), start=1)
     ]
@@ -267,7 +281,8 @@ def show_info(folder: Path) -> None:
     console().print(table)
 
 
-def _check_kind(found: Objects | ObjectStream, opened: SearchFolder) -> None:
+def _check_kind(found: Objects | ObjectStream, opened: SearchFolder, text: str) -> None:
     kind = opened.store.meta.get("kind", found.kind)
     if found.kind != kind:
-        raise ValueError(f"{found.source} holds {found.kind}, and {opened.folder} is an index of {kind}")
+        hint = "; --text instead of --smiles reads them as strings" if isinstance(text, SmilesColumn) else ""
+        raise ValueError(f"{found.source} holds {found.kind}, and {opened.folder} is an index of {kind}{hint}")

@@ -99,6 +99,7 @@ class _Parser:
             raise self._malformed()
         room = next((room for room in rooms if name.id in room.names), None)
         if room is None:
+            self._check_other_room(name.id, rooms)
             known = ", ".join(rooms[0].names) if len(rooms) == 1 else "those of similia.kernels and similia.distances"
             nouns = " or ".join(room.noun for room in rooms)
             meant = did_you_mean(name.id, [known for room in rooms for known in room.names])
@@ -116,6 +117,16 @@ class _Parser:
             problem = _short(str(error), 100)[1:-1]
             known = ", ".join(taken) or "no parameters"
             raise ValueError(f"{_short(self.text, 60)}: {problem}{meant}; {name.id} takes {known}") from None
+
+    def _check_other_room(self, name: str, rooms: tuple[_Room, ...]) -> None:
+        """Raise if there is a distance called so where a kernel is expected, or a kernel where a distance is."""
+        other = next((room for room in (_KERNELS, _DISTANCES) if room not in rooms and name in room.names), None)
+        if other is not None:
+            own = rooms[0].noun
+            raise ValueError(
+                f"{name} is a {other.noun}, not a {own}; write --{other.noun} '{_short(self.text, 60)[1:-1]}' instead "
+                f"of --{own}"
+            )
 
     def _value(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Call):

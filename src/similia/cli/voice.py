@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import inspect
 import json
+import os
+import signal
 import sys
 import traceback
 import warnings
@@ -23,20 +26,28 @@ _OPTIONS = {  # of each command: its letter and what it does
     "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the place in the code of an error."),
 }
 _PIPED_IN = ("data", "queries")
+_IN_PYTHON = "similia.save(model, path) writes one"  # what sentences of the library say, and commands say instead
+_ON_COMMAND_LINE = "'similia fit DATA -o FILE' writes one, and 'similia encode' writes encoders"
 
 
 @dataclass(frozen=True)
 class Voice:
-    """What was asked for; `piped` is whether standard output is the data that the command writes."""
+    """What was asked for; `piped` is whether standard output is the data that the command writes.
+
+    `stdin` are the paths of what standard input brought, for which sentences have ``-``.
+    """
 
     json: bool = False
     quiet: bool = False
     verbose: bool = False
     piped: bool = False
+    stdin: tuple[str, ...] = ()
 
 
 _USUAL = Voice()
 _voice: ContextVar[Voice] = ContextVar("voice", default=_USUAL)
+_alone: ContextVar[bool] = ContextVar("alone", default=False)
+_TOLD = "told"
 
 
 def voice() -> Voice:
@@ -45,7 +56,7 @@ def voice() -> Voice:
 
 
 @contextmanager
-def speaking(**how: bool) -> Iterator[None]:
+def speaking(**how: Any) -> Iterator[None]:
     """Speak as `Voice` says."""
     token = _voice.set(Voice(**how))
     try:
@@ -87,6 +98,8 @@ def note(text: str) -> None:
     """Print a line on standard error."""
     from rich.console import Console
 
+    for path in voice().stdin:
+        text = text.replace(path, "-")
     Console(stderr=True, soft_wrap=True, highlight=False, quiet=voice().quiet).print(text, markup=False)
 
 
@@ -131,19 +144,14 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
         @functools.wraps(function)
         def run(**arguments: Any) -> None:
             how = {name: arguments.pop(name) for name in _OPTIONS}
-            with ExitStack() as stack:
-                piped: list[str] = []
-                try:
-                    how["piped"] = _open_pipes(arguments, pipe, how["json"], stack, piped)
-                    stack.enter_context(speaking(**how))
-                    stack.enter_context(_short_warnings())
-                    function(**arguments)
-                except Exception as error:
-                    if how["verbose"]:
-                        traceback.print_exc()
-                    for path in piped:
-                        error.args = tuple(a.replace(path, "-") if isinstance(a, str) else a for a in error.args)
-                    raise
+            target = arguments.get("output") or arguments.get("folder")
+            before = _state(target)
+            try:
+                with ExitStack() as stack:
+                    _spoken(function, arguments, how, pipe, stack)
+            except KeyboardInterrupt as stop:
+                _end_stopped(stop, target, before)
+                raise
 
         keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in given]
         run.__signature__ = signature.replace(parameters=[*keyword, *added])  # type: ignore[attr-defined]
@@ -152,6 +160,59 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
         return function
 
     return register
+
+
+def own_process() -> None:
+    """Say that the process is this command and nothing else, so that its end may do with signals what it likes."""
+    _alone.set(True)
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python's own would kill the process when it is gone
+
+
+def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
+    """Print a line after Ctrl-C, the only one of the command; another Ctrl-C meanwhile has no effect."""
+    if _alone.get():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print(f"similia: stopped{how}", file=sys.stderr)
+    stop.add_note(_TOLD)
+
+
+def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
+    """Say that a command was stopped, unless it has; that nothing was written only where files show it."""
+    link: BaseException | None = stop  # a second Ctrl-C is raised while the first is on its way
+    while link is not None and _TOLD not in getattr(link, "__notes__", ()):
+        link = link.__context__
+    if link is None:
+        nothing = target not in (None, Path("-")) and _state(target) == before
+        tell_stopped(stop, "; nothing was written" * nothing)
+    if _alone.get():  # threads may be awaited: a further Ctrl-C ends that, without a traceback
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
+
+def _state(path: Path | None) -> tuple[int, int] | None:
+    """Return what is another after a file was replaced, or an entry of a folder added; None where nothing is."""
+    try:
+        about = os.stat(path or "")
+    except OSError:
+        return None
+    return about.st_ino, about.st_mtime_ns
+
+
+def _spoken(
+    function: Callable[..., None], arguments: dict[str, Any], how: dict[str, Any], pipe: str | None, stack: ExitStack
+) -> None:
+    """Call the function of a command, in the voice and with the pipes that were asked for."""
+    piped: list[str] = []
+    try:
+        how["piped"] = _open_pipes(arguments, pipe, how["json"], stack, piped)
+        stack.enter_context(speaking(**how, stdin=tuple(piped)))
+        stack.enter_context(_short_warnings())
+        function(**arguments)
+    except Exception as error:
+        if how["verbose"]:
+            traceback.print_exc()
+        for old, new in [*((path, "-") for path in piped), (_IN_PYTHON, _ON_COMMAND_LINE)]:
+            error.args = tuple(a.replace(old, new) if isinstance(a, str) else a for a in error.args)
+        raise
 
 
 def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack, piped: list[str]) -> bool:

@@ -4,7 +4,8 @@ phi(x) with phi(x)^T phi(y) = k(x, y), the feature ids folded into n_features co
 `similia.kernels.base.FeatureKernel.features`). Cost: that of counting the features of each object once.
 
 A linear model knows nothing of an object whose columns were all empty in training, and answers for all of them alike.
-So `fit_transform` keeps a bit for each column, and `transform` looks for the first column of each object that was met.
+So `fit_transform` keeps a bit for each column, and `transform` counts those of each object that were met, until there
+are more than chance explains: features that share a column with others are met though they are new.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Warns
         -----
         UserWarning
-            If an object has features, and none of them was met by `fit_transform`.
+            If an object has features, and `fit_transform` met no more of them than features share columns by chance.
         """
         self._check()
         if is_table(X):
@@ -154,7 +155,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if len(strange):
             warnings.warn(
                 f"{len(strange)} of {features.shape[0]} objects have no feature that a training object had, e.g. "
-                f"X[{strange[0]}], and a linear model answers for all of them alike; are they of the same kind (case, "
+                f"X[{strange[0]}], and a linear model knows nothing of them; are they of the same kind (case, "
                 "alphabet, labels) as the training objects?",
                 UserWarning,
                 stacklevel=4,  # scikit-learn and `lazily` wrap transform
@@ -162,13 +163,14 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return features
 
     def _strangers(self, features: Any) -> npt.NDArray[np.int64]:
-        """Return the rows with features of which none was met; an empty object has none."""
+        """Return the rows with features of which none was met but by chance; an empty object has none."""
         from similia.embeddings._met_columns import strangers
 
         met = getattr(self, "met_", None)
         if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
             return np.empty(0, np.int64)
-        rows: npt.NDArray[np.int64] = strangers(features.indptr, features.indices, met)
+        chance = float(np.unpackbits(met).mean())
+        rows: npt.NDArray[np.int64] = strangers(features.indptr, features.indices, met, chance)
         return rows
 
     @property

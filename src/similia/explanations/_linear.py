@@ -104,7 +104,10 @@ def check_learner(learner: Any) -> None:
     curved = isinstance(learner, SVC | NuSVC) and learner.kernel != "linear"
     if not isinstance(learner, HDClassifier) and (not hasattr(learner, "coef_") or curved):
         if hasattr(learner, "kneighbors"):
-            raise TypeError(f"{name_of(learner)} asks neighbours, which do not add up; give one: explain(model, x, y)")
+            raise TypeError(
+                f"{name_of(learner)} asks neighbours, which do not add up; give one: "
+                "explain(model, x, y), --pair 5 17 on the command line"
+            )
         raise TypeError(f"{name_of(learner)} is not fitted or has no coefficients; {_LEARNERS}")
 
 

@@ -74,16 +74,24 @@ def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
 
 
 def _of_a_vote(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
-    """Return the explanation by the first voter that decides by a sum."""
+    """Return the explanation by the first voter that decides by a sum, one that predicts what the vote does."""
+    X = _collection(steps_of(model.best_)[0], x)
+    decided, answers = model.predict(X)[0], [voter.predict(X)[0] for voter in model.estimators_]
+    mean = isinstance(model, VoteRegressor)
+    agree = [mean or answer == decided for answer in answers]
     said: list[str] = []
-    for i, voter in enumerate(model.estimators_):
+    for i in sorted(range(len(agree)), key=lambda i: not agree[i]):
         try:
-            found = prediction(voter, x, naming, top)
+            found = prediction(model.estimators_[i], x, naming, top)
         except TypeError as error:
             said.append(str(error))
             continue
-        note = f"{found.note}; " if found.note else ""
-        return replace(found, note=f"{note}this is number {i + 1} of the {len(model.estimators_)} models that vote")
+        who = f"this is number {i + 1} of the {len(agree)} models that vote"
+        if mean:
+            who += f"; their mean is {decided:.4g}"
+        else:
+            who += f"; {sum(agree)} of them say {decided}" + ("" if agree[i] else ", and this one does not")
+        return replace(found, note=f"{found.note}; {who}" if found.note else who)
     raise TypeError(f"none of the {len(said)} models that vote can be explained, e.g. {said[0]}")
 
 

@@ -144,10 +144,10 @@ def _score(context: Context, unseen: bool, cv: int) -> None:
     else:
         try:
             if unseen:
-                context.scored = _quietly(scores.as_it_stands, context.parts.model, context.X, y, regression)
+                context.scored = _quietly(scores.as_it_stands, context.parts.whole, context.X, y, regression)
             else:
                 groups = context.seen.groups
-                arguments = (context.recipe, context.X, y, groups, cv, regression, context.seed)
+                arguments = (context.recipe, context.X, y, groups, cv, regression, context.seed, context.parts.vote)
                 context.scored = _quietly(scores.cross_validated, *arguments)
         except (ValueError, TypeError) as error:
             context.unscored = f"Scoring stopped: {error}"

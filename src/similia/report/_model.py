@@ -41,15 +41,20 @@ class Parts:
         The step that predicts.
     metric : Metric or None
         The kernel or distance that objects are compared by.
-    n_voters : int
-        Models that vote, of which this is the first.
+    vote : VoteClassifier, VoteRegressor or None
+        What predicts, if this is the first of some models that vote.
     """
 
     model: Any
     transformers: list[Any]
     learner: Any
     metric: Metric | None
-    n_voters: int = 1
+    vote: Any = None
+
+    @property
+    def whole(self) -> Any:
+        """What predicts: the model, or the vote that it is the first of."""
+        return self.model if self.vote is None else self.vote
 
     @property
     def nystroem(self) -> Nystroem | None:
@@ -59,7 +64,7 @@ class Parts:
 
     def __repr__(self) -> str:
         steps = " → ".join(type(step).__name__ for step in [*self.transformers, self.learner] if step is not None)
-        return steps if self.n_voters == 1 else f"{steps} (the first of {self.n_voters} that vote)"
+        return steps if self.vote is None else f"{steps} (the first of {len(self.vote.estimators)} that vote)"
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,13 @@ def unwrapped(model: Any) -> Any:
         if hasattr(model, name):
             return unwrapped(getattr(model, name))
     return unwrapped(model.estimator) if type(model).__name__ == "FrozenEstimator" else model
+
+
+def vote_in(model: Any) -> Any:
+    """Return the models that vote, inside of what chose them; None if there are none."""
+    while hasattr(model, "best_") and not isinstance(model, VoteClassifier | VoteRegressor):
+        model = model.best_
+    return model if isinstance(model, VoteClassifier | VoteRegressor) else None
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
@@ -104,7 +116,7 @@ def fitted(model: Any) -> bool:
 
 def parts_of(model: Any) -> Parts:
     """Take a model apart."""
-    n_voters = len(getattr(model, "estimators_", [None])) if isinstance(model, VoteClassifier | VoteRegressor) else 1
+    vote = vote_in(model)
     model = unwrapped(model)
     steps = [step for step in _steps(model) if step is not None and not isinstance(step, str)]
     learner = steps.pop() if hasattr(steps[-1], "predict") else None
@@ -115,7 +127,7 @@ def parts_of(model: Any) -> Parts:
         if callable(function) and not isinstance(function, type):
             metric = Metric(function, is_kernel and not isinstance(function, Distance))
             break
-    return Parts(model, steps, learner, metric, n_voters)
+    return Parts(model, steps, learner, metric, vote)
 
 
 def _steps(model: Any) -> list[Any]:

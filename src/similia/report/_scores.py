@@ -61,9 +61,9 @@ class Scored:
 
 
 def cross_validated(
-    recipe: Any, X: Any, y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int = 0
+    recipe: Any, X: Any, y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int = 0, vote: Any = None
 ) -> Scored:
-    """Predict each object by a copy of a recipe fitted to the other folds."""
+    """Predict each object by a copy of a recipe fitted to the other folds, or of the vote of which it is the first."""
     n = len(y)
     splits = list(_splits(y, groups, cv, regression, seed))
     kind = np.float64 if regression else y.dtype
@@ -79,11 +79,14 @@ def cross_validated(
         inside = fitted_through(parts, X_train, y[train])
         seconds.append((time.perf_counter() - start) / len(train))
         outside = _inside(parts, take(X, test))
-        predicted[test] = parts.learner.predict(outside.last)
+        learner, Z = parts.learner, outside.last
+        if vote is not None:
+            learner, Z = _refitted(vote, X_train, y[train]), take(X, test)
+        predicted[test] = learner.predict(Z)
         floor[test] = y[train].mean() if regression else _most_frequent(y[train])
         neighbours[test] = _voted(_nearest(parts, inside, outside), y[train], regression)
-        found, probabilities = (None, False) if regression else _values(parts.learner, outside.last)
-        if found is not None and np.array_equal(parts.learner.classes_, classes):
+        found, probabilities = (None, False) if regression else _values(learner, Z)
+        if found is not None and np.array_equal(learner.classes_, classes):
             values = np.full((n, *found.shape[1:]), np.nan) if values is None else values
             values[test] = found
         codes = inside.codes, outside.codes
@@ -99,6 +102,14 @@ def cross_validated(
     return scored
 
 
+def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
+    """Return a copy of models that vote, fitted to objects."""
+    vote = clone(vote)
+    for voter in vote.estimators:
+        _fewer_landmarks(parts_of(voter), len(y))
+    return vote.fit(X, y)
+
+
 def _fewer_landmarks(parts: Parts, n: int) -> bool:
     """Lower a number of landmarks that is above that of the objects, and return whether it was."""
     first = parts.nystroem
@@ -111,11 +122,11 @@ def _fewer_landmarks(parts: Parts, n: int) -> bool:
 def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
     """Predict all objects by a fitted model that its owner says has seen none of them."""
     parts = parts_of(model)
-    last = _inside(parts, X).last
-    predicted = parts.learner.predict(last)
+    learner, last = (parts.learner, _inside(parts, X).last) if parts.vote is None else (parts.vote, X)
+    predicted = learner.predict(last)
     floor = np.full(len(y), y.mean() if regression else _most_frequent(y))
-    values, probabilities = (None, False) if regression else _values(parts.learner, last)
-    classes = np.zeros(0) if regression else parts.learner.classes_
+    values, probabilities = (None, False) if regression else _values(learner, last)
+    classes = np.zeros(0) if regression else learner.classes_
     how = "all objects were predicted by the model as it is, which by your word has seen none of them"
     return Scored(y, predicted, floor, None, np.arange(len(y)), values, probabilities, classes, how)
 

@@ -116,6 +116,11 @@ def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
     said = [f"{found.how[0].upper()}{found.how[1:]}."]
     if found.n_folds and not context.refitted:
         said.append("The fitted model that was given may have seen these objects, so it was not scored on them.")
+    if context.parts.vote is not None:
+        voters = len(context.parts.vote.estimators)
+        said.append(
+            f"{voters} models vote: these are predictions of the vote; other sections look at the first of them."
+        )
     if found.n_folds and context.tuned:
         said.append("What a search had chosen was kept in all folds, so these numbers may be a little too good.")
     if not found.n_folds and context.known.any():
@@ -141,7 +146,8 @@ def _classification(found: scores.Scored) -> tuple[list[Any], list[Card]]:
     low, high = measures.wilson(right, n)
     beside = ["–" if p is None else percent(float((p == found.truth).mean())) for p in others]
     rows.append(["accuracy", percent(right / n), interval(low, high), *beside])
-    cards.append(("accuracy", percent(right / n), interval(low, high)))
+    name = "accuracy, cross-validated" if found.n_folds else "accuracy"
+    cards.append((name, percent(right / n), interval(low, high)))
     value, low, high = scores.balanced(found.truth, found.predicted)
     beside = ["–" if p is None else percent(scores.balanced(found.truth, p)[0]) for p in others]
     rows.append(["balanced accuracy", percent(value), interval(low, high), *beside])
@@ -167,7 +173,7 @@ def _regression(found: scores.Scored) -> tuple[list[Any], list[Card]]:
     ]
     r2, mae = values["R²"], values["mean absolute error"]
     return rows, [
-        ("R²", f"{r2[0]:.3f}", f"{r2[1]:.3f} to {r2[2]:.3f}"),
+        ("R², cross-validated" if found.n_folds else "R²", f"{r2[0]:.3f}", f"{r2[1]:.3f} to {r2[2]:.3f}"),
         ("mean absolute error", number(mae[0]), f"{number(mae[1])} to {number(mae[2])}"),
     ]
 
@@ -276,7 +282,7 @@ def about_cost(context: Context) -> tuple[Section, list[Card]]:
         rows.append(("to fit, for each object", seconds(fit)))
     if context.vectors is not None:
         rows.append(("to transform an object, among many", seconds(context.transform_seconds)))
-    size, how = _model_bytes(context.parts.model)
+    size, how = _model_bytes(context.parts.whole)
     rows.append((f"the model{how}", n_bytes(size)))
     cards = [("model", n_bytes(size), how.removeprefix(" ").removeprefix(", ") or "")]
     if context.vectors is not None:

@@ -110,7 +110,7 @@ def write_report(
     counted = f"of {context.n_all:,}, drawn at random" if context.n < context.n_all else context.seen.kind
     cards = [("objects", f"{context.n:,}", counted), *cards, *of_model]
     data = {"objects": for_page(context.seen), "names": context.names, **drawn}
-    shown = escape(without_addresses(context.parts.model))
+    shown = escape(without_addresses(context.parts.whole))
     parameters = f"<details><summary>Its parameters</summary><pre>{shown}</pre></details>"
     text = page(title or f"Report: {context.seen.kind}", f"Model: {context.parts}", parameters, cards, found, data)
     write_atomically(path, text.encode("utf-8", "replace"))

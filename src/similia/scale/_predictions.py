@@ -32,6 +32,8 @@ class Predictions:
     form : {"csv", "tsv", "jsonl"}
     scores : bool
         Whether probabilities, or decision values where there are none, of all classes stand beside the labels.
+    names : str, optional
+        Column of the table that names the objects, which is called so here too; "item" if there is none.
 
     Attributes
     ----------
@@ -43,22 +45,31 @@ class Predictions:
     Raises
     ------
     ValueError
-        If scores are wanted and the model has none.
+        If scores are wanted and the model has none, or two columns would have one name.
     """
 
     row = None
 
-    def __init__(self, model: Any, form: str = "csv", scores: bool = False) -> None:
+    def __init__(self, model: Any, form: str = "csv", scores: bool = False, names: str | None = None) -> None:
         self.model, self.function = model, _scored if scores else _labels
         self.belongs: dict[str, Any] = ({} if form == "csv" else {"form": form}) | ({"scores": True} if scores else {})
         self._form, self._classes = form, _classes_of(model) if scores else []
-        taken = [name for name in self._classes if name in (_ITEM, _LABEL)]
+        self._item = names if isinstance(names, str) else _ITEM
+        if self._item != _ITEM:
+            self.belongs["item"] = self._item
+        ours = {_LABEL, *(["scores"] * bool(self._classes) if form == "jsonl" else self._classes)}
+        if names is not None and self._item in ours:
+            raise ValueError(
+                f"the column {names!r} of the data would stand beside one that is called so among the predictions; "
+                "rename it in the data, or do without names: rows keep their order, and are numbered from 0"
+            )
+        taken = [name for name in self._classes if name in (self._item, _LABEL)]
         if taken and form != "jsonl":
             raise ValueError(
                 f"a class is called {taken[0]!r}, as a column of every table of predictions is; write the scores as "
                 "JSON (a file that ends in .jsonl)"
             )
-        self._head = b"" if form == "jsonl" else self._table([[_ITEM, _LABEL, *self._classes]])
+        self._head = b"" if form == "jsonl" else self._table([[self._item, _LABEL, *self._classes]])
         self.offset = len(self._head)
 
     def bytes_of(self, chunk: Chunk, predicted: Any) -> bytes:
@@ -80,7 +91,7 @@ class Predictions:
         return lines.getvalue().encode()
 
     def _json(self, name: Any, label: Any, values: list[float]) -> str:
-        facts = {_ITEM: name, _LABEL: label}
+        facts = {self._item: name, _LABEL: label}
         if self._classes:
             facts["scores"] = {c: float(f"{value:.6g}") for c, value in zip(self._classes, values, strict=True)}
         return json.dumps(facts)

@@ -103,8 +103,9 @@ def predict_stream(
 ) -> int:  # fmt: skip
     """Write the predicted label of each object of a stream to a file, in constant memory.
 
-    The columns are ``item`` and ``label``; items are the names of FASTA and FASTQ records, else numbers from 0. Stopped
-    and called again, it goes on as `encode_stream` does, whose other parameters and errors it has.
+    The columns are ``item`` and ``label``; items are the names of FASTA and FASTQ records, else numbers from 0. With
+    `names` the first column is called as that of the table. Stopped and called again, it goes on as `encode_stream`
+    does, whose other parameters and errors it has.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def predict_stream(
     text : str
         See `encode_stream`.
     names : str, optional
-        Column of a table that gives the items, to join predictions with the table.
+        Column of a table that stands beside the labels under its own name, to join predictions with the table.
     scores : bool, default=False
         Whether a column for each class stands beside the label: its probability, or where the model has no
         ``predict_proba`` its decision value (of two classes, the one value and its negative), with six digits.
@@ -130,8 +131,8 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If scores are wanted of a model that has none, `names` of a source without columns, or `output` is named like
-        a file of another kind.
+        If scores are wanted of a model that has none, `names` of a source without columns or a column called like
+        one of the predictions, or `output` is named like a file of another kind.
 
     Examples
     --------
@@ -148,7 +149,7 @@ def predict_stream(
     ['item,label', '0,c', '1,a']
     """
     output = Path(output)
-    form = Predictions(model, form_of(output), scores)
+    form = Predictions(model, form_of(output), scores, getattr(source, "_names", names))
     stream = open_bounded(source, text=text, names=names, chunk=chunk, workers=workers)
     belongs = {"labels": identity(stream), "model": _hash(model), **form.belongs}
     with Journal(partial_of(output)) as journal:

@@ -11,10 +11,22 @@ import scipy.sparse as sp
 from similia._lazily import refuse_lazy
 from similia._validation import check_vectors
 from similia.distances.base import Distance
+from similia.kernels._evaluate import name_of
 from similia.kernels.base import Kernel
-from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, as_strings, n_objects
+from similia.objects import (
+    GraphBatch,
+    SeriesBatch,
+    SetBatch,
+    StringBatch,
+    as_graphs,
+    as_series,
+    as_strings,
+    n_objects,
+    take,
+)
 from similia.objects._sequences import _short, at_least_one
 
+_LOOKED_AT = 8  # objects, to see that a kernel is none
 _BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
 
 
@@ -29,6 +41,19 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
                 "of two objects is made one by similia.distances.FromFunction(f)"
             )
     return tuple(given)
+
+
+def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
+    """Raise if what was given as a kernel is a distance, on the first objects."""
+    some = take(X, np.arange(min(_LOOKED_AT, n_objects(X))))
+    for i, compare in enumerate(own):
+        if isinstance(compare, Kernel):
+            K = np.asarray(compare(some, some))
+            if not np.diag(K).any() and (K >= 0).all() and K.any():
+                raise ValueError(
+                    f"similarity[{i}], {name_of(compare)}, is 0 for an object with itself and more for others: it is a "
+                    "distance; give similia.distances.FromFunction(f) instead of similia.pairwise(f)"
+                )
 
 
 def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:

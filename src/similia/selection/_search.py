@@ -294,8 +294,9 @@ def noise(scores: npt.NDArray, folds: int) -> float:
 def chosen(tables: list[dict[Candidate, npt.NDArray]], evaluator: Evaluator) -> Candidate:
     """Return the best candidate of the last rung that has any, never one that nearest neighbours beat.
 
-    Of equal means the earlier on the ladder. Where the last rung had no time for nearest neighbours, those that were
-    below them on a rung before are out.
+    Of equal means, as on few and easy objects, that of the embedding whose learners are better on average, then the
+    earlier on the ladder. Where the last rung had no time for nearest neighbours, those that were below them on a rung
+    before are out.
     """
     tables = [table for table in tables if table]
     if not tables:
@@ -310,5 +311,6 @@ def chosen(tables: list[dict[Candidate, npt.NDArray]], evaluator: Evaluator) -> 
                 return best
             allowed = above
             break
-    means = {c: float(tables[-1][c].mean()) for c in sorted(allowed)}
-    return max(means, key=means.__getitem__)
+    means = {c: float(tables[-1][c].mean()) for c in tables[-1]}
+    groups = {g: float(np.mean([mean for c, mean in means.items() if c[0] == g])) for g, _ in means}
+    return max(sorted(allowed), key=lambda c: (means[c], groups[c[0]]))

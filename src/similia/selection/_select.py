@@ -25,7 +25,7 @@ from similia.objects import n_objects, take
 from similia.selection._budget import Budget
 from similia.selection._evaluate import Evaluator, fitted, sized
 from similia.selection._folds import again, checked_targets, ordered
-from similia.selection._kinds import own_similarities, recognised
+from similia.selection._kinds import check_similarities, own_similarities, recognised
 from similia.selection._ladder import Group, ladder
 from similia.selection._leaderboard import Leaderboard
 from similia.selection._search import Candidate, Rung, Search, View, noise, rungs
@@ -67,7 +67,7 @@ class Selection:
         Whether Ctrl-C ended it.
     """
 
-    best_: Any
+    best_: Any = field(repr=False)
     name_: str
     table_: list[dict[str, Any]] = field(repr=False)
     score_: float
@@ -201,6 +201,7 @@ def select(
     clock = Budget(None if budget is None else check_positive(budget, "budget", hint=" (seconds), or None"))
     own = own_similarities(similarity)
     kind, X = recognised(X, any_kind=bool(own))
+    check_similarities(own, X)
     y, kind_of_task, folds = checked_targets(y, n_objects(X), task, cv)
     measure = scoring or ("accuracy" if kind_of_task == "classification" else "r2")
     scorer = get_scorer(measure) if isinstance(measure, str) else measure

@@ -1,0 +1,115 @@
+"""Names of the objects of an index that stand in a column of a table do what those of FASTA headers do."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from similia.cli.app import app
+from similia.search.on_disk import SearchFolder
+
+runner = CliRunner()
+WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (60, 20))]
+
+
+def invoke(*arguments, code=0):
+    result = runner.invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def table(path):
+    with path.open() as file:
+        return list(csv.reader(file))
+
+
+def fasta(path, words):
+    path.write_text("".join(f">{path.stem}{i}\n{word}\n" for i, word in enumerate(words)))
+    return path
+
+
+def columns(folder):
+    """The same words and names in each format of a table."""
+    names = [f"n{i}" for i in range(60)]
+    rows = list(zip(names, WORDS, strict=True))
+    (folder / "t.csv").write_text("acc,text\n" + "".join(f"{name},{word}\n" for name, word in rows))
+    (folder / "t.tsv").write_text("text\tacc\n" + "".join(f"{word}\t{name}\n" for name, word in rows))
+    table = pa.table({"acc": names, "text": WORDS})
+    parquet.write_table(table, folder / "t.parquet", row_group_size=17)
+    return [folder / name for name in ("t.csv", "t.tsv", "t.parquet")]
+
+
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_names_of_a_column_are_those_of_headers(chunk, tmp_path):
+    headers = tmp_path / "n.fasta"
+    expected = invoke_search(tmp_path / "fasta", fasta(headers, WORDS), ("--chunk", chunk), ())
+    assert expected[1][:4] == ["n0", "1", "0", "n0"]
+    for data in columns(tmp_path):
+        folder = tmp_path / f"{data.suffix[1:]}.index"
+        assert invoke_search(folder, data, ("--id", "acc", "--chunk", chunk), ("--id", "acc")) == expected
+        invoke("index", "add", data, folder, "--id", "acc", "--again")
+        assert json.loads(invoke("index", "remove", folder, "n3", "--json").stdout)["removed"] == [3, 63]
+        without = invoke("index", "search", folder, data, "-k", 1).stdout.splitlines()
+        assert without[1].startswith("0,1,0,n0,")  # the objects have names still, the queries numbers
+
+
+def invoke_search(folder, data, build, search):
+    invoke("index", "build", data, folder, "--landmarks", 32, *build)
+    invoke("index", "search", folder, data, "-k", 2, "-o", folder.parent / "found.csv", *search)
+    return table(folder.parent / "found.csv")
+
+
+def test_an_index_that_was_named_by_a_column_is_gone_on_with(tmp_path, monkeypatch):
+    data, folder = columns(tmp_path)[0], tmp_path / "index"
+    append, calls = SearchFolder._append, []
+
+    def stopping(*given):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return append(*given)
+
+    arguments = ("index", "build", data, folder, "--landmarks", 32, "--id", "acc", "--chunk", 9)
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchFolder, "_append", stopping)
+        invoke(*arguments, code=130)
+    assert "going on after 18 of 60" in invoke(*arguments).stdout
+    assert SearchFolder.open(folder).load_named()[1] == {i: f"n{i}" for i in range(60)}
+
+
+def test_numbers_as_names_are_removed_by_what_is_meant(tmp_path):
+    data, folder = tmp_path / "t.csv", tmp_path / "index"
+    data.write_text("acc,text\n" + "".join(f"{i + 1},{word}\n" for i, word in enumerate(WORDS)))
+    invoke("index", "build", data, folder, "--landmarks", 32, "--id", "acc")
+    said = str(runner.invoke(app, ["index", "remove", str(folder), "7"]).exception)
+    assert said.startswith("7 is the id of one object and the name of another, whose id is 6; nothing was removed")
+    assert said.endswith("say which with --by id or --by name")
+    for by, number, removed in (("id", "7", 7), ("name", "9", 8)):
+        done = invoke("index", "remove", folder, number, "--by", by, "--json")
+        assert json.loads(done.stdout)["removed"] == [removed]
+        again = runner.invoke(app, ["index", "remove", str(folder), number, "--by", by])
+        assert f"holds no object with the {by} {number}" in str(again.exception)
+    assert "--by must be id or name, got row" in str(
+        runner.invoke(app, ["index", "remove", str(folder), "9", "--by", "row"]).exception
+    )
+
+
+def test_columns_that_cannot_name_are_refused(tmp_path):
+    first, folder = fasta(tmp_path / "first.fasta", WORDS), tmp_path / "index"
+    data = columns(tmp_path)[0]
+    invoke("index", "build", data, folder, "--landmarks", 32)
+    np.save(tmp_path / "v.npy", np.ones((2, 3)))
+    for command in (("build", "DATA", tmp_path / "new"), ("add", "DATA", folder), ("search", folder, "DATA")):
+        for given, name, sentence in [
+            (first, "acc", "first.fasta has names of its records, which are taken; drop --id"),
+            (tmp_path / "v.npy", "acc", "has no columns that could name its objects; drop --id"),
+            (data, "ac", "has no column 'ac' (did you mean acc?); it has 'acc', 'text'"),
+        ]:
+            arguments = [str(given if a == "DATA" else a) for a in command]
+            said = str(runner.invoke(app, ["index", *arguments, "--id", name]).exception)
+            assert sentence in said
+    assert not (tmp_path / "new").exists()
