@@ -1,12 +1,13 @@
 """BLAS held at one thread by several at once, and given back."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from similia._threads import one_blas_thread, run_blas_tasks
+from similia._threads import one_blas_thread, run_blas_tasks, wait_for
 
 
 def counts():
@@ -58,3 +59,21 @@ def test_tasks_are_all_done_with_one_thread_each(work):
         assert counts() == {2}
         if work > 1:
             assert all(count == {1} for count in seen)
+
+
+def test_after_an_error_what_has_not_begun_never_does():
+    begun, released = [], threading.Event()
+
+    def work(number):
+        begun.append(number)
+        if number == 0:
+            raise KeyboardInterrupt
+        released.wait(10)
+
+    with ThreadPoolExecutor(2) as pool:
+        tasks = [pool.submit(work, number) for number in range(50)]
+        with pytest.raises(KeyboardInterrupt):
+            wait_for(pool, tasks)
+        released.set()
+    assert tasks[49].cancelled()
+    assert len(begun) <= 3  # one a thread, and another in the place of the one that failed

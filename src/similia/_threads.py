@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
@@ -61,8 +61,17 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
         return
     step = grain * -(-n_grains // (4 * workers))  # four ranges for each thread even out the load
     with ThreadPoolExecutor(workers) as pool:
-        for task in [pool.submit(work, start, min(n, start + step)) for start in range(0, n, step)]:
+        wait_for(pool, [pool.submit(work, start, min(n, start + step)) for start in range(0, n, step)])
+
+
+def wait_for(pool: ThreadPoolExecutor, tasks: Iterable[Future[Any]]) -> None:
+    """Wait for tasks; at the first error, or Ctrl-C, those that have not begun never do."""
+    try:
+        for task in tasks:
             task.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 @contextmanager
@@ -120,5 +129,4 @@ def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: 
             task(argument)
         return
     with one_blas_thread() as workers, ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(task, argument) for argument in arguments]:
-            done.result()
+        wait_for(pool, [pool.submit(task, argument) for argument in arguments])

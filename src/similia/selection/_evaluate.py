@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from similia._threads import limited_to, n_threads
+from similia._threads import limited_to, n_threads, wait_for
 from similia.embeddings import Nystroem
 from similia.objects import take
 from similia.selection import _budget
@@ -80,8 +80,7 @@ class Evaluator:
                 for (left, missing), parts in zip(wanted.items(), made, strict=True):
                     fit = partial(self._fit, group, missing, n, left, *parts)
                     tasks.append(pool.submit(contextvars.copy_context().run, fit))
-                for task in tasks:
-                    task.result()
+                wait_for(pool, tasks)
         except Exception as error:  # a candidate that does not fit the data must not end the search
             self.failed[group, -1] = f"{type(error).__name__}: {error}"
 
