@@ -31,7 +31,7 @@ def explain(
     ----------
     what : kernel, distance, or fitted estimator
         What is explained. Of an estimator (a pipeline, or a search over pipelines) with `y`, its kernel or distance;
-        without `y`, its decision for `x`, which takes a linear model or `HDClassifier` as the last step.
+        without `y`, its decision for `x`, which takes a linear model, `HDClassifier` or nearest neighbours.
     x : object
         One string, graph, series, point set or vector; also a batch of one.
     y : object, optional
@@ -58,8 +58,8 @@ def explain(
     Notes
     -----
     Of kernels with features the parts are exact; so are alignments and set distances, and decisions of linear models on
-    `KernelFeatures`, `Nystroem`, `D2KE`, or columns. Soft alignments leave an entropy, and signs of random projections
-    what is not linear in them.
+    `KernelFeatures`, `Nystroem`, `D2KE`, or columns, and of nearest neighbours, whose parts are training objects. Soft
+    alignments leave an entropy, and signs of random projections what is not linear in them.
 
     Examples
     --------

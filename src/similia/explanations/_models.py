@@ -27,10 +27,12 @@ from similia.explanations._features import blocks_of, coefficients_by_column, co
 from similia.explanations._found import NOWHERE, Described, Floats, Found, explained, joined
 from similia.explanations._kernels import Naming, feature_occurrences, is_directed, one
 from similia.explanations._linear import ONE_VS_ONE, Decision, against, best_machine, check_learner, decision, steps_of
+from similia.explanations._neighbours import of_neighbours
 from similia.explanations._occurrences import linear_parts
 from similia.explanations._views import described, view_of
 from similia.kernels._evaluate import evaluate, name_of
 from similia.learn.kernel_svc import KernelSVC
+from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
 
@@ -54,6 +56,8 @@ def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
     steps = steps_of(model)
     if isinstance(steps[0], KernelSVC):
         return _dual(steps[0], x, naming, top)
+    if isinstance(steps[0], KNeighborsClassifier | KNeighborsRegressor):
+        return of_neighbours(steps[0], x, naming, top)
     check_learner(steps[-1])
     first = steps[0] if len(steps) > 1 else None
     X = _collection(first, x)
