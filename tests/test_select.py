@@ -491,13 +491,5 @@ def test_every_candidate_can_be_saved_and_predicts_the_same_when_loaded(kind, ta
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X), err_msg=one.name)
 
 
-def test_importing_the_room_loads_no_scikit_learn():
-    import subprocess
-    import sys
-
-    code = "import similia.selection, sys; sys.exit('sklearn' in sys.modules or 'numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 def test_time_is_not_looked_at_by_tests():
     assert _budget.clock is time.monotonic

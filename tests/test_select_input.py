@@ -1,5 +1,8 @@
 """What `similia.select` takes: kinds that are recognised, and one sentence for what cannot be chosen from."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -110,3 +113,8 @@ def test_series_of_one_length_become_vectors_and_others_are_refused():
         SeriesVectors().fit([np.zeros(2), np.zeros(1)])
     with pytest.raises(ValueError, match=r"X\[0\] has 2 time points and 1 channels, expected 2 and 2"):
         flat.transform([np.zeros(2)])
+
+
+def test_importing_the_room_loads_no_scikit_learn():
+    code = "import similia.selection, sys; sys.exit('sklearn' in sys.modules or 'numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
