@@ -1,5 +1,6 @@
 """Choosing among pipelines of a user's own kernel or distance, also of objects that no built-in one knows."""
 
+import dask.bag as bag
 import numpy as np
 import pytest
 from sklearn.model_selection import cross_val_score
@@ -113,6 +114,28 @@ def test_without_one_the_sentence_says_that_one_may_be_given(tags):
         select(*tags)
     with pytest.raises(TypeError, match="collection"):
         select(3, [0], similarity=FromFunction(jaccard))
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "words"),
+    [
+        (["AC", None, "CA"], TypeError, r"X\[1\]"),
+        (np.array([[1.0, 2.0], [np.nan, 3.0]]), ValueError, "NaN|finite|missing"),
+        (bag.from_sequence(["AC", "CA"]), TypeError, "select works in memory"),
+    ],
+)
+def test_objects_of_a_known_kind_are_checked_beside_an_own_similarity(X, error, words):
+    with pytest.raises(error, match=words):
+        select(X, ["u", "v", "u"], similarity=Levenshtein())
+
+
+def test_arrays_that_may_be_series_or_sets_are_taken_as_they_are_with_an_own_distance():
+    rng = np.random.default_rng(0)
+    X, y = [rng.normal(size=(3, 2)) + 3 * (i % 2) for i in range(24)], np.arange(24) % 2
+    gap = FromFunction(lambda x, y: float(abs(x.mean() - y.mean())))
+    found = select(X, y, similarity=gap, budget=None, cv=3, random_state=0, nested=False, progress=False)
+    assert found.kind_ == "objects"
+    assert np.mean(found.predict(X) == y) > 0.9
 
 
 def test_without_the_nested_estimate_the_choice_is_the_same(tags):

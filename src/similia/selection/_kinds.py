@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -59,18 +58,13 @@ def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
 def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     """Return ("strings" | "graphs" | "series" | "sets" | "vectors", the objects as a batch, array or CSR matrix).
 
-    With `any_kind`, a sequence of something else is ("objects", as given).
+    With `any_kind`, objects of no known kind, or of more than one, are ("objects", as given).
 
     Raises
     ------
     TypeError, ValueError
         If objects are of no known kind, or could be of two: arrays of two axes are series or point sets.
     """
-    if any_kind:
-        with suppress(TypeError, ValueError):
-            return recognised(X)
-        n_objects(X)  # or raises
-        return "objects", X
     refuse_lazy(X, "select works in memory; draw some thousand objects first: similia.objects.take(X, indices)")
     at_least_one(X)
     if type(X) in _BATCHES:
@@ -86,7 +80,8 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     if isinstance(X, np.ndarray) and X.dtype != object:
         return "series", as_series(X)  # of three axes: which is time is asked there
     if isinstance(first, list | tuple | np.ndarray) and np.asarray(first).dtype.kind in "biuf":
-        return _of_numbers(X, np.asarray(first).ndim)
+        ndim = np.asarray(first).ndim
+        return ("objects", X) if any_kind and ndim > 1 else _of_numbers(X, ndim)
     if any(hasattr(first, name) for name in ("nodes", "edge_index", "vs")) or isinstance(first, dict):
         return "graphs", as_graphs(X)
     for kind, convert in (("graphs", as_graphs), ("strings", as_strings), ("series", as_series)):
@@ -94,6 +89,8 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
             return kind, convert(X)
         except (TypeError, ValueError):
             continue
+    if any_kind:
+        return "objects", X
     raise TypeError(
         f"X[0] is {_short(first)}, of no kind that select knows (strings, graphs, series, point sets, vectors); "
         "make them one by similia.objects.as_strings, as_graphs, as_series or as_sets, or give your own similarity"
