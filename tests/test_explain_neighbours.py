@@ -32,6 +32,12 @@ def test_the_votes_add_up_to_the_lead_of_the_class(x, k, weights, by_kernel):
         assert number in model.kneighbors([x], return_distance=False)[0]
 
 
+def test_of_one_class_there_is_nothing_to_explain():
+    model = sm.KNeighborsClassifier(sm.distances.Levenshtein()).fit(["A", "C"], ["x", "x"])
+    with pytest.raises(ValueError, match="fitted to the one class x"):
+        sm.explain(model, "A")
+
+
 def test_a_mean_is_that_of_the_targets():
     targets = np.arange(10.0) ** 2
     model = sm.KNeighborsRegressor(sm.distances.Levenshtein(), 4, "distance").fit(STRINGS, targets)

@@ -159,7 +159,7 @@ def _molecules(texts: Any, source: str, start: int = 0) -> Any:
     from similia.objects.molecules import read_smiles
 
     texts = sm.objects.as_strings(texts)
-    empty = np.flatnonzero(np.diff(texts.offsets) == 0)
+    empty = _empty(texts)
     if len(empty):
         raise ValueError(f"row {start + empty[0]} (from 0) of {source} has no SMILES; fill it in or leave the row out")
     return read_smiles(texts, place=lambda i: f"row {start + i} (from 0) of {source} holds")

@@ -27,17 +27,15 @@ def of_neighbours(machine: KNeighborsClassifier | KNeighborsRegressor, x: Any, n
     weights = machine._weights(distances[None])[0]
     if isinstance(machine, KNeighborsClassifier):
         classes, codes = machine.classes_, machine._codes[numbers]
-        shares = np.bincount(codes, weights, minlength=len(classes))
-        winner = int(machine.predict_proba(X)[0].argmax())
-        other = int(np.argsort(-np.delete(shares, winner), kind="stable")[0])
-        other += other >= winner
+        if len(classes) == 1:
+            raise ValueError(
+                f"{name_of(machine)} was fitted to the one class {classes[0]!s}: there is nothing to explain"
+            )
+        shares = machine.predict_proba(X)[0]
+        winner, other = (int(c) for c in np.argsort(-shares, kind="stable")[:2])
         adds = weights * (codes == winner) - weights * (codes == other)
-        value, kind, title, said = (
-            float(shares[winner] - shares[other]),
-            "decision",
-            against(classes, winner, other),
-            classes[codes],
-        )
+        value, kind, said = float(shares[winner] - shares[other]), "decision", classes[codes]
+        title = against(classes, winner, other)
     else:
         said = machine.targets_[numbers]
         if said.ndim > 1:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia._config import settings
+from similia._list_params import ListParams
 from similia._progress import track
 from similia._validation import check_positive_int
 from similia.kernels._evaluate import as_objects, check_kernel, decided, diagonal, evaluate, name_of
@@ -32,29 +33,11 @@ from similia.objects._sequences import _short, as_second, at_least_one
 _TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
 
 
-class _Composite(Kernel):
+class _Composite(ListParams, Kernel):
     """Base of the kernels with a list of parts: parameters of part i are reached as ``k{i}__name``."""
 
     kernels: list[Any]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, also part i as ``k{i}`` and its parameters as ``k{i}__name``."""
-        params = super().get_params(deep=False)
-        if deep:
-            for i, kernel in enumerate(self.kernels):
-                params[f"k{i}"] = kernel
-                if hasattr(kernel, "get_params"):
-                    params.update({f"k{i}__{name}": value for name, value in kernel.get_params().items()})
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``k{i}`` replaces part i, ``k{i}__name`` sets a parameter of part i."""
-        if "kernels" in params:
-            self.kernels = params.pop("kernels")
-        names = [f"k{i}" for i in range(len(self.kernels))]
-        self.kernels = [params.pop(name, kernel) for name, kernel in zip(names, self.kernels, strict=True)]
-        super().set_params(**params)
-        return self
+    _list, _letter = "kernels", "k"
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` as the batch that all parts work on, or as it is if they do not share one."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sklearn.svm import SVC
 
 from similia._config import settings
-from similia._threads import n_threads, one_blas_thread
+from similia._threads import n_threads, one_blas_thread, wait_for
 from similia._validation import check_labels, check_positive
 from similia.embeddings._ordered_product import ordered_product
 
@@ -294,8 +294,7 @@ def _scores(
         for a, parameter in enumerate(parameters):
             K = gram_of(parameter)
             with one_blas_thread():
-                for done in [pool.submit(run, a, t, K) for t in range(len(tasks))]:
-                    done.result()
+                wait_for(pool, [pool.submit(run, a, t, K) for t in range(len(tasks))])
             del K  # before the next one is made
     return scores
 

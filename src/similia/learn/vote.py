@@ -13,11 +13,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._lazily import lazily, refuse_lazy
+from similia._list_params import ListParams
 from similia._validation import check_labels
 from similia.objects import n_objects
 from similia.objects._sequences import _short
@@ -25,8 +26,10 @@ from similia.objects._sequences import _short
 _TIE = 1e-9  # of a vote, by which the winner of a tie leads in `predict_proba`
 
 
-class _Vote(BaseEstimator):
+class _Vote(ListParams):
     """What both have in common: copies of the estimators, each fitted to all objects."""
+
+    _list, _letter = "estimators", "v"
 
     def __init__(self, estimators: Sequence[Any]) -> None:
         self.estimators = estimators
@@ -63,26 +66,6 @@ class _Vote(BaseEstimator):
         if not isinstance(self.estimators, list | tuple) or not self.estimators:
             raise ValueError(f"estimators must be a list of one or more estimators, got {_short(self.estimators)}")
         return self.estimators
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, also estimator i as ``v{i}`` and its parameters as ``v{i}__name``."""
-        params = super().get_params(deep=False)
-        if deep and isinstance(self.estimators, list | tuple):
-            for i, estimator in enumerate(self.estimators):
-                params[f"v{i}"] = estimator
-                if hasattr(estimator, "get_params"):
-                    params.update({f"v{i}__{name}": value for name, value in estimator.get_params().items()})
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``v{i}`` replaces estimator i, ``v{i}__name`` sets a parameter of it."""
-        if "estimators" in params:
-            self.estimators = params.pop("estimators")
-        given = self.estimators if isinstance(self.estimators, list | tuple) else []  # else `fit` says what is wrong
-        if any(f"v{i}" in params for i in range(len(given))):
-            self.estimators = [params.pop(f"v{i}", old) for i, old in enumerate(self.estimators)]
-        super().set_params(**params)
-        return self
 
     @property
     def best_(self) -> Any:
