@@ -42,9 +42,28 @@ def test_targets_that_cannot_be_learnt(y, sentence):
 
 
 def test_numbers_taken_for_classes_are_asked_about():
-    X = np.random.default_rng(0).normal(size=(30, 3))
-    with pytest.raises(ValueError, match='are these numbers\\? write task="regression"'):
-        select(X, np.arange(30))
+    ages = np.append(np.repeat(np.arange(20, 50), 7), 99)
+    X = np.random.default_rng(0).normal(size=(len(ages), 3))
+    for y in (ages, ages.astype(float), ages.astype(str)):
+        with pytest.raises(ValueError, match='are these numbers\\? write task="regression"'):
+            select(X, y)
+
+
+@pytest.mark.parametrize("kind", [float, str, object])
+def test_numbers_are_predicted_as_numbers_whatever_their_type(kind):
+    values = np.round(np.random.default_rng(0).normal(6, 1, size=40), 1)  # as measured: many are equal
+    assert len(np.unique(values)) < 30
+    found = select(values[:, None], values.astype(kind), budget=2, cv=3, nested=False, random_state=0)
+    assert (found.task_, found.measure_) == ("regression", "r2")
+    assert np.abs(found.predict(values[:, None]) - values).mean() < 0.5
+
+
+def test_a_score_of_numbers_makes_whole_numbers_a_regression():
+    y = np.arange(40) % 4
+    found = select(y[:, None] * 1.0, y, scoring="neg_mean_absolute_error", budget=2, cv=3, nested=False, random_state=0)
+    assert found.task_ == "regression"
+    with pytest.raises(ValueError, match=r"scoring='r2' needs finite numbers in y, found y\[0\] = 'a'"):
+        select(np.zeros((9, 1)), ["a", "b", "c"] * 3, scoring="r2", cv=3)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +73,7 @@ def test_numbers_taken_for_classes_are_asked_about():
         ({"cv": 7}, "select needs at least 14 objects for cv=7 folds, found 12"),
         ({"budget": 0}, r"budget must be a positive number, got 0 \(seconds\), or None"),
         ({"task": "ranking"}, 'task must be "auto", "classification" or "regression"'),
-        ({"task": "regression"}, 'task="regression" needs numbers in y'),
+        ({"task": "regression"}, 'task="regression" needs finite numbers in y'),
         ({"scoring": "beauty"}, "beauty"),
     ],
 )

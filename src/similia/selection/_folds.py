@@ -8,33 +8,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils.multiclass import type_of_target
 
 from similia._validation import check_labels, check_positive_int
+from similia.learn.targets import Task, as_numbers, task_of
 from similia.objects._sequences import _short
 
 Index = npt.NDArray[np.int64]
 
 
-def checked_targets(y: Any, n: int, task: str, cv: Any) -> tuple[npt.NDArray, str, int]:
+def checked_targets(y: Any, n: int, task: str, cv: Any, scoring: Any = None) -> tuple[npt.NDArray, Task, int]:
     """Return the targets as an array, the task and the number of folds, or raise with what is wrong with them."""
     folds = check_positive_int(cv, "cv", minimum=3)
     y = check_labels(y, n)
-    if task not in ("auto", "classification", "regression"):
-        raise ValueError(f'task must be "auto", "classification" or "regression", got {task!r}')
     _check_complete(y)
-    if task == "auto":
-        task = "regression" if type_of_target(y).startswith("continuous") else "classification"
+    decided = task_of(y, task, scoring)
     if n < 2 * folds:
         raise ValueError(f"select needs at least {2 * folds} objects for cv={folds} folds, found {n}")
-    if task == "regression":
-        if y.dtype.kind not in "biuf":
-            raise ValueError(f'task="regression" needs numbers in y, found dtype {y.dtype} such as {_short(y[0])}')
-        if y.min() == y.max():
-            raise ValueError(f"all {n} targets are {_plain(y[0])!r}, expected at least two different numbers")
-        return y.astype(np.float64), task, folds
-    _check_classes(y, folds)
-    return y, task, folds
+    numbers = as_numbers(y) if decided == "regression" else None
+    if numbers is None:
+        _check_classes(y, folds)
+        return y, decided, folds
+    if numbers.min() == numbers.max():
+        raise ValueError(f"all {n} targets are {numbers[0]:g}, expected at least two different numbers")
+    return numbers, decided, folds
 
 
 def _check_complete(y: npt.NDArray) -> None:
@@ -52,7 +48,7 @@ def _check_classes(y: npt.NDArray, folds: int) -> None:
     if counts[least] >= folds:
         return
     found = f"the class {_short(_plain(classes[least]))} has {counts[least]} object{'s' * int(counts[least] > 1)}"
-    if len(classes) > 20 and y.dtype.kind in "iu":
+    if len(classes) > 20 and as_numbers(y) is not None:
         raise ValueError(f'{found}, cv={folds} folds need {folds}; are these numbers? write task="regression"')
     if counts[least] >= 3:
         raise ValueError(f"{found}, and cv={folds} folds need {folds} of each class; write cv={counts[least]}")

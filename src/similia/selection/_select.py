@@ -122,7 +122,8 @@ def select(
         Your own, tried first, with the learners that they allow; `similia.distances.FromFunction` makes a distance of
         a function of two objects. With one, objects of any kind are taken, such as sets of tags.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression where y has numbers that are not whole.
+        "auto" is regression if `scoring` is a score of numbers, such as "r2", or if y holds numbers that are not whole,
+        or more than 20 different whole numbers with fewer than 5 objects each on average. Numbers may be text.
     scoring : str or callable, optional
         A scorer of scikit-learn, larger is better; accuracy, or R squared for regression, if not given. A callable
         ``f(estimator, V, y)`` is given the learner and what it takes, not objects.
@@ -202,7 +203,7 @@ def select(
     own = own_similarities(similarity)
     kind, X = recognised(X, any_kind=bool(own))
     check_similarities(own, X)
-    y, kind_of_task, folds = checked_targets(y, n_objects(X), task, cv)
+    y, kind_of_task, folds = checked_targets(y, n_objects(X), task, cv, scoring)
     measure = scoring or ("accuracy" if kind_of_task == "classification" else "r2")
     scorer = get_scorer(measure) if isinstance(measure, str) else measure
     name = measure if isinstance(measure, str) else getattr(measure, "__name__", "score")

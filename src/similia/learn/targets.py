@@ -1,0 +1,126 @@
+"""Are these targets classes or numbers? One rule for `select`, the recipes, the report and the command line."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Task = Literal["classification", "regression"]
+TASKS = ("auto", "classification", "regression")
+
+_FEW, _PER_VALUE = 20, 5  # whole numbers: up to so many values, or so many objects of each on average, are classes
+
+
+def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
+    """Return whether the targets are classes or numbers to predict.
+
+    A `task` other than "auto" decides. So does a scorer that only suits one of them: "r2" means regression, "accuracy"
+    classification. Otherwise the values decide. Numbers that are not whole mean regression. Whole numbers are classes,
+    whatever their dtype, unless they have more than 20 different values and fewer than 5 objects a value on average.
+    Text that holds numbers counts as numbers; anything else is a class.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+    task : {"auto", "classification", "regression"}, default="auto"
+    scoring : str or scorer, optional
+        Name of a scorer of scikit-learn, or what its ``make_scorer`` returns; other callables decide nothing.
+
+    Returns
+    -------
+    {"classification", "regression"}
+
+    Raises
+    ------
+    ValueError
+        If `task` is unknown, `scoring` is not a name that scikit-learn knows, or a regression is asked for and a
+        target is not a finite number.
+
+    Examples
+    --------
+    >>> task_of(["5.32", "6.1", "7.04"]), task_of([0.0, 1.0, 1.0]), task_of([0, 1, 1], scoring="r2")
+    ('regression', 'classification', 'regression')
+    """
+    if task not in TASKS:
+        raise ValueError(f'task must be "auto", "classification" or "regression", got {task!r}')
+    decided = task if task != "auto" else suits(scoring)
+    if decided == "classification":
+        return "classification"
+    numbers = as_numbers(y)
+    if decided == "regression":
+        if numbers is None:
+            asked = 'task="regression"' if task == "regression" else f"scoring={scoring!r}"
+            raise ValueError(f"{asked} needs finite numbers in y, found {_first_other(y)}")
+        return "regression"
+    return "classification" if numbers is None or _are_classes(numbers) else "regression"
+
+
+def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
+    """Return targets as float64, shape (n,), also those written as text; None if one of them is no finite number."""
+    array = np.asarray(y)
+    if array.dtype.kind not in "biufOUST":
+        return None
+    if array.dtype.kind in "biuf":
+        numbers = array.astype(np.float64)
+    else:
+        try:
+            numbers = np.array([_number(value) for value in array.tolist()], dtype=np.float64)
+        except (TypeError, ValueError):
+            return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def suits(scoring: Any) -> Task | None:
+    """Return the task that a scorer of scikit-learn is for, None if it may be both or is another callable."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+    from sklearn.metrics import get_scorer
+
+    if scoring is None or not (isinstance(scoring, str) or hasattr(scoring, "_score_func")):
+        return None
+    scorer = get_scorer(scoring)  # raises for a name that is unknown
+    if _scores(scorer, DummyRegressor(), [0.5, 1.5, 2.5, 3.5]):
+        return "regression"
+    return "classification" if _scores(scorer, DummyClassifier(), [0, 1, 0, 1]) else None
+
+
+def _scores(scorer: Any, model: Any, targets: list[Any]) -> bool:
+    """Return whether a scorer takes such targets: the surest way to know what it is for is to try it."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    X, y = np.zeros((len(targets), 1)), np.array(targets)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # scores of clusterings warn of fractions
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
+        try:
+            scorer(model.fit(X, y), X, y)
+        except Exception:  # what a scorer raises for targets it does not take is not said anywhere
+            return False
+    return True
+
+
+def _are_classes(numbers: npt.NDArray[np.float64]) -> bool:
+    """Return whether finite numbers are few enough, and whole, to be the names of classes."""
+    if (numbers != np.round(numbers)).any():
+        return False
+    values = len(np.unique(numbers))
+    return values <= _FEW or len(numbers) >= _PER_VALUE * values
+
+
+def _number(value: Any) -> float:
+    value = value.decode() if isinstance(value, bytes) else value
+    if isinstance(value, str) and "_" in value:
+        raise ValueError("Python reads 1_000 as a number; in a table it is a name")
+    return float(value)
+
+
+def _first_other(y: Any) -> str:
+    """Return the first target that is no finite number, as a message names it."""
+    from similia.objects._sequences import _short
+
+    for i, value in enumerate(np.asarray(y).tolist()):
+        if as_numbers([value]) is None:
+            return f"y[{i}] = {_short(value)}"
+    raise AssertionError("all of them are numbers")
