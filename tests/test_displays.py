@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 import similia as sm
 from similia.codes import flip_bits
@@ -240,6 +243,57 @@ def test_a_map_by_another_method(data: tuple[list[str], np.ndarray], nystroem: A
     np.testing.assert_allclose(display.points, TruncatedSVD(2, random_state=0).fit_transform(nystroem.transform(X)))
     with pytest.raises(ValueError, match="method must be"):
         EmbeddingDisplay.from_estimator(nystroem, X, method="umap")
+
+
+# how displays are called
+
+
+def test_displays_take_a_model_objects_and_labels_as_those_of_scikit_learn(
+    data: tuple[list[str], np.ndarray], nystroem: Any
+) -> None:
+    X, y = data
+    codes = make_pipeline(nystroem, sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(codes, rerank="kernel").fit(X[:80])
+    approximation = ApproximationErrorDisplay.from_estimator(nystroem, X[60:], y[60:])
+    spectrum = SpectrumDisplay.from_estimator(nystroem, X, y)
+    recall = RecallDisplay.from_estimator(search, X[80:], y[80:], k=1)
+    assert approximation.errors.tolist() == ApproximationErrorDisplay.from_estimator(nystroem, X[60:]).errors.tolist()
+    assert spectrum.eigenvalues.tolist() == SpectrumDisplay.from_estimator(nystroem, X).eigenvalues.tolist()
+    assert recall.recalls[1].tolist() == RecallDisplay.from_estimator(search, X[80:], k=1).recalls[1].tolist()
+    for display in (approximation, spectrum, recall):
+        assert display.ax_.figure is display.figure_
+    for kind in (ApproximationErrorDisplay, SpectrumDisplay, RobustnessDisplay, RecallDisplay, EmbeddingDisplay):
+        names = list(inspect.signature(kind.from_estimator).parameters)
+        assert names[:3] == ["estimator", "X", "y"]
+
+
+def test_a_recall_is_that_of_a_search(data: tuple[list[str], np.ndarray], nystroem: Any) -> None:
+    X, y = data
+    for model in (make_pipeline(nystroem, LinearSVC()).fit(X, y), sm.KernelSVC(KERNEL).fit(X, y), nystroem):
+        with pytest.raises(TypeError, match="is no search; give a fitted"):
+            RecallDisplay.from_estimator(model, X, y)
+    unfitted = sm.SimilaritySearch(make_pipeline(nystroem, sm.SignRandomProjection(64, random_state=0)))
+    with pytest.raises(NotFittedError, match="SimilaritySearch"):
+        RecallDisplay.from_estimator(unfitted, X, y)
+
+
+@pytest.mark.parametrize("kind", [ApproximationErrorDisplay, SpectrumDisplay, EmbeddingDisplay])
+def test_displays_of_fitted_models_refuse_others(kind: Any, data: tuple[list[str], np.ndarray]) -> None:
+    X, y = data
+    with pytest.raises(NotFittedError, match="Pipeline"):
+        kind.from_estimator(make_pipeline(sm.Nystroem(KERNEL, 9), LinearSVC()), X, y)
+    with pytest.raises(TypeError, match="the model is None, expected an estimator"):
+        kind.from_estimator(None, X, y)
+    with pytest.raises(TypeError, match="the model is the class Nystroem"):
+        kind.from_estimator(sm.Nystroem, X, y)
+
+
+def test_of_a_search_the_encoder_is_shown(data: tuple[list[str], np.ndarray], nystroem: Any) -> None:
+    X, y = data
+    codes = make_pipeline(nystroem, sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(codes).fit(X[:80])
+    shown = EmbeddingDisplay.from_estimator(search, X, y).points
+    np.testing.assert_array_equal(shown, EmbeddingDisplay.from_estimator(search.encoder_, X, y).points)
 
 
 # the pictures

@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from similia.distances.base import Distance
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
-from similia.kernels._evaluate import decided
+from similia.kernels._evaluate import decided, refuse_class
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
+from similia.objects._sequences import _short
 from similia.search._metric import Metric
 
 _CHOSEN = ("best_", "best_estimator_", "pipeline_")  # where searches keep the model they chose
@@ -128,6 +129,21 @@ def parts_of(model: Any) -> Parts:
             metric = Metric(function, is_kernel and not isinstance(function, Distance))
             break
     return Parts(model, steps, learner, metric, vote)
+
+
+def check_model(model: Any) -> None:
+    """Raise unless `model` is an estimator."""
+    refuse_class(model, "the model")
+    if not hasattr(model, "fit"):
+        raise TypeError(f"the model is {_short(model)}, expected an estimator or a pipeline")
+
+
+def fitted_parts(model: Any) -> Parts:
+    """Take a fitted model apart, of a search its encoder, or raise."""
+    check_model(model)
+    check_is_fitted(unwrapped(model))
+    is_search = hasattr(model, "encoder_") and not hasattr(model, "transform")
+    return parts_of(model.encoder_ if is_search else model)
 
 
 def _steps(model: Any) -> list[Any]:

@@ -7,12 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from similia._validation import check_labels, check_positive_int
+from similia.kernels._evaluate import name_of
 from similia.objects import n_objects, take
 from similia.report import _measures as measures
 from similia.report._display import Display, line, mark
-from similia.report._model import as_recipe, coded, parts_of
+from similia.report._model import as_recipe, check_model, coded, parts_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,7 +59,7 @@ class RobustnessDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        model: Any,
+        estimator: Any,
         X: Any,
         y: Any,
         *,
@@ -72,7 +74,7 @@ class RobustnessDisplay(Display):
 
         Parameters
         ----------
-        model : pipeline
+        estimator : pipeline
             Whose learner is given packed bits, such as `similia.recipes.nyshd`; a copy is fitted.
         X : collection of n objects
         y : array-like of n labels
@@ -98,7 +100,8 @@ class RobustnessDisplay(Display):
         """
         from sklearn.model_selection import train_test_split
 
-        recipe = as_recipe(model)[0]
+        check_model(estimator)
+        recipe = as_recipe(estimator)[0]
         labels = check_labels(y, n_objects(X))
         stratify = labels if np.unique(labels, return_counts=True)[1].min() > 1 else None
         parts = train_test_split(
@@ -173,8 +176,9 @@ class RecallDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        search: Any,
+        estimator: Any,
         X: Any,
+        y: Any = None,
         *,
         k: int | Sequence[int] = (1, 10),
         candidates: Sequence[int] | None = None,
@@ -187,10 +191,12 @@ class RecallDisplay(Display):
 
         Parameters
         ----------
-        search : SimilaritySearch or HammingIndex
-            Of an index, exact search is that of all codes by Hamming distance.
+        estimator : SimilaritySearch or HammingIndex
+            Fitted. Of an index, exact search is that of all codes by Hamming distance.
         X : collection of q objects, or uint8 array (q, n_bits // 8) for an index
             Queries; each is compared with all objects.
+        y : ignored
+            Taken so that all displays are called alike.
         k : int or sequence of int, default=(1, 10)
             Neighbours wanted.
         candidates : sequence of int, optional
@@ -209,15 +215,20 @@ class RecallDisplay(Display):
         ------
         ValueError
             If k is more than the objects or a number of candidates, or there is nothing to compare by.
+        TypeError
+            If `estimator` is no search, such as a classifier.
+        NotFittedError
+            If the search was not fitted.
         """
         ks = sorted({check_positive_int(value, "k") for value in ([k] if np.ndim(k) == 0 else k)})  # type: ignore[union-attr]
-        n = len(search)
+        _check_search(estimator)
+        n = len(estimator)
         if ks[-1] > n:
             raise ValueError(f"k={ks[-1]} neighbours are more than the {n} objects of the search")
         counts = measures.steps_to(n, 9, ks[-1]) if candidates is None else np.unique(candidates).astype(np.int64)
         if counts[0] < ks[-1] or counts[-1] > n:
             raise ValueError(f"candidates must be from k={ks[-1]} to the {n} objects, got {counts.tolist()}")
-        values, rows, against = _truth(search, X, int(counts[-1]), metric, objects)
+        values, rows, against = _truth(estimator, X, int(counts[-1]), metric, objects)
         found = {value: measures.recalls(values, rows, value, counts) for value in ks}
         return cls(candidates=counts, recalls=found, n_queries=len(rows), against=against).plot(ax, **kwargs)
 
@@ -232,6 +243,20 @@ class RecallDisplay(Display):
         axis.set_title(f"against {self.against}", fontsize="medium")
         axis.legend(frameon=False)
         return self
+
+
+def _check_search(estimator: Any) -> None:
+    """Raise unless `estimator` is a fitted search."""
+    from similia.search import HammingIndex, SimilaritySearch
+
+    check_model(estimator)
+    if not isinstance(estimator, HammingIndex | SimilaritySearch):
+        raise TypeError(
+            f"RecallDisplay shows how well a search finds neighbours, and {name_of(estimator)} is no search; give a "
+            "fitted similia.SimilaritySearch(encoder), whose encoder makes bits of objects, or a similia.HammingIndex"
+        )
+    if isinstance(estimator, SimilaritySearch):
+        check_is_fitted(estimator)
 
 
 def _truth(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:

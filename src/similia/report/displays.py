@@ -17,7 +17,7 @@ from similia._validation import check_labels, check_positive_int, generator
 from similia.objects import n_objects, take
 from similia.report import _measures as measures
 from similia.report._display import Display, line, mark
-from similia.report._model import Parts, embedded, parts_of, sampled
+from similia.report._model import Parts, embedded, fitted_parts, sampled
 from similia.report.bits import RecallDisplay, RobustnessDisplay
 
 __all__ = [
@@ -72,8 +72,9 @@ class ApproximationErrorDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        model: Any,
+        estimator: Any,
         X: Any,
+        y: Any = None,
         *,
         sizes: Sequence[int] | None = None,
         max_objects: int = 400,
@@ -85,12 +86,14 @@ class ApproximationErrorDisplay(Display):
 
         Parameters
         ----------
-        model : fitted estimator or pipeline
+        estimator : fitted estimator or pipeline
             Of a `similia.Nystroem`, random subsets of its landmarks are held against its kernel. Of random features
             (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...), whose exact kernel is not at hand, the curve is
             the expected error, from the spread of the features that the model has.
         X : collection of n objects
             That the model was not fitted to.
+        y : ignored
+            Taken so that all displays are called alike.
         sizes : sequence of int, optional
             Numbers of landmarks or features; eight in equal ratios if not given.
         max_objects : int, default=400
@@ -110,7 +113,7 @@ class ApproximationErrorDisplay(Display):
             If the model has neither landmarks nor random features.
         """
         most = check_positive_int(max_objects, "max_objects", minimum=2)
-        curve = measured_errors(parts_of(model), X, sizes, most, random_state)
+        curve = measured_errors(fitted_parts(estimator), X, sizes, most, random_state)
         return cls(sizes=curve.sizes, errors=curve.errors, of=curve.of, against=curve.against).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -188,8 +191,9 @@ class SpectrumDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        model: Any,
+        estimator: Any,
         X: Any = None,
+        y: Any = None,
         *,
         max_objects: int = 300,
         random_state: int = 0,
@@ -200,10 +204,12 @@ class SpectrumDisplay(Display):
 
         Parameters
         ----------
-        model : fitted estimator or pipeline
+        estimator : fitted estimator or pipeline
             Of a `similia.Nystroem`: its kernel between its landmarks. Of others: inner products of their vectors.
         X : collection of n objects, optional
             Needed for models without landmarks.
+        y : ignored
+            Taken so that all displays are called alike.
         max_objects : int, default=300
             Objects drawn from `X`.
         random_state : int, default=0
@@ -220,7 +226,8 @@ class SpectrumDisplay(Display):
         ValueError
             If the model has no landmarks and `X` is not given.
         """
-        found = measures.spectrum(parts_of(model), X, check_positive_int(max_objects, "max_objects"), random_state)
+        most = check_positive_int(max_objects, "max_objects")
+        found = measures.spectrum(fitted_parts(estimator), X, most, random_state)
         display = cls(eigenvalues=found.eigenvalues, rank=found.rank, clipped=found.clipped, of=found.of)
         return display.plot(ax, **kwargs)
 
@@ -277,7 +284,7 @@ class EmbeddingDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        model: Any,
+        estimator: Any,
         X: Any,
         y: Any = None,
         *,
@@ -290,7 +297,7 @@ class EmbeddingDisplay(Display):
 
         Parameters
         ----------
-        model : fitted estimator or pipeline
+        estimator : fitted estimator or pipeline
             The vectors are those before bits are made of them, and before the learner.
         X : collection of n objects
         y : array-like of n labels or numbers, optional
@@ -306,7 +313,7 @@ class EmbeddingDisplay(Display):
         -------
         EmbeddingDisplay
         """
-        vectors = embedded(parts_of(model), X, random_state).vectors
+        vectors = embedded(fitted_parts(estimator), X, random_state).vectors
         labels = None if y is None else check_labels(y, n_objects(X))
         if isinstance(method, str) and method == "pca":
             points, shares = measures.plane(vectors, random_state)
