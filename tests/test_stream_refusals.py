@@ -310,12 +310,12 @@ def refused(path):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not list open files")
 @pytest.mark.parametrize("name", list(FORMATS))
-def test_files_are_closed(folder, name):
+def test_files_are_closed(tmp_path, name):
     def opened():
         links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
         return [link for link in links if os.path.lexists(link) and os.path.realpath(link) == os.path.realpath(path)]
 
-    path, _ = written(folder, name, WORDS)
+    path, _ = written(tmp_path, name, WORDS)  # a folder of its own: no other test has the file open
     chunks = open_stream(path, chunk=1).chunks()
     next(chunks)
     assert opened()
