@@ -109,6 +109,27 @@ def test_d2ke_regression(waves):
         assert cross_val_score(model, X, target, cv=4).mean() > 0.6  # the mean has R squared 0
 
 
+@pytest.mark.parametrize("tuned", [{}, {"gamma": "tune", "C": "tune", "cv": 3}])
+def test_d2ke_decides_the_task_by_the_targets(waves, tuned, tmp_path):
+    X, y = waves
+    numbers = np.arange(len(X)) / 7
+
+    def made(task):
+        return sm.recipes.d2ke(sm.distances.DTW(), 32, task=task, random_state=0, **tuned)
+
+    for targets, task in ((y, "classification"), (numbers, "regression"), (numbers.astype(str), "regression")):
+        model, told = made("auto").fit(X, targets), made(task).fit(X, numbers if task == "regression" else y)
+        np.testing.assert_array_equal(model.predict(X), told.predict(X))
+        assert (is_regressor(model), is_classifier(model)) == (task == "regression", task == "classification")
+        loaded = sm.load(sm.save(model, tmp_path / "model.similia"))
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        assert hasattr(model, "decision_function") == (task == "classification")
+    again = model.fit(X, y)  # the same estimator, for classes after numbers
+    np.testing.assert_array_equal(again.predict(X), made("classification").fit(X, y).predict(X))
+    scores = cross_val_score(made("auto"), X, numbers, cv=2)
+    np.testing.assert_allclose(scores, cross_val_score(made("regression"), X, numbers, cv=2))
+
+
 def test_d2ke_with_another_learner_and_hypervectors(waves):
     X, y = waves
     learner = LogisticRegression(C=0.01)
@@ -120,7 +141,7 @@ def test_d2ke_with_another_learner_and_hypervectors(waves):
     assert cross_val_score(model, X, y, cv=4).mean() > 0.8
     with pytest.raises(ValueError, match="C is not a parameter of estimator"):
         sm.recipes.d2ke(sm.distances.DTW(), C="tune", estimator=learner)
-    with pytest.raises(ValueError, match='task must be "classification" or "regression"'):
+    with pytest.raises(ValueError, match='task must be "classification", "regression" or "auto"'):
         sm.recipes.d2ke(sm.distances.DTW(), task="clustering")
 
 

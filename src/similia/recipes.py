@@ -97,7 +97,7 @@ def d2ke(
     *,
     objects: Any = "auto",
     C: float | Literal["tune"] = 0.01,
-    task: Literal["classification", "regression"] = "classification",
+    task: Literal["classification", "regression", "auto"] = "classification",
     estimator: Any = None,
     cv: Any = 5,
     memory: Any = None,
@@ -123,8 +123,9 @@ def d2ke(
         the linear model.
     C : float or "tune", default=0.01
         Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1.
-    task : {"classification", "regression"}, default="classification"
-        A linear SVM, or ridge regression with alpha = 1 / (2 C).
+    task : {"classification", "regression", "auto"}, default="classification"
+        A linear SVM, or ridge regression with alpha = 1 / (2 C). With "auto" `fit` decides by the targets, as
+        `similia.select` does: numbers that are not whole, also as text, are a regression.
     estimator : estimator, optional
         Another learner for the features, instead of `task` and `C` (a copy; its random states that are None get
         seeds of their own from `random_state`): of any loss, or
@@ -138,7 +139,7 @@ def d2ke(
     -------
     sklearn.pipeline.Pipeline or D2KESearch
         With steps ``d2ke``, ``scaler`` and ``learner``; a `D2KESearch` of that pipeline where something is
-        tuned or held out.
+        tuned or held out, or the task is "auto".
 
     Raises
     ------
@@ -161,16 +162,22 @@ def d2ke(
     if not _is_positive(C) and not (isinstance(C, str) and C == "tune"):
         raise ValueError(f'C must be a number above 0 or "tune", got {C!r}')
     tune_gamma, tune_C = (isinstance(value, str) and value == "tune" for value in (gamma, C))
-    embedding = D2KE(distance, n_components, objects, "median" if tune_gamma else gamma, seeds[0], memory=memory)
-    learner, grid = _linear(task, C, seeds[1]) if estimator is None else (_seeded(estimator, seeds[1]), {})
     if estimator is not None and tune_C:
         raise ValueError(f"C is not a parameter of estimator={estimator!r}; tune it with D2KESearch and a param_grid")
-    if tune_gamma:
-        grid["d2ke__gamma"] = [*_GAMMAS]
-    model = Pipeline([("d2ke", embedding), ("scaler", StandardScaler()), ("learner", learner)])
-    if grid or (isinstance(objects, Representatives) and objects.hold_out):
-        return D2KESearch(model, grid, cv=cv)
-    return model
+    embedding = D2KE(distance, n_components, objects, "median" if tune_gamma else gamma, seeds[0], memory=memory)
+
+    def search(task: str, **numbers: Any) -> D2KESearch:
+        learner, grid = _linear(task, C, seeds[1]) if estimator is None else (_seeded(estimator, seeds[1]), {})
+        if tune_gamma:
+            grid["d2ke__gamma"] = [*_GAMMAS]
+        model = Pipeline([("d2ke", embedding), ("scaler", StandardScaler()), ("learner", learner)])
+        return D2KESearch(model, grid, cv=cv, **numbers)
+
+    if task == "auto" and estimator is None:
+        return search("classification", regression=search("regression"))
+    found = search(task)
+    held_out = isinstance(objects, Representatives) and objects.hold_out
+    return found if found.param_grid or held_out else found.pipeline
 
 
 def graphlet_optical(
@@ -267,7 +274,7 @@ def _linear(task: str, C: Any, seed: int | None) -> tuple[Any, dict[str, list[An
         return svm, {"learner__C": [*_CS]} if tune else {}
     if task == "regression":
         return Ridge(alpha=1 / (2 * value)), {"learner__alpha": [1 / (2 * c) for c in _CS]} if tune else {}
-    raise ValueError(f'task must be "classification" or "regression", got {task!r}')
+    raise ValueError(f'task must be "classification", "regression" or "auto", got {task!r}')
 
 
 def pca_itq(

@@ -36,6 +36,7 @@ from similia.embeddings.d2ke import D2KE, gamma_spec
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels._evaluate import as_objects
 from similia.kernels.from_distance import exp_features
+from similia.learn.targets import as_numbers, task_of
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 from similia.objects._sequences import _short
@@ -47,7 +48,7 @@ _INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: a 
 
 
 def _learner_has(name: str) -> Callable[[Any], bool]:
-    return lambda self: hasattr(self.pipeline[-1], name)
+    return lambda self: hasattr(self._current()[-1], name)
 
 
 class D2KESearch(MetaEstimatorMixin, BaseEstimator):
@@ -69,6 +70,8 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         As in GridSearchCV.
     n_jobs : int, optional
         As in GridSearchCV.
+    regression : D2KESearch, optional
+        What is fitted in place of `pipeline` if `y` holds numbers to predict (see `recipes.d2ke` with ``task="auto"``).
 
     Attributes
     ----------
@@ -105,12 +108,14 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         cv: Any = 5,
         scoring: Any = None,
         n_jobs: int | None = None,
+        regression: D2KESearch | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.param_grid = param_grid
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
+        self.regression = regression
 
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
@@ -126,6 +131,11 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         D2KESearch
             The fitted estimator itself.
         """
+        if self.regression is not None and task_of(y, scoring=self.scoring) == "regression":
+            found = clone(self.regression).fit(X, as_numbers(y))
+            for learnt in ("cv_results_", "best_params_", "pipeline_"):
+                setattr(self, learnt, getattr(found, learnt))
+            return self
         name, d2ke = self._first()
         grid = self._grid(name)
         gammas = grid.get(f"{name}__gamma", [])
@@ -264,7 +274,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        learner = get_tags(self.pipeline)
+        learner = get_tags(self._current())
         tags.estimator_type = learner.estimator_type
         tags.classifier_tags, tags.regressor_tags = learner.classifier_tags, learner.regressor_tags
         tags.input_tags.string = True
@@ -278,6 +288,10 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     def _fitted(self) -> Pipeline:
         check_is_fitted(self)
         return self.pipeline_
+
+    def _current(self) -> Any:
+        """Return the fitted pipeline, or that which is to be fitted."""
+        return getattr(self, "pipeline_", self.pipeline)
 
     def _first(self) -> tuple[str, D2KE]:
         if not isinstance(self.pipeline, Pipeline) or not isinstance(self.pipeline[0], D2KE):
