@@ -55,6 +55,21 @@ def test_ascii_and_other_text_fit_together():
     assert whole.tolist() == ["ab", "é"]
 
 
+def test_graphs_without_arcs_need_no_edge_labels_and_weights_are_filled_with_ones():
+    arcs = [[0, 1], [1, 0]]
+    dots = GraphBatch.from_arrays([0, 2], np.zeros((2, 0), int))
+    whole = concatenate([dots, GraphBatch.from_arrays([0, 2], arcs, edge_labels=[7, 7]), dots])
+    assert whole.edge_labels.tolist() == [7, 7]
+    whole = concatenate(
+        [GraphBatch.from_arrays([0, 2], arcs), GraphBatch.from_arrays([0, 2], arcs, edge_weights=[2, 3])]
+    )
+    assert whole.edge_weights.tolist() == [1, 1, 2, 3]  # as in as_graphs
+    with pytest.raises(ValueError, match="some batches have edge_labels and others have none"):
+        concatenate(
+            [dots, GraphBatch.from_arrays([0, 2], arcs), GraphBatch.from_arrays([0, 2], arcs, edge_labels=[7, 7])]
+        )
+
+
 def test_what_does_not_fit_together():
     plain = GraphBatch.from_arrays([0, 2], [[0, 1], [1, 0]])
     labelled = GraphBatch.from_arrays([0, 2], [[0, 1], [1, 0]], node_labels=[1, 2])

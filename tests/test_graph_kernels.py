@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import naive
+import similia as sm
 from graph_samples import batch, samples
-from similia.kernels import EdgeHistogram, ShortestPath, VertexHistogram, WeisfeilerLehman
+from similia.kernels import (
+    EdgeHistogram,
+    Normalized,
+    Product,
+    ShortestPath,
+    Sum,
+    VertexHistogram,
+    WeisfeilerLehman,
+)
 from similia.kernels import _graphs as loops
 from similia.objects import as_graphs
 
@@ -202,6 +211,64 @@ def test_labels_against_degrees_are_refused(kernel):
         return
     with pytest.raises(ValueError, match="compare node labels of X with degrees, in place of node labels of Y"):
         kernel(labelled, bare)
+
+
+PATH = {"edge_index": [[0, 1, 1, 2], [1, 0, 2, 1]], "n_nodes": 3}
+BONDS = PATH | {"edge_labels": ["a", "a", 0.5, 0.5]}
+BY_EDGES = [EdgeHistogram(), WeisfeilerLehman(n_iter=1), WeisfeilerLehman(n_iter=1, normalize=True)]
+
+
+def compared_in_every_way(kernel):
+    """Each way to compare the graphs of X, which have no edge labels, with those of Y, which do."""
+    X, Y = [PATH] * 4, [BONDS] * 4
+    yield "called", lambda: kernel(X, Y)
+    yield "turned", lambda: kernel(Y, X)
+    yield "paired", lambda: kernel.paired(X, Y, [0], [0])
+    yield "counted", lambda: kernel.paired(X, Y, [0], [0], counts=kernel.counted(Y))
+    yield "normalized", lambda: Normalized(kernel)(X, Y)
+    yield "sum", lambda: Sum([VertexHistogram(), kernel])(X, Y)
+    yield "product", lambda: Product([kernel, kernel])(X, Y)
+    yield "explain", lambda: sm.explain(kernel, X[0], Y[0])
+    yield "mmd2", lambda: sm.distances.mmd2(X, Y, kernel)
+    yield "Nystroem", lambda: sm.Nystroem(kernel, n_components=2, random_state=0).fit(Y).transform(X)
+    yield "KernelFeatures", lambda: fitted(sm.KernelFeatures(kernel), Y).transform(X)
+    yield "features of a sum", lambda: fitted(sm.KernelFeatures(Sum([VertexHistogram(), kernel])), Y).transform(X)
+    yield "neighbours", lambda: sm.KNeighborsClassifier(kernel, 1).fit(Y, [0, 1, 0, 1]).predict(X)
+    yield "svc", lambda: sm.KernelSVC(kernel).fit(Y, [0, 1, 0, 1]).predict(X)
+
+
+def fitted(transformer, X):
+    transformer.fit_transform(X)
+    return transformer
+
+
+@pytest.mark.parametrize("kernel", BY_EDGES, ids=str)
+@pytest.mark.parametrize("way", [way for way, _ in compared_in_every_way(BY_EDGES[0])])
+def test_edge_labels_on_one_side_only_are_refused(way, kernel):
+    with pytest.raises(ValueError, match=r"edges with(out)? labels of \w+ with edges with(out)? labels of"):
+        dict(compared_in_every_way(kernel))[way]()
+
+
+def test_edge_labels_that_are_not_read_do_not_matter():
+    for kernel in (VertexHistogram(), EdgeHistogram(edge_labels=False), WeisfeilerLehman(n_iter=0), ShortestPath()):
+        np.testing.assert_array_equal(kernel([PATH], [BONDS]), kernel([PATH]))
+    without = WeisfeilerLehman(n_iter=2, edge_labels=False)
+    np.testing.assert_array_equal(without([PATH], [BONDS]), without([PATH]))
+    dots = {"edge_index": NO_ARCS, "n_nodes": 3}
+    assert WeisfeilerLehman(n_iter=1)([dots], [BONDS]).tolist() == [[0.0]]  # degrees 0 against 1 and 2
+
+
+def test_features_refuse_graphs_compared_by_other_things_than_those_of_fit(tmp_path):
+    features = fitted(sm.KernelFeatures(WeisfeilerLehman(n_iter=1), 64), [BONDS])
+    expected = features.transform([BONDS])
+    loaded = sm.load(sm.save(features, tmp_path / "features.similia"))
+    assert loaded.compared_ == features.compared_ != {}
+    with pytest.raises(ValueError, match="edges without labels of X with edges with labels of the training objects"):
+        loaded.transform([PATH])
+    with pytest.raises(ValueError, match="compare node labels of X with degrees, in place of node labels of the train"):
+        loaded.transform([BONDS | {"node_labels": [1, 2, 3]}])
+    assert (loaded.transform([BONDS]) != expected).nnz == 0
+    loaded.fit([PATH]).transform([PATH])  # fit forgets
 
 
 def test_labels_of_a_wrong_type_or_parameters_out_of_range():

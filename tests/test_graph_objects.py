@@ -147,6 +147,32 @@ def test_matrices_of_ones_have_no_weights_and_zeros_are_no_arcs():
     assert as_graphs(np.zeros((4, 2, 2))).degrees.tolist() == [0] * 8  # a stack of matrices
 
 
+SPARSE = ("coo", "csr", "csc", "bsr", "dok", "lil", "dia")
+ROW, COL, ENTRIES = [2, 0, 0, 1, 1, 0], [1, 1, 1, 0, 0, 2], [5, 1, 1, 1, 1, 0]  # unsorted, repeated, an explicit zero
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.int8])
+@pytest.mark.parametrize("form", SPARSE)
+@pytest.mark.parametrize("kind", [sparse.coo_array, sparse.coo_matrix])
+def test_every_sparse_form_sums_repeated_entries(kind, form, dtype):
+    matrix = kind((np.array(ENTRIES, dtype), (ROW, COL)), shape=(3, 3)).asformat(form)
+    before = matrix.copy()
+    batch = as_graphs([matrix])
+    assert batch.edge_index.T.tolist() == [[0, 1], [1, 0], [2, 1]]
+    assert batch.edge_weights.tolist() == [2.0, 2.0, 5.0]
+    assert (matrix != before).nnz == 0
+
+
+def test_repeated_entries_of_csr_and_small_integers():
+    repeated = sparse.csr_array((np.array([100, 100], np.int8), [1, 1], [0, 2, 2]), shape=(2, 2))
+    assert as_graphs([repeated]).edge_weights.tolist() == [200.0]
+    assert repeated.nnz == 2
+    ones = sparse.coo_array((np.ones(2, bool), ([0, 0], [1, 1])), shape=(2, 2))  # true or true is true
+    assert as_graphs([ones]).edge_weights is None
+    cancelled = sparse.coo_array(([1.0, -1.0, 1.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    assert as_graphs([cancelled]).edge_index.tolist() == [[1], [0]]
+
+
 def test_repeated_arcs_first_label_summed_weights():
     graph = ([[0, 0, 1, 0], [1, 1, 0, 1]], 2, {"edge_labels": [7, 8, 9, 6], "edge_weights": [1, 2, 4, 8]})
     batch = as_graphs([graph])

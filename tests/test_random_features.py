@@ -306,3 +306,13 @@ def test_in_a_pipeline():
     assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.9
     names = model[0].get_feature_names_out()
     assert (len(names), names[0]) == (200, "opticalrandomfeatures0")
+
+
+def test_repeated_entries_of_a_sparse_matrix_are_summed_before_they_are_looked_at():
+    dense = np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    halves = sp.coo_array(([0.5, 0.5, 1, 1], ([0, 0, 1, 1], [1, 1, 1, 0])), shape=(2, 3))
+    csr = sp.csr_array(([0.5, 0.5, 1, 1], [1, 1, 1, 0], [0, 2, 4]), shape=(2, 3))  # repeated and unsorted
+    model = OpticalRandomFeatures(8, binary_input=True, random_state=0).fit(dense)
+    for form in (halves, csr):
+        np.testing.assert_array_equal(model.transform(form), model.transform(sp.csr_array(dense)))
+    assert csr.nnz == 4

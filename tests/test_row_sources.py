@@ -1,6 +1,7 @@
 """Rows of arrays, memory maps, files and streams: one sample for all, and no row read that is not in it."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -159,3 +160,20 @@ def test_sparse_equals_dense(fraction, features, options):
     np.testing.assert_allclose(sparse.singular_values_, dense.singular_values_, rtol=1e-8)
     np.testing.assert_allclose(sparse.transform(sp.csr_array(X)), dense.transform(X), atol=1e-8)
     assert sparse.projection_error(sp.csr_array(X)) == pytest.approx(dense.projection_error(X), rel=1e-8)
+
+
+def test_sparse_rows_are_read_alike_in_any_order_and_with_repeated_entries():
+    X = sp.csr_array(np.where(np.random.default_rng(0).random((40, 12)) < 0.4, decaying(40, 12), 0))
+    halves = X.tocoo()
+    order = np.random.default_rng(1).permutation(2 * X.nnz)
+    places = tuple(np.tile(axis, 2)[order] for axis in (halves.row, halves.col))
+    repeated = sp.coo_array((np.tile(halves.data / 2, 2)[order], places), shape=X.shape)
+    unsorted = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    for start, stop in pairwise(X.indptr):
+        unsorted.data[start:stop] = X.data[start:stop][::-1]
+        unsorted.indices[start:stop] = X.indices[start:stop][::-1]
+    model = GeneralizedNystroemPCA(3, random_state=0)
+    expected = clone(model).fit(X)
+    for form in (repeated, unsorted):
+        assert_same_fit(clone(model).fit(form), expected)
+        np.testing.assert_array_equal(expected.transform(form), expected.transform(X))

@@ -108,6 +108,10 @@ def _is_text(value: Any, sizes: Sizes) -> bool:
     return isinstance(value, str)
 
 
+def _are_texts(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
 def labels(name: str) -> Check:
     """Return a check for sorted labels, one for each class."""
 
@@ -239,7 +243,9 @@ _STATES: dict[str, dict[str, Check]] = {
         "mean_": array("f8", "s"), "components_": array("f8", "s", "r"), "rank_": count("r"),
         "_n_features_out": count("r"), "eigenvalues_": array("f8", "r"), "_n_train": count(),
     },
-    "KernelFeatures": {"kernel": _is_kernel, "n_features": count(least=1), "met_": array("u1", None)},
+    "KernelFeatures": {
+        "kernel": _is_kernel, "n_features": count(least=1), "met_": array("u1", None), "compared_": _are_texts,
+    },
     "D2KE": {  # a folder of joblib holds pickles: none is opened because a file names it
         "distance": _is_comparison, "random_objects_": objects("r"), "_n_features_out": count("r"),
         "gamma_": _POSITIVE, "seed_": count(), "sampler_": optional(_is_sampler), "memory": one_of(None),
@@ -321,6 +327,7 @@ _STATES: dict[str, dict[str, Check]] = {
     "SVC": _LIBSVM,
     "NuSVC": _LIBSVM,
 }  # fmt: skip
+_OPTIONAL = {("KernelFeatures", "met_"), ("KernelFeatures", "compared_")}  # met_ is kept up to a size
 _THEIRS = ("Pipeline", "SVC", "NuSVC")
 
 
@@ -376,7 +383,7 @@ def _check_whole(name: str, value: Any, state: dict[str, Any], sizes: Sizes) -> 
     known = list(_STATES.get(name, {}))
     if hasattr(type(value), "_get_param_names"):  # parameters apart, all or none
         known = [attribute for attribute in known if attribute.startswith("_") or attribute.endswith("_")]
-    lacking = [attribute for attribute in known if attribute not in state]
+    lacking = [attribute for attribute in known if attribute not in state and (name, attribute) not in _OPTIONAL]
     if lacking == ["index_"] and sizes.get("n") == 0:  # of a search in a folder, which has the index beside it
         return
     if lacking and (len(lacking) < len(known) or not hasattr(type(value), "_get_param_names")):
@@ -445,7 +452,7 @@ def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 
 _WHOLE: dict[str, Callable[[dict[str, Any], Sizes], bool]] = {
     "Nystroem": lambda state, sizes: _reads(state["kernel_"], state["landmarks_"]),
-    "KernelFeatures": lambda state, sizes: len(state["met_"]) == -(-int(state["n_features"]) // 8),
+    "KernelFeatures": lambda state, sizes: len(state.get("met_", ())) in (0, -(-int(state["n_features"]) // 8)),
     "OpticalRandomFeatures": _optical_fits,
     "SignRandomProjection": _signs_fit,
     "LevelEncoder": lambda state, sizes: bool((state["high_"] >= state["low_"]).all()),

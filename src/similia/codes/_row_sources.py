@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from similia._config import rows_per_block
 from similia._validation import not_2d, not_real, too_narrow
 from similia.objects._distributed import Distributed
+from similia.objects._sequences import as_csr
 
 Indices = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their priorities, their positions in the source
@@ -108,7 +109,7 @@ class DistributedRows(RowSource):
                 yield rows[first : first + self._step]
 
     def _rows(self, rows: Any) -> Any:
-        return sp.csr_array(rows).astype(self.dtype) if self._sparse else as_floats(rows, self.dtype)
+        return as_csr(rows).astype(self.dtype) if self._sparse else as_floats(rows, self.dtype)
 
 
 def _part_rows(part: Any, start: int) -> Any:
@@ -121,7 +122,7 @@ class SparseRows(RowSource):
     def __init__(self, X: Any) -> None:
         self.n_rows, self.n_features = map(int, X.shape)
         self.dtype = _float_type(X.dtype)
-        self._X = sp.csr_array(X)
+        self._X = as_csr(X)
 
     @property
     def row_bytes(self) -> float:

@@ -19,9 +19,17 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from similia._lazily import lazily
+from similia._lazily import is_lazy, lazily
 from similia._validation import check_positive_int, is_table
-from similia.kernels._evaluate import check_kernel, read_objects, refuse_class, takes_sparse
+from similia.kernels._evaluate import (
+    as_objects,
+    check_kernel,
+    compared,
+    read_objects,
+    refuse_class,
+    takes_sparse,
+)
+from similia.kernels.base import check_alike
 
 _MOST = 2**24  # columns that are remembered: 2 MiB, where a weight for each takes 128
 
@@ -46,6 +54,9 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     met_ : ndarray of uint8, shape (ceil(n_features / 8),)
         After `fit_transform` of objects that are here, as a pipeline calls it: a bit for each column, whether an object
         had it. Kept up to 2**24 columns, for the warning of `transform` alone.
+    compared_ : dict of str
+        After `fit_transform` of objects that are here: what of them the kernel compares, where that depends on what
+        they have (graphs with labels or without). `transform` refuses objects that it would compare by something else.
 
     Notes
     -----
@@ -69,7 +80,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_features = n_features
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters; objects other than vectors are not read, and `met_` is forgotten.
+        """Check the parameters; objects other than vectors are not read; forget `met_`, `compared_`.
 
         Parameters
         ----------
@@ -90,8 +101,9 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             If `n_features` is not an integer >= 1.
         """
         self._check()
-        if hasattr(self, "met_"):
-            del self.met_
+        for learnt in ("met_", "compared_"):
+            if hasattr(self, learnt):
+                delattr(self, learnt)
         if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
             read_objects(self, self.kernel, X, reset=True)
         return self
@@ -108,7 +120,11 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         scipy.sparse.csr_array of float64, shape (n, n_features)
         """
-        features: sp.csr_array = self.fit(X, y).transform(X)
+        self.fit(X, y)
+        if not is_lazy(X):
+            X = X if is_table(X) else as_objects(self.kernel, X)
+            self.compared_ = compared(self.kernel, X)
+        features: sp.csr_array = self.transform(X)
         if sp.issparse(features) and features.format == "csr" and self.n_features <= _MOST:
             from similia.embeddings._met_columns import mark
 
@@ -150,6 +166,9 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._check()
         if is_table(X):
             X = read_objects(self, self.kernel, X, reset=False)
+        if getattr(self, "compared_", None):
+            X = as_objects(self.kernel, X)
+            check_alike(self.kernel, compared(self.kernel, X), self.compared_, "X", "the training objects")
         features: sp.csr_array = self.kernel.features(X, self.n_features)
         strange = self._strangers(features)
         if len(strange):

@@ -39,6 +39,7 @@ from similia._validation import (
 )
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
+from similia.objects._sequences import as_csr
 
 _MIN_PADDED = 64  # coordinates below which Hadamard products would be biased by more than 2.5e-4
 _EXPOSURE_ROWS = 1024  # training vectors from which the brightest level is learnt
@@ -315,7 +316,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
 
 def _check_sparse(X: Any, n_features: int | None, by: Any) -> Any:
-    X = sp.csr_array(X)
+    X = as_csr(X)
     if X.dtype.kind == "c":
         raise ValueError(not_real())
     if X.dtype not in (np.float32, np.float64):

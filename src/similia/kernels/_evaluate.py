@@ -55,6 +55,11 @@ def decided(kernel: Any, X: Any) -> Any:
     return kernel.decided(X) if hasattr(kernel, "decided") else kernel
 
 
+def compared(kernel: Any, X: Any) -> dict[str, str]:
+    """Return in words what of these objects a kernel compares, where that depends on what they have."""
+    return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
+
+
 def refuse_class(function: Any, what: str) -> None:
     """Raise for a class where an object of it is wanted."""
     if isinstance(function, type):

@@ -23,6 +23,7 @@ from similia._row_product import panels, row_product
 from similia._threads import run_blas_tasks
 from similia.kernels._counts import _dense_columns, _postings, _scatter_dense
 from similia.kernels.hypersphere import row_sums
+from similia.objects._sequences import as_csr
 
 SMALL = 1e-3  # below it, 1 - x.y has lost too many digits: the versine is recomputed as |x - y|^2 / 2
 _TILE = 256  # rows
@@ -64,8 +65,8 @@ def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) ->
 def of_sparse(X: Any, Y: Any) -> Floats:
     """Return the versines of rows of which `X` or `Y` (None for `X` itself) is sparse."""
     same = Y is None
-    A = _csr(X)
-    B = A if same else _csr(Y)
+    A = as_csr(X)
+    B = A if same else as_csr(Y)
     dtype = np.result_type(A, B)
     a = (A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data.astype(np.float64))
     b = a if same else (B.indptr.astype(np.int64), B.indices.astype(np.int64), B.data.astype(np.float64))
@@ -118,15 +119,6 @@ def _run_tiles(
         square = V[start : start + _TILE, start : start + _TILE]
         lower = np.tril(square, -1)
         np.add(lower, lower.T, out=square)
-
-
-def _csr(X: Any) -> Any:
-    """Return `X` as csr_array with sorted, distinct indices; scipy's, or a dense array."""
-    X = sp.csr_array(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def _reciprocal_norms(X: Any) -> Floats:

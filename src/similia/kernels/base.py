@@ -45,6 +45,10 @@ class Kernel(BaseEstimator):
         """Return `X` in the memory layout this kernel works on (unchanged for a kernel of any objects)."""
         return X
 
+    def _compared(self, X: Any) -> dict[str, str]:
+        """Return in words what of these objects is compared, where that depends on what they have."""
+        return {}
+
 
 class FeatureKernel(Kernel):
     """Base of kernels with a finite explicit feature map: a Gram block is one sparse product.
@@ -137,6 +141,16 @@ class FeatureKernel(Kernel):
         if self.normalize:
             divide_by_norms(features, counts.squared_norms())
         return features
+
+
+def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str, Y: str) -> None:
+    """Raise if collections named `X` and `Y` would be compared by unlike things, such as labels with degrees."""
+    for part in left.keys() & right.keys():
+        if left[part] != right[part]:
+            raise ValueError(
+                f"{type(kernel).__name__} would compare {left[part]} of {X} with {right[part]} of {Y}; "
+                f"give both the same kind of labels or attributes"
+            )
 
 
 def scale_by_norms(

@@ -24,7 +24,7 @@ from similia._config import settings
 from similia._list_params import ListParams
 from similia._progress import track
 from similia._validation import check_positive_int
-from similia.kernels._evaluate import as_objects, check_kernel, decided, diagonal, evaluate, name_of
+from similia.kernels._evaluate import as_objects, check_kernel, compared, decided, diagonal, evaluate, name_of
 from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects._base import Batch
@@ -63,6 +63,10 @@ class _Composite(ListParams, Kernel):
         found = [decided(kernel, X) for kernel in parts]
         unchanged = all(new is old for new, old in zip(found, parts, strict=True))
         return self if unchanged else clone(self).set_params(kernels=found)
+
+    def _compared(self, X: Any) -> dict[str, str]:
+        each = [compared(kernel, X) for kernel in self._parts()]
+        return {f"{what} of part {i}": words for i, part in enumerate(each) for what, words in part.items()}
 
     def _grams(self, X: Any, Y: Any) -> Iterator[npt.NDArray[np.float64]]:
         X = self.as_objects(X)
@@ -244,6 +248,9 @@ class Normalized(Kernel):
         kyy = kxx if Y is None else self._squared_norms(Y, "Y")
         scale_by_norms(K, kxx, kyy, same=Y is None)
         return K
+
+    def _compared(self, X: Any) -> dict[str, str]:
+        return compared(self.kernel, X)
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return 1 for each object, shape (n,)."""

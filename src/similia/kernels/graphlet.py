@@ -97,7 +97,7 @@ class Graphlet(GraphKernel):
         """Return `X` as a `GraphBatch`, labels and weights left out."""
         return as_structures(X)
 
-    def _compared(self, graphs: GraphBatch) -> str:
+    def _compared_nodes(self, graphs: GraphBatch) -> str:
         return "structure"
 
     def _counts(self, objects: GraphBatch) -> Counts:

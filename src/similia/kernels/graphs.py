@@ -18,7 +18,7 @@ import numpy.typing as npt
 from similia._validation import check_positive_int
 from similia.kernels import _graphs
 from similia.kernels._counts import Counts, count
-from similia.kernels.base import FeatureKernel
+from similia.kernels.base import FeatureKernel, check_alike
 from similia.objects import GraphBatch, as_graphs
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
@@ -31,17 +31,31 @@ class GraphKernel(FeatureKernel):
         """Return `X` as a `GraphBatch` (see `similia.objects.as_graphs`)."""
         return as_graphs(X)
 
-    def _compared(self, graphs: GraphBatch) -> str:
-        """Return in words what of these graphs is compared."""
+    def _compared(self, graphs: GraphBatch) -> dict[str, str]:
+        """Return in words what of the nodes (and edges) of these graphs is compared; {} for graphs without any."""
+        return {"nodes": self._compared_nodes(graphs)} if graphs.n_nodes else {}
+
+    def _compared_nodes(self, graphs: GraphBatch) -> str:
         return "degrees, in place of node labels" if graphs.node_labels is None else "node labels"
 
     def _check_alike(self, X: GraphBatch, Y: GraphBatch) -> None:
-        """Raise if one side would be compared by labels and the other, having none, by degrees."""
-        if X.n_nodes and Y.n_nodes and self._compared(X) != self._compared(Y):
-            raise ValueError(
-                f"{type(self).__name__} would compare {self._compared(X)} of X with {self._compared(Y)} of Y; "
-                f"give both the same kind of labels or attributes"
-            )
+        """Raise if one side would be compared by labels and the other, having none, by something else."""
+        check_alike(self, self._compared(X), self._compared(Y), "X", "Y")
+
+
+class EdgeLabelKernel(GraphKernel):
+    """Base of the graph kernels that read edge labels where the graphs have them."""
+
+    edge_labels: bool
+
+    def _compared(self, graphs: GraphBatch) -> dict[str, str]:
+        compared = super()._compared(graphs)
+        if self._reads_edge_labels() and len(graphs.indices):
+            compared["edges"] = "edges without labels" if graphs.edge_labels is None else "edges with labels"
+        return compared
+
+    def _reads_edge_labels(self) -> bool:
+        return self.edge_labels
 
 
 def node_labels_of(graphs: GraphBatch) -> npt.NDArray[np.uint64]:
@@ -98,7 +112,7 @@ class VertexHistogram(GraphKernel):
         return count(_graphs.vertex_ids(node_labels_of(objects)), objects.node_offsets)
 
 
-class EdgeHistogram(GraphKernel):
+class EdgeHistogram(EdgeLabelKernel):
     r"""Histogram kernel of edges, each told by the labels of its two ends and its own label.
 
     Parameters
@@ -143,7 +157,7 @@ class EdgeHistogram(GraphKernel):
         return count(ids[: offsets[-1]], offsets)
 
 
-class WeisfeilerLehman(GraphKernel):
+class WeisfeilerLehman(EdgeLabelKernel):
     r"""Weisfeiler-Lehman subtree kernel: histograms of colours over rounds of refinement.
 
     A node's first colour is its label; each round makes a new colour of the old one and the multiset
@@ -197,6 +211,9 @@ class WeisfeilerLehman(GraphKernel):
         self.edge_labels = edge_labels
         self.normalize = normalize
 
+    def _reads_edge_labels(self) -> bool:
+        return self.edge_labels and check_positive_int(self.n_iter, "n_iter", minimum=0) > 0
+
     def _counts(self, objects: GraphBatch) -> Counts:
         n_iter = check_positive_int(self.n_iter, "n_iter", minimum=0)
         first = _graphs.vertex_ids(node_labels_of(objects))
@@ -244,8 +261,8 @@ class ShortestPath(GraphKernel):
         self.with_labels = with_labels
         self.normalize = normalize
 
-    def _compared(self, graphs: GraphBatch) -> str:
-        return super()._compared(graphs) if self.with_labels else "distances"
+    def _compared_nodes(self, graphs: GraphBatch) -> str:
+        return super()._compared_nodes(graphs) if self.with_labels else "distances"
 
     def _counts(self, objects: GraphBatch) -> Counts:
         labels = node_labels_of(objects) if self.with_labels else np.zeros(objects.n_nodes, dtype=np.uint64)

@@ -23,6 +23,7 @@ from similia._validation import not_2d, not_real, too_narrow
 from similia.kernels.base import Kernel
 from similia.objects import concatenate
 from similia.objects._distributed import Distributed
+from similia.objects._sequences import as_csr
 
 Mapping = str | None
 ZeroRows = str
@@ -98,10 +99,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if sparse:
-        X = sp.csr_array(X)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        X = as_csr(X)
     for rows in _blocks(X):
         if not np.isfinite(_values(X[rows])).all():
             i, j, value = _first(X, lambda values: ~np.isfinite(values))

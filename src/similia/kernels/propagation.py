@@ -125,9 +125,9 @@ class Propagation(GraphKernel):
         self.normalize = normalize
         self.random_state = random_state
 
-    def _compared(self, graphs: GraphBatch) -> str:
+    def _compared_nodes(self, graphs: GraphBatch) -> str:
         if self._used(graphs) == "labels":
-            return super()._compared(graphs)
+            return super()._compared_nodes(graphs)
         return f"{_n_attributes(graphs)} node attributes"
 
     def _counts(self, objects: GraphBatch) -> Counts:

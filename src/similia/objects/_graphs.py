@@ -149,13 +149,12 @@ class GraphBatch(Batch):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the graphs of one or more batches, one batch after another; raises if some lack what others have."""
-        side = {}
-        for field in fields(cls)[3:]:
-            values = [value for batch in batches if (value := getattr(batch, field.name)) is not None]
-            if values and len(values) < len(batches):
-                raise ValueError(f"some batches have {field.name} and others have none; give them to all, or to none")
-            side[field.name] = np.concatenate(values) if values else None
+        """Return the graphs of one or more batches, one batch after another; raises if some lack what others have.
+
+        As in `as_graphs`, arcs without weights among weighted ones weigh 1, and batches without nodes (or arcs) need
+        no labels.
+        """
+        side = {field.name: _joined_side(field.name, batches) for field in fields(cls)[3:]}
         firsts = np.cumsum([0, *(batch.n_nodes for batch in batches[:-1])])
         return cls(
             joined([batch.node_offsets for batch in batches]),
@@ -183,6 +182,20 @@ class GraphBatch(Batch):
 
     def _one(self, index: int) -> Self:
         return self.take(np.array([index], dtype=np.int64))
+
+
+def _joined_side(name: str, batches: Sequence[GraphBatch]) -> npt.NDArray[Any] | None:
+    """Return one column of all batches, or None if none has it."""
+    columns = [getattr(batch, name) for batch in batches]
+    if all(column is None for column in columns):
+        return None
+    if name == "edge_weights":
+        columns = [np.ones(len(b.indices)) if c is None else c for b, c in zip(batches, columns, strict=True)]
+    sizes = [batch.n_nodes if name.startswith("node") else len(batch.indices) for batch in batches]
+    if any(column is None and size for column, size in zip(columns, sizes, strict=True)):
+        raise ValueError(f"some batches have {name} and others have none; give them to all, or to none")
+    having = [column for column in columns if column is not None]
+    return np.concatenate([column for column in having if len(column)] or having[:1])
 
 
 def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

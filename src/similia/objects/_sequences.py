@@ -85,7 +85,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     if hasattr(X, "iloc"):  # pandas
         return X.iloc[positions]
     if hasattr(X, "tocsr"):  # scipy sparse; not all formats take indices
-        return X.tocsr()[positions]
+        return as_csr(X)[positions]
     if isinstance(X, np.ndarray):
         return X[positions]
     if not isinstance(X, list | tuple) and hasattr(X, "to_pylist"):  # Arrow
@@ -129,12 +129,21 @@ def concatenate(collections: Sequence[Any]) -> Any:
     if kinds == {np.ndarray}:
         return np.concatenate(collections)
     if all(map(sp.issparse, collections)):
-        return sp.csr_array(sp.vstack(collections))
+        return as_csr(sp.vstack(collections))
     if len(kinds) == 1 and hasattr(collections[0], "iloc"):
         import pandas as pd
 
         return pd.concat(collections)
     return [x for part in collections for x in part]
+
+
+def as_csr(X: Any) -> sp.csr_array:
+    """Return a matrix as csr_array with sorted indices, entries at one place summed; `X` is not changed."""
+    X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def as_second(read: Callable[[Any], T], Y: Any) -> T:

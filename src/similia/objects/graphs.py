@@ -32,8 +32,8 @@ def as_graphs(
         Each graph is one of
 
         - a networkx graph (also directed or with parallel edges) or an igraph graph;
-        - a square adjacency matrix, scipy sparse or a 2-D array: nonzero entries are arcs, and
-          weights too unless all are 1;
+        - a square adjacency matrix, scipy sparse (repeated entries are summed) or a 2-D array:
+          nonzero entries are arcs, and weights too unless all are 1;
         - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``;
         - a dict with the keys ``edge_index``, ``n_nodes``, ``node_labels``, ``node_attributes``,
           ``edge_labels``, ``edge_weights`` (all but the first optional);
