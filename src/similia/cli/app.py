@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -242,10 +242,14 @@ def explain(
     model: Annotated[Path, typer.Argument(help="A model, an encoder or the folder of an index.")],
     data: Data,
     pair: Annotated[
-        tuple[int, int] | None, typer.Option("--pair", help="Why these two objects, numbered from 0, are alike.")
+        tuple[str, str] | None,
+        typer.Option("--pair", metavar="WHICH WHICH", help="Why these two are alike: names, or numbers from 0."),
     ] = None,
     one: Annotated[
-        int | None, typer.Option("--object", min=0, help="What carries the prediction for this object.")
+        str | None,
+        typer.Option(
+            "--object", metavar="WHICH", help="What carries the prediction for this object: a name, or a number from 0."
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Parts to list, at most.")] = 10,
     labels: Annotated[
@@ -256,21 +260,30 @@ def explain(
     ] = None,
     text: Text = "text",
     smiles: Smiles = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column of a table with the names of the objects; FASTA has its own."
+        ),
+    ] = None,
 ) -> None:
     """Say why two objects are alike, or why a model decides as it does: k-mers, patterns of graphs, alignments.
 
     [bold]similia explain model.similia reads.csv --text sequence --pair 3 17[/bold]
 
+    [bold]similia explain model.similia reads.fasta --object read17[/bold]
+
     [bold]similia explain model.similia molecules.zip --object 5 --labels 0=C,1=N,2=O[/bold]
     """
     from similia.cli.explain import explain_pair, explain_prediction
 
-    if (pair is None) == (one is None):
-        raise ValueError("give one of --pair I J (why two objects are alike) and --object I (why it is predicted so)")
-    if pair is not None:
-        explain_pair(model, data, *pair, text=column(text, smiles), top=top, labels=labels, output=output)
+    how: dict[str, Any] = {"text": column(text, smiles), "top": top, "labels": labels, "output": output, "names": names}
+    if pair is not None and one is None:
+        explain_pair(model, data, *pair, **how)
+    elif one is not None and pair is None:
+        explain_prediction(model, data, one, **how)
     else:
-        explain_prediction(model, data, int(one or 0), text=column(text, smiles), top=top, labels=labels, output=output)
+        raise ValueError("give one of --pair I J (why two objects are alike) and --object I (why it is predicted so)")
 
 
 @command(app)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import similia as sm
-from similia.cli.inputs import read_objects
+from similia._nearest import did_you_mean
+from similia.cli.inputs import Objects, read_objects
 from similia.cli.outputs import check_output
 from similia.cli.voice import console, result, voice, written
 from similia.explanations import Explanation, explain
@@ -18,13 +19,14 @@ from similia.search.on_disk import SearchFolder
 def explain_pair(
     model_path: Path,
     data: str,
-    i: int,
-    j: int,
+    i: int | str,
+    j: int | str,
     *,
     text: str = "text",
     top: int = 10,
     labels: str | None = None,
     output: Path | None = None,
+    names: str | None = None,
 ) -> None:
     """Print why objects `i` and `j` of `data` are as alike as they are, by the kernel or distance of a model.
 
@@ -34,8 +36,8 @@ def explain_pair(
         A model, or the folder of a search.
     data : str
         File, folder or name of a data set.
-    i, j : int
-        Numbers of the objects, from 0.
+    i, j : int or str
+        Names of the objects, or their numbers from 0.
     text : str
         Column of a table that holds the objects.
     top : int
@@ -44,22 +46,25 @@ def explain_pair(
         Names of the labels of nodes, as ``0=C,1=N``.
     output : path, optional
         An HTML file to write; the terminal if not given.
+    names : str, optional
+        Column of a table that names the objects. Records of FASTA and FASTQ have names.
     """
-    _show(model_path, data, (i, j), text, top, labels, output)
+    _show(model_path, data, (i, j), text, top, labels, output, names)
 
 
 def explain_prediction(
     model_path: Path,
     data: str,
-    i: int,
+    i: int | str,
     *,
     text: str = "text",
     top: int = 10,
     labels: str | None = None,
     output: Path | None = None,
+    names: str | None = None,
 ) -> None:
     """Print what carries the decision of a model for object `i` of `data`; parameters as for `explain_pair`."""
-    _show(model_path, data, (i,), text, top, labels, output)
+    _show(model_path, data, (i,), text, top, labels, output, names)
 
 
 def as_dict(explanation: Explanation) -> dict[str, Any]:
@@ -75,22 +80,19 @@ def as_dict(explanation: Explanation) -> dict[str, Any]:
 def _show(
     model_path: Path,
     data: str,
-    numbers: tuple[int, ...],
+    which: tuple[int | str, ...],
     text: str,
     top: int,
     labels: str | None,
     output: Path | None,
+    names: str | None,
 ) -> None:
     if output is not None:
         check_output(output, data, model_path)
     label_names = _label_names(labels)
     model = _model(model_path)
-    read = read_objects(data, text=text, label=None)
-    n = n_objects(read.objects)
-    for number in numbers:
-        if not 0 <= number < n:
-            raise ValueError(f"{data} holds {n} {read.kind}, numbered from 0 to {n - 1}; there is no number {number}")
-    objects = [take(read.objects, [number]) for number in numbers]
+    read = read_objects(data, text=text, label=None, names=names)
+    objects = [take(read.objects, [_number(one, read)]) for one in which]
     found = explain(model, *objects, top=top, label_names=label_names)
     if output is not None:
         page = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>similia</title>{found.to_html()}</html>\n"
@@ -99,6 +101,26 @@ def _show(
     elif not voice().json:
         print(found.to_text())
     result(as_dict(found))
+
+
+def _number(which: int | str, read: Objects) -> int:
+    """Return the number of an object that is given by its name, or by its number from 0."""
+    n, known = n_objects(read.objects), read.names or []
+    if known.count(str(which)) == 1:
+        return known.index(str(which))
+    if str(which) in known:
+        raise ValueError(f"{read.source} holds {known.count(str(which))} objects named {which!r}; give a number from 0")
+    try:
+        number = int(which)
+    except ValueError:
+        here = f", named {known[0]!r}, ...{did_you_mean(str(which), known)}" if known else ", which have no names here"
+        hint = "" if known else "; give a number from 0, or name the column of names with --id"
+        raise ValueError(f"{read.source} has no object {which!r}: it holds {n} {read.kind}{here}{hint}") from None
+    if not 0 <= number < n:
+        raise ValueError(
+            f"{read.source} holds {n} {read.kind}, numbered from 0 to {n - 1}; there is no number {number}"
+        )
+    return number
 
 
 def _model(path: Path) -> Any:

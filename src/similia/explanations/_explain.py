@@ -31,7 +31,8 @@ def explain(
     ----------
     what : kernel, distance, or fitted estimator
         What is explained. Of an estimator (a pipeline, or a search over pipelines) with `y`, its kernel or distance;
-        without `y`, its decision for `x`, which takes a linear model, `HDClassifier` or nearest neighbours.
+        without `y`, its decision for `x`, which takes a linear model, a support-vector machine, `HDClassifier` or
+        nearest neighbours. Of a vote or of calibrated classifiers one is explained; targets are transformed back.
     x : object
         One string, graph, series, point set or vector; also a batch of one.
     y : object, optional
@@ -58,8 +59,13 @@ def explain(
     Notes
     -----
     Of kernels with features the parts are exact; so are alignments and set distances, and decisions of linear models on
-    `KernelFeatures`, `Nystroem`, `D2KE`, or columns, and of nearest neighbours, whose parts are training objects. Soft
-    alignments leave an entropy, and signs of random projections what is not linear in them.
+    `KernelFeatures`, `Nystroem`, `D2KE`, or columns, and of nearest neighbours, whose parts are training objects. A
+    curved support-vector machine on vectors (an RBF kernel) has exact parts, too: integrated gradients from the zero
+    vector. Soft alignments leave an entropy, and signs of random projections what is not linear in them.
+
+    References
+    ----------
+    Sundararajan, Taly & Yan, "Axiomatic attribution for deep networks", ICML 2017 (integrated gradients).
 
     Examples
     --------

@@ -13,19 +13,30 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, NuSVC
+from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import SignRandomProjection
 from similia.embeddings.graphlets import FeatureScaler
+from similia.explanations._curved import NOTE as CURVED
+from similia.explanations._curved import integrated, is_curved, machine_between
 from similia.kernels._evaluate import name_of
 from similia.learn import HDClassifier
+from similia.learn.vote import VoteClassifier, VoteRegressor
 
 Floats = npt.NDArray[np.float64]
 _LEARNERS = (
     "what can be explained is a pipeline that ends in a linear model (LinearSVC, LogisticRegression, RidgeClassifier, "
-    "SGDClassifier, Ridge, ...), in KernelSVC, or in SignRandomProjection and HDClassifier"
+    "SGDClassifier, Ridge, ...), in SVC or SVR, in KernelSVC, KernelRidge or KernelSVR, in nearest neighbours, or in "
+    "SignRandomProjection and HDClassifier"
 )
+_CHOSEN = ("best_estimator_", "pipeline_", "best_")
+_INSIDE = {
+    "FrozenEstimator": "estimator", "TunedThresholdClassifierCV": "estimator_",
+    "FixedThresholdClassifier": "estimator_",
+}  # fmt: skip
 ONE_VS_ONE = "the decision is that of the machine for these two classes"
 
 
@@ -57,8 +68,9 @@ class Decision:
 
 
 def unwrapped(model: Any) -> Any:
-    """Return the pipeline inside a search or another wrapper."""
-    for name in ("best_estimator_", "pipeline_", "best_"):
+    """Return the fitted model inside a search, a threshold or a frozen estimator."""
+    inside = [*_CHOSEN, *([_INSIDE[type(model).__name__]] if type(model).__name__ in _INSIDE else [])]
+    for name in () if voters_of(model) else inside:
         if hasattr(model, name):
             return unwrapped(getattr(model, name))
     return model
@@ -71,6 +83,15 @@ def steps_of(model: Any) -> list[Any]:
         return [model]
     steps = [step for _, step in model.steps if step is not None and not (isinstance(step, str))]
     return [inner for step in steps for inner in steps_of(step)]
+
+
+def voters_of(learner: Any) -> list[Any]:
+    """Return the fitted models whose answers a learner puts together, an empty list for other learners."""
+    if isinstance(learner, VoteClassifier | VoteRegressor):
+        return list(getattr(learner, "estimators_", []))
+    if isinstance(learner, CalibratedClassifierCV):
+        return [one.estimator for one in getattr(learner, "calibrated_classifiers_", [])]
+    return []
 
 
 def decision(steps: list[Any], first: Any) -> Decision:
@@ -100,19 +121,17 @@ def decision(steps: list[Any], first: Any) -> Decision:
 
 
 def check_learner(learner: Any) -> None:
-    """Raise unless a last step decides by coefficients or by hypervectors."""
-    curved = isinstance(learner, SVC | NuSVC) and learner.kernel != "linear"
-    if not isinstance(learner, HDClassifier) and (not hasattr(learner, "coef_") or curved):
-        if hasattr(learner, "kneighbors"):
-            raise TypeError(
-                f"{name_of(learner)} asks neighbours, which do not add up; give one: "
-                "explain(model, x, y), --pair 5 17 on the command line"
-            )
-        raise TypeError(f"{name_of(learner)} is not fitted or has no coefficients; {_LEARNERS}")
+    """Raise unless a last step decides by coefficients, by a curved kernel of vectors, or by hypervectors."""
+    if hasattr(learner, "predict"):
+        check_is_fitted(learner)
+    if not isinstance(learner, HDClassifier) and not is_curved(learner) and not hasattr(learner, "coef_"):
+        raise TypeError(f"{name_of(learner)} has no coefficients, so that its decisions are no sums; {_LEARNERS}")
 
 
 def _learner(learner: Any, row: Any) -> Decision:
-    """Return the decision of a model with coefficients."""
+    """Return the decision of a model with coefficients, or of a curved one."""
+    if is_curved(learner):
+        return _curved(learner, row)
     coef = learner.coef_.toarray() if sp.issparse(learner.coef_) else np.atleast_2d(learner.coef_)
     coef = np.asarray(coef, dtype=np.float64)
     intercept = np.broadcast_to(np.asarray(getattr(learner, "intercept_", 0.0), dtype=np.float64).ravel(), (len(coef),))
@@ -139,6 +158,20 @@ def _learner(learner: Any, row: Any) -> Decision:
     value = float(scores[winner] - scores[other])
     w, b = coef[winner] - coef[other], float(intercept[winner] - intercept[other])
     return Decision(value, "decision", against(classes, winner, other), w, b)
+
+
+def _curved(learner: Any, row: Any) -> Decision:
+    """Return the decision of a support-vector machine whose kernel is not linear."""
+    if is_regressor(learner):
+        weights, constant, _ = integrated(learner, row)
+        value = float(learner.predict(row)[0])
+        return Decision(value, "prediction", "the predicted number", weights, constant, note=CURVED)
+    classes = learner.classes_
+    winner = int(np.flatnonzero(classes == learner.predict(row)[0])[0])
+    other, a, b = machine_between(learner, row, winner)
+    weights, constant, value = integrated(learner, row, a, b)
+    note = CURVED if len(classes) == 2 else f"{ONE_VS_ONE}; {CURVED}"
+    return Decision(value, "decision", against(classes, winner, other), weights, constant, note=note)
 
 
 def best_machine(predicted: Any, classes: Any, scores: Floats) -> tuple[int, int, float, int]:

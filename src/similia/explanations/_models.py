@@ -7,6 +7,7 @@ first step           parts of the decision sum_j w_j f_j(x) + b
 `Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w: with
                      features, phi_f(x) sum_l alpha_l phi_f(l) for each feature, else alpha_l k(x, l) for each landmark
 `KernelSVC`          the same with the support vectors as landmarks
+neighbours           the share of each neighbour in the votes, or in the mean
 `D2KE`               w_j (f_j(x) - mean) for each random object
 anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
 ===================  ==============================================================================================
@@ -20,26 +21,44 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.utils.validation import check_is_fitted
 
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
-from similia.explanations._explanation import Explanation
+from similia.explanations._explanation import Explanation, Part
 from similia.explanations._features import blocks_of, coefficients_by_column, coefficients_by_objects
 from similia.explanations._found import NOWHERE, Described, Floats, Found, explained, joined
 from similia.explanations._kernels import Naming, feature_occurrences, is_directed, one
-from similia.explanations._linear import ONE_VS_ONE, Decision, against, best_machine, check_learner, decision, steps_of
+from similia.explanations._linear import (
+    ONE_VS_ONE,
+    Decision,
+    against,
+    best_machine,
+    check_learner,
+    decision,
+    steps_of,
+    voters_of,
+)
 from similia.explanations._neighbours import of_neighbours
 from similia.explanations._occurrences import linear_parts
 from similia.explanations._views import described, view_of
-from similia.kernels._evaluate import evaluate, name_of
+from similia.kernels._evaluate import as_objects, evaluate, name_of
+from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from similia.learn.vote import VoteClassifier, VoteRegressor
+from similia.learn.vote import VoteRegressor
 from similia.objects import take
+from similia.objects._base import Batch
+from similia.objects.columns import ObjectsOut
+
+_INTERCEPT = "intercept"
+_AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # of targets
 
 
 def comparison_of(model: Any) -> Any:
     """Return the kernel or distance that a fitted model compares objects by, or raise."""
-    for step in steps_of(model):
+    for step in _all_steps(model):
         for name in ("kernel_", "kernel", "distance"):
             found = getattr(step, name, None)
             if callable(found) and not isinstance(found, type):
@@ -47,24 +66,38 @@ def comparison_of(model: Any) -> Any:
     raise TypeError(f"{name_of(model)} compares objects by no kernel or distance; give explain the kernel itself")
 
 
+def _all_steps(model: Any) -> list[Any]:
+    """Return the steps of a model, with those of what it wraps or of the first that votes in the place of the last."""
+    *before, last = steps_of(model)
+    inside = voters_of(last) or ([last.regressor_] if hasattr(last, "regressor_") else [])
+    return [*before, *(_all_steps(inside[0]) if inside else [last])]
+
+
 def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
     """Return why a fitted model decides as it does for one object; of a vote, the first voter that can be explained."""
-    if isinstance(getattr(model, "best_", None), VoteClassifier | VoteRegressor):  # what `select` returned
-        model = model.best_
-    if isinstance(model, VoteClassifier | VoteRegressor):
-        return _of_a_vote(model, x, naming, top)
-    steps = steps_of(model)
-    if isinstance(steps[0], KernelSVC):
-        return _dual(steps[0], x, naming, top)
-    if isinstance(steps[0], KNeighborsClassifier | KNeighborsRegressor):
-        return of_neighbours(steps[0], x, naming, top)
-    check_learner(steps[-1])
+    return _of_steps(steps_of(model), x, naming, top)
+
+
+def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+    """Return the explanation of a pipeline that is given as a list of its steps."""
+    learner = steps[-1]
+    if isinstance(learner, TransformedTargetRegressor):
+        check_is_fitted(learner)
+        inner = _of_steps([*steps[:-1], *steps_of(learner.regressor_)], x, naming, top)
+        return _in_units(inner, learner)
+    if voters_of(learner):
+        return _of_a_vote(steps, x, naming, top)
+    steps, x = _prepared(steps, x)
+    compares = isinstance(learner, KernelSVC | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
+    if compares or hasattr(learner, "kneighbors"):
+        return _of_a_comparison(steps, x, naming, top)
+    check_learner(learner)
     first = steps[0] if len(steps) > 1 else None
     X = _collection(first, x)
-    rows = np.atleast_2d(np.asarray(X, dtype=np.float64)) if first is None else first.transform(X)
+    rows = _rows(X) if first is None else first.transform(X)
     found = decision(steps[1:] if first is not None else steps, rows)
     parts, intercept = _parts(first, X, rows, found, naming)
-    how = f"{name_of(first)} and {name_of(steps[-1])}" if first is not None else name_of(steps[-1])
+    how = f"{name_of(first)} and {name_of(learner)}" if first is not None else name_of(learner)
     return explained(
         found.value,
         found.kind,
@@ -72,31 +105,108 @@ def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
         top,
         title=f"{found.kind} of {how}, {found.title}",
         note=found.note,
-        constant=None if intercept == 0.0 else ("intercept", intercept),
+        constant=None if intercept == 0.0 else (_INTERCEPT, intercept),
         views=(view_of(X, naming.label_names), None),
     )
 
 
-def _of_a_vote(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
+def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+    """Return the explanation of a learner that compares what it is given with training objects."""
+    learner = steps[-1]
+    check_is_fitted(learner)
+    first = steps[0] if len(steps) > 1 else learner
+    given = X = _collection(first, x)
+    for step in steps[:-1]:
+        X = step.transform(X)
+    if isinstance(learner, KNeighborsClassifier | KNeighborsRegressor):
+        X = as_objects(learner.distance_, X)
+        return of_neighbours(learner, X, top, view_of(X, naming.label_names))
+    if hasattr(learner, "kneighbors"):
+        return of_neighbours(learner, _rows(X), top, view_of(given, naming.label_names))
+    return _dual(learner, as_objects(learner.kernel_, X), naming, top)
+
+
+def _prepared(steps: list[Any], x: Any) -> tuple[list[Any], Any]:
+    """Return the steps without those that make objects of objects, and x as these make it."""
+    while len(steps) > 1 and isinstance(steps[0], ObjectsOut):
+        X = steps[0].transform(_collection(steps[0], x))
+        steps, x = steps[1:], X if isinstance(X, Batch) else X[0]
+    return steps, x
+
+
+def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
     """Return the explanation by the first voter that decides by a sum, one that predicts what the vote does."""
-    X = _collection(steps_of(model.best_)[0], x)
-    decided, answers = model.predict(X)[0], [voter.predict(X)[0] for voter in model.estimators_]
-    mean = isinstance(model, VoteRegressor)
+    *before, learner = steps
+    voters = [[*before, *steps_of(voter)] for voter in voters_of(learner)]
+    X = _collection(voters[0][0], x)
+    decided, *answers = (_predicted(voter, X) for voter in (steps, *voters))
+    mean = isinstance(learner, VoteRegressor)
     agree = [mean or answer == decided for answer in answers]
     said: list[str] = []
     for i in sorted(range(len(agree)), key=lambda i: not agree[i]):
         try:
-            found = prediction(model.estimators_[i], x, naming, top)
+            found = _of_steps(voters[i], x, naming, top)
         except TypeError as error:
             said.append(str(error))
             continue
-        who = f"this is number {i + 1} of the {len(agree)} models that vote"
-        if mean:
-            who += f"; their mean is {decided:.4g}"
-        else:
-            who += f"; {sum(agree)} of them say {decided}" + ("" if agree[i] else ", and this one does not")
+        who = _who(learner, i, agree, decided)
         return replace(found, note=f"{found.note}; {who}" if found.note else who)
     raise TypeError(f"none of the {len(said)} models that vote can be explained, e.g. {said[0]}")
+
+
+def _who(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
+    """Return which of the voters is explained, and what the others say."""
+    n = len(agree)
+    if isinstance(learner, VoteRegressor):
+        return f"this is number {i + 1} of the {n} models that vote; their mean is {decided:.4g}"
+    calibrated = isinstance(learner, CalibratedClassifierCV)
+    if calibrated and n == 1:
+        return "this is the decision that the calibration makes a probability of"
+    who = f"number {i + 1} of the {n} models {'whose probabilities are averaged' if calibrated else 'that vote'}"
+    return f"this is {who}; {sum(agree)} of them say {decided}" + ("" if agree[i] else ", and this one does not")
+
+
+def _predicted(steps: list[Any], X: Any) -> Any:
+    """Return what the last of some steps predicts for the first object."""
+    for step in steps[:-1]:
+        X = step.transform(X)
+    return steps[-1].predict(X)[0]
+
+
+def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explanation:
+    """Return the explanation in the units of the targets, if the way back to them is affine; else say where it ends."""
+
+    def back(value: float) -> float:
+        return float(np.ravel(learner.transformer_.inverse_transform(np.array([[value]])))[0])
+
+    if type(learner.transformer_).__name__ not in _AFFINE:
+        said = (
+            f"the model takes this number back to {back(found.value):.4g}, the prediction; the parts add up before that"
+        )
+        return replace(found, note=f"{found.note}; {said}" if found.note else said)
+    shift = back(0.0)
+    scale = back(1.0) - shift
+    parts = [replace(part, contribution=scale * part.contribution) for part in found.parts]
+    if parts and parts[-1].name == _INTERCEPT:
+        parts[-1] = replace(parts[-1], contribution=parts[-1].contribution + shift)
+    else:
+        parts.append(Part(_INTERCEPT, shift, NOWHERE, NOWHERE))
+    x, y = (None if shares is None else scale * shares for shares in (found.shares_x, found.shares_y))
+    return replace(
+        found,
+        value=scale * found.value + shift,
+        parts=parts,
+        residual=scale * found.residual,
+        omitted=scale * found.omitted,
+        unexplained=scale * found.unexplained,
+        shares_x=x,
+        shares_y=y,
+    )
+
+
+def _rows(X: Any) -> Any:
+    """Return vectors as a learner of scikit-learn takes them."""
+    return X if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
 
 
 def _collection(first: Any, x: Any) -> Any:
@@ -125,15 +235,15 @@ def _parts(first: Any, X: Any, rows: Any, found: Decision, naming: Naming) -> tu
     return _of_columns(first, rows, found)
 
 
-def _dual(machine: KernelSVC, x: Any, naming: Naming, top: int) -> Explanation:
+def _dual(machine: KernelSVC | HeatSVC, X: Any, naming: Naming, top: int) -> Explanation:
     """Return why a support vector machine on objects decides as it does."""
-    X = one(machine.kernel_, x, "x")
     classes = machine.classes_
-    K = np.asarray(evaluate(machine.kernel_, X, machine.support_objects_), dtype=np.float64)[0]
+    objects = machine.support_vectors_ if isinstance(machine, HeatSVC) else machine.support_objects_
+    K = np.asarray(evaluate(machine.kernel_, X, objects), dtype=np.float64)[0]
     scores = machine.pair_coef_ @ K + machine.pair_intercept_
     winner, other, sign, pair = best_machine(machine.predict(X)[0], classes, scores)
     alpha, intercept = sign * machine.pair_coef_[pair], sign * float(machine.pair_intercept_[pair])
-    parts = _of_landmarks(machine.kernel_, X, machine.support_objects_, alpha, naming, "support", machine.support_)
+    parts = _of_landmarks(machine.kernel_, X, objects, alpha, naming, "support", machine.support_)
     return explained(
         sign * float(scores[pair]),
         "decision",
@@ -141,7 +251,7 @@ def _dual(machine: KernelSVC, x: Any, naming: Naming, top: int) -> Explanation:
         top,
         title=f"decision of {name_of(machine)}, {against(classes, winner, other)}",
         note="" if len(classes) == 2 else ONE_VS_ONE,
-        constant=("intercept", intercept),
+        constant=(_INTERCEPT, intercept),
         views=(view_of(X, naming.label_names), None),
     )
 

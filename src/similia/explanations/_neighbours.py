@@ -11,22 +11,29 @@ from typing import Any
 import numpy as np
 
 from similia.explanations._explanation import Explanation
-from similia.explanations._found import NOWHERE, Described, Found, explained
-from similia.explanations._kernels import Naming, one
+from similia.explanations._found import NOWHERE, Described, Floats, Found, explained
 from similia.explanations._linear import against
-from similia.explanations._views import described, view_of
+from similia.explanations._views import View, described
 from similia.kernels._evaluate import name_of
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
 
 
-def of_neighbours(machine: KNeighborsClassifier | KNeighborsRegressor, x: Any, naming: Naming, top: int) -> Explanation:
-    """Return why the nearest training objects of one object decide as they do."""
-    X = one(machine.distance_, x, "x")
+def of_neighbours(machine: Any, X: Any, top: int, view: View) -> Explanation:
+    """Return why the nearest training objects of one object decide as they do.
+
+    Parameters
+    ----------
+    machine : KNeighborsClassifier or KNeighborsRegressor
+        Of similia or of scikit-learn.
+    X : collection of one object
+        In the layout the machine takes.
+    """
     (distances,), (numbers,) = machine.kneighbors(X)
-    weights = machine._weights(distances[None])[0]
-    if isinstance(machine, KNeighborsClassifier):
-        classes, codes = machine.classes_, machine._codes[numbers]
+    ours = isinstance(machine, KNeighborsClassifier | KNeighborsRegressor)
+    weights = machine._weights(distances[None])[0] if ours else _weights(machine, distances)
+    if hasattr(machine, "classes_"):
+        classes, codes = machine.classes_, (machine._codes if ours else machine._y)[numbers]
         if len(classes) == 1:
             raise ValueError(
                 f"{name_of(machine)} was fitted to the one class {classes[0]!s}: there is nothing to explain"
@@ -37,7 +44,7 @@ def of_neighbours(machine: KNeighborsClassifier | KNeighborsRegressor, x: Any, n
         value, kind, said = float(shares[winner] - shares[other]), "decision", classes[codes]
         title = against(classes, winner, other)
     else:
-        said = machine.targets_[numbers]
+        said = (machine.targets_ if ours else machine._y)[numbers]
         if said.ndim > 1:
             raise ValueError(
                 f"{name_of(machine)} predicts {said.shape[1]} numbers, expected one; fit one model for each"
@@ -46,16 +53,28 @@ def of_neighbours(machine: KNeighborsClassifier | KNeighborsRegressor, x: Any, n
 
     def describe(k: int) -> Described:
         number = int(numbers[k])
-        thing = described(take(machine.objects_, [number]), number)
+        thing = described(take(machine.objects_, [number]), number) if ours else "no. "
         more = thing.removeprefix(f"no. {number}") if thing.startswith("no. ") else f", {thing}"
-        return f"{said[k]!s}: training object {number}{more}, at {distances[k]:.3g}", NOWHERE, NOWHERE
+        return f"{said[k]!s}: training object {number}{more if ours else ''}, at {distances[k]:.3g}", NOWHERE, NOWHERE
 
+    by = name_of(machine.distance_) if ours else f"the {machine.effective_metric_} distance of vectors"
     return explained(
         value,
         kind,
         Found(adds, describe),
         top,
         title=f"{kind} of {name_of(machine)}, {title}",
-        note=f"the nearest by {name_of(machine.distance_)}; explain x with one of them to see what they share",
-        views=(view_of(X, naming.label_names), None),
+        note=f"the nearest by {by}; explain x with one of them to see what they share",
+        views=(view, None),
     )
+
+
+def _weights(machine: Any, distances: Floats) -> Floats:
+    """Return the weights of the neighbours that a machine of scikit-learn found; they add up to 1."""
+    if machine.weights == "uniform":
+        return np.full(len(distances), 1 / len(distances))
+    if callable(machine.weights):
+        weights = np.asarray(machine.weights(distances[None]), dtype=np.float64)[0]
+    else:
+        weights = (distances == 0).astype(np.float64) if (distances == 0).any() else 1 / distances
+    return weights / weights.sum()
