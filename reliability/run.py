@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-ORDER = ("fuzz", "faults", "soak", "determinism")  # of the document; a module that is not there is left out
+ORDER = ("fuzz", "faults", "together", "soak", "determinism")  # of the document; a module that is not there is left out
 SECTIONS = tuple(name for name in ORDER if (FOLDER / f"{name}.py").exists())
 
 _HEAD = """# Reliability

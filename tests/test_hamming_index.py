@@ -77,6 +77,29 @@ def test_equal_distances_are_cut_by_the_smaller_id_in_any_order_of_rows():
         assert (found == np.sort(ids[1::2])[:7]).all()
 
 
+@pytest.mark.parametrize("removed", [0, 150])
+@pytest.mark.parametrize("kind", ["ivf", "multihash"])
+def test_approximate_kinds_that_meet_all_codes_cut_ties_as_the_exact_one_does(kind, removed):
+    codes = random_codes(400, 16, distinct=2)  # four different codes, a hundred of each
+    ids = np.random.default_rng(1).permutation(10_000)[:400]
+    index = HammingIndex(16, kind=kind, n_lists=4, n_probes=4, n_hashes=8, random_state=0).fit(codes, ids)
+    index.remove(ids[:removed])
+    stored = dict(zip(ids[removed:].tolist(), codes[removed:], strict=True))
+    for k in (1, 7, 90, 250):
+        found = index.kneighbors(codes[:5], k)
+        for row in range(5):
+            assert pairs(found, row) == slow_neighbors(stored, codes[row], k)
+
+
+def test_a_walk_through_a_graph_orders_what_it_met_by_distance_then_id():
+    codes = random_codes(300, 16, distinct=3)
+    ids = np.random.default_rng(1).permutation(10_000)[:300]
+    distances, found = HammingIndex(16, kind="hnsw").fit(codes, ids).kneighbors(codes[:9], 20)
+    assert (np.diff(distances * 10_000 + found, axis=1) > 0).all()
+    equal = HammingIndex(64, kind="hnsw").fit(np.zeros((40, 8), np.uint8), ids[:40])  # the walk meets all
+    assert equal.kneighbors(np.zeros((1, 8), np.uint8), 7)[1].tolist() == [sorted(ids[:40].tolist())[:7]]
+
+
 @pytest.mark.parametrize("n_queries", [1, 40])
 def test_results_do_not_depend_on_threads_order_or_memory(n_queries):
     codes, queries = random_codes(70_000, 64, distinct=4), random_codes(n_queries, 64, seed=1, distinct=4)

@@ -320,8 +320,7 @@ _STATES: dict[str, dict[str, Check]] = {
     "SimilaritySearch": {
         "encoder": _is_transformer, "encoder_": _is_transformer, "index": optional(made("HammingIndex")),
         "index_": made("HammingIndex"), "ids_": array("i8", "n"), "objects_": optional(objects("n")),
-        "vectors_": optional(array("f4", "n", None)), "_asked": count(), "_kept_by": _TEXT,
-        "_decided": one_of(None), "_kept": one_of(None),
+        "vectors_": optional(array("f4", "n", None)),
     },
     "Pipeline": {"steps": _is_steps, "memory": one_of(None)},
     "SVC": _LIBSVM,
@@ -490,8 +489,8 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
 
 
 def written(value: Any) -> dict[str, Any]:
-    """Return what a file holds of an object: a search leaves out what it keeps for speed."""
-    return value.__getstate__() if type(value).__name__ == "SimilaritySearch" else vars(value)
+    """Return what a file holds of an object: a search and its index leave out what they keep for speed."""
+    return value.__getstate__() if type(value).__name__ in ("SimilaritySearch", "HammingIndex") else vars(value)
 
 
 def _described(value: Any) -> str:

@@ -9,29 +9,50 @@ times as long to build (7 s instead of 0.7 s for 100,000 codes) and found less p
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from similia._config import rows_per_block
 from similia._threads import n_threads
+from similia.search._ids import Ids
 
 Codes = npt.NDArray[np.uint8]
+Distances = npt.NDArray[np.int32]
 
+_FAR, _NO_ID = np.iinfo(np.int32).max, np.iinfo(np.int64).max
+_SPARE = 8  # rows asked for beyond twice those wanted, so that a second search is rare
+_WALK = 64  # rows that a walk through a graph keeps at least
 _TRAINED_ON = 64  # rows for each list that k-means sees
 _ROUNDS = 10  # of k-means
 _CLASSES = {"ivf": "IndexBinaryIVF", "hnsw": "IndexBinaryHNSW", "multihash": "IndexBinaryMultiHash"}
 
 
+_forked = False  # whether the OpenMP of faiss was loaded in a parent of this process
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = _forked or "faiss" in sys.modules
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
 @contextmanager
 def threads(n: int) -> Iterator[Any]:
-    """Yield faiss, which runs `n` threads meanwhile."""
+    """Yield faiss, which runs `n` threads meanwhile; one where it would wait for threads that a fork left behind."""
     import faiss
 
     before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(n)
+    faiss.omp_set_num_threads(1 if _forked else n)
     try:
         yield faiss
     finally:
@@ -77,14 +98,46 @@ def add(index: Any, codes: Codes) -> None:
         index.add(np.ascontiguousarray(codes))
 
 
-def search(index: Any, queries: Codes, k: int, n_probes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Return distances and row numbers (-1 where fewer than `k` rows were met), both (q, k)."""
+def search(
+    index: Any, queries: Codes, k: int, ids: Ids, dead: npt.NDArray[np.bool_], n_probes: int
+) -> tuple[Distances, Ids, Ids]:
+    """Return distances and ids (q, k) of the best live rows met, by distance, then id, and how many were met (q,).
+
+    Rows that are as far as the last of the k are met too, so that the smaller ids stay: a second search within that
+    distance finds those that the first one left out. Only a walk through a graph (HNSW) has no such search.
+    """
+    if hasattr(index, "nprobe"):
+        index.nprobe = min(n_probes, index.nlist)
+    walks = hasattr(index, "hnsw")
+    wanted = min(index.ntotal, 2 * k + min(int(dead.sum()), k) + _SPARE)
     with threads(n_threads()):
-        if hasattr(index, "nprobe"):
-            index.nprobe = min(n_probes, index.nlist)
-        elif hasattr(index, "hnsw"):
-            index.hnsw.efSearch = max(64, 2 * k)
-        return index.search(queries, k)
+        distances, rows = index.search(queries, max(wanted, min(_WALK, index.ntotal)) if walks else wanted)
+    gone = (rows < 0) | dead[rows]
+    found = ids[rows]
+    last = np.where(rows[:, -1] < 0, -1, distances[:, -1])  # farther rows were not met; -1 if all were
+    distances[gone], found[gone] = _FAR, _NO_ID
+    order = np.lexsort((found, distances))[:, :k]
+    distances, found = np.take_along_axis(distances, order, axis=1), np.take_along_axis(found, order, axis=1)
+    met = np.minimum((~gone).sum(axis=1), k)
+    if not walks:
+        cut = np.flatnonzero((met == k) & (distances[:, -1] == last) & (wanted < index.ntotal))
+        for radius in np.unique(last[cut]).tolist():
+            here = cut[last[cut] == radius]
+            for i, (near, rows_near) in zip(here, _within(index, queries[here], radius), strict=True):
+                near, rows_near = near[~dead[rows_near]], rows_near[~dead[rows_near]]
+                best = np.lexsort((ids[rows_near], near))[:k]
+                distances[i], found[i] = near[best], ids[rows_near[best]]
+    return distances, found, met
+
+
+def _within(index: Any, queries: Codes, radius: int) -> Iterator[tuple[Distances, Ids]]:
+    """Yield distances and numbers of all rows met that are at most `radius` from each query."""
+    step = rows_per_block(12 * index.ntotal)
+    for first in range(0, len(queries), step):
+        with threads(n_threads()):
+            limits, distances, rows = index.range_search(queries[first : first + step], radius + 1)
+        for start, stop in pairwise(limits.tolist()):
+            yield distances[start:stop].astype(np.int32), rows[start:stop]
 
 
 def to_bytes(index: Any) -> Codes:

@@ -6,6 +6,8 @@ The exact search (`_scan`) reads codes where they lie, in memory or in mapped fi
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -16,7 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from similia._lazily import is_lazy
+from similia._locks import lock_of
 from similia._validation import check_codes, check_n_bits, check_positive_int, generator
+from similia.search import _faiss
 from similia.search._ids import Ids, check_ids, count_on
 from similia.search._rows import Rows
 
@@ -30,8 +34,13 @@ class HammingIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ.
 
     Results are ordered by distance, equal distances by id, at the cut too: of several codes that would be the last
-    of the k, those with the smallest ids are taken. With ``kind="exact"`` the results depend on the codes and ids
-    alone, not on the order of adding, on removals in between, on threads, or on whether codes are in memory.
+    of the k, those with the smallest ids are taken. An approximate kind does so among the codes that it meets;
+    ``"hnsw"``, which forgets codes on its walk, among the nearest 64 (or 2 k) it has met. With ``kind="exact"`` the
+    results depend on the codes and ids alone, not on the order of adding, on removals in between, on threads, or on
+    whether codes are in memory.
+
+    Threads may share an index: searches run side by side, and a change waits until they are done. A forked child may
+    use a copy of its parent's index; the approximate kinds then search in one thread.
 
     - ``"exact"`` looks at every code;
     - ``"ivf"`` at those in the `n_probes` of `n_lists` cells whose centres are nearest (learnt in `fit`);
@@ -138,11 +147,12 @@ class HammingIndex(BaseEstimator):
         given = codes
         codes = check_codes(codes, n_bits=self.n_bits)
         ids = count_on(0, len(codes)) if ids is None else check_ids(ids, len(codes))
-        self._start()
         in_place = isinstance(given, np.ndarray) and not given.flags.writeable and np.shares_memory(given, codes)
-        (self._rows.attach if in_place else self._rows.append)(codes, ids)
-        if self.kind != "exact" and len(codes):
-            self._update_structure()
+        with lock_of(self).writing():
+            self._start()
+            (self._rows.attach if in_place else self._rows.append)(codes, ids)
+            if not self._is_ready() and len(codes):
+                self._update_structure()
         return self
 
     def _start(self) -> None:
@@ -172,18 +182,19 @@ class HammingIndex(BaseEstimator):
         ValueError
             If the codes or ids are not as described; then nothing is added.
         """
-        new = not self.__sklearn_is_fitted__()
-        if new:
-            self._check_parameters()
-        codes = check_codes(codes, n_bits=self.n_bits)
-        next_id = 0 if new else self._rows.next_id
-        ids = count_on(next_id, len(codes)) if ids is None else check_ids(ids, len(codes))
-        if new:
-            self._start()
-        known = self._rows.find(ids) >= 0
-        if known.any():
-            raise ValueError(f"id {ids[np.argmax(known)]} is in the index already; update it, or remove it first")
-        self._rows.append(codes, ids)
+        with lock_of(self).writing():
+            new = not self.__sklearn_is_fitted__()
+            if new:
+                self._check_parameters()
+            codes = check_codes(codes, n_bits=self.n_bits)
+            next_id = 0 if new else self._rows.next_id
+            ids = count_on(next_id, len(codes)) if ids is None else check_ids(ids, len(codes))
+            if new:
+                self._start()
+            known = self._rows.find(ids) >= 0
+            if known.any():
+                raise ValueError(f"id {ids[np.argmax(known)]} is in the index already; update it, or remove it first")
+            self._rows.append(codes, ids)
         return self
 
     def remove(self, ids: Any) -> HammingIndex:
@@ -204,10 +215,8 @@ class HammingIndex(BaseEstimator):
         ValueError
             If an id is not in the index or given twice; then nothing is removed.
         """
-        self._kill(self._rows_of(check_ids(ids), "removed"))
-        if not self._rows.fixed and 2 * self._rows.n_dead > self._rows.n_rows:
-            self._rows.compact()
-            self._structure, self._n_built, self._origin = None, 0, None
+        with lock_of(self).writing():
+            self._kill(self._rows_of(check_ids(ids), "removed"))
         return self
 
     def update(self, codes: Any, ids: Any) -> HammingIndex:
@@ -232,14 +241,20 @@ class HammingIndex(BaseEstimator):
         """
         codes = check_codes(codes, n_bits=self.n_bits)
         ids = check_ids(ids, len(codes))
-        self._kill(self._rows_of(ids, "updated"))
-        self._rows.append(codes, ids)
-        return self.remove(ids[:0])
+        with lock_of(self).writing():
+            self._kill(self._rows_of(ids, "updated"), codes, ids)
+        return self
 
-    def _kill(self, rows: Ids) -> None:
+    def _kill(self, rows: Ids, codes: Codes | None = None, ids: Ids | None = None) -> None:
+        """Mark rows as removed, append those that take their place, and drop the marks when they are more than half."""
         self._rows.kill(rows)
         if self._origin is not None:
             self._origin["removed"].append(rows[rows < self._origin["rows"]])
+        if codes is not None and ids is not None:
+            self._rows.append(codes, ids)
+        if not self._rows.fixed and 2 * self._rows.n_dead > self._rows.n_rows:
+            self._rows.compact()
+            self._structure, self._n_built, self._origin = None, 0, None
 
     def _rows_of(self, ids: Ids, verb: str) -> Ids:
         self._check_fitted()
@@ -257,6 +272,10 @@ class HammingIndex(BaseEstimator):
     def ids(self) -> Ids:
         """Ids of all codes, int64 (n,), in the order they were added (an updated code counts as added anew)."""
         self._check_fitted()
+        with lock_of(self).reading():
+            return self._live_ids()
+
+    def _live_ids(self) -> Ids:
         return self._rows.ids()[~self._rows.dead]
 
     def reconstruct(self, ids: Any = None) -> Codes:
@@ -278,9 +297,12 @@ class HammingIndex(BaseEstimator):
             If an id is not in the index.
         """
         self._check_fitted()
-        if ids is None:
-            return self._rows.take(np.flatnonzero(~self._rows.dead))
-        return self._rows.take(self._rows_of(check_ids(ids), "looked up"))
+        with lock_of(self).writing():  # looking ids up sorts them
+            return self._codes_of(None if ids is None else check_ids(ids))
+
+    def _codes_of(self, ids: Ids | None) -> Codes:
+        rows = np.flatnonzero(~self._rows.dead) if ids is None else self._rows_of(ids, "looked up")
+        return self._rows.take(rows)
 
     @overload
     def kneighbors(
@@ -314,14 +336,12 @@ class HammingIndex(BaseEstimator):
         ValueError
             If the index holds fewer than `n_neighbors` codes, or the queries are no packed bits of its length.
         """
-        from similia.search._scan import nearest
-
         queries = self._check_queries(codes)
         k = check_positive_int(n_neighbors, "n_neighbors")
-        if k > len(self):
-            raise ValueError(f"n_neighbors={k} is more than the {len(self)} codes in the index; ask for fewer")
-        find = nearest if self.kind == "exact" else self._approximate
-        distances, ids = find(self._rows.parts(), queries, k)
+        with self._ready():
+            if k > len(self):
+                raise ValueError(f"n_neighbors={k} is more than the {len(self)} codes in the index; ask for fewer")
+            distances, ids = self._nearest(queries, k)
         return (distances, ids) if return_distance else ids
 
     def radius_neighbors(
@@ -353,43 +373,57 @@ class HammingIndex(BaseEstimator):
         from similia.search._scan import radius_in_bits, within
 
         queries = self._check_queries(codes)
-        limits, distances, ids = within(self._rows.parts(), queries, radius_in_bits(radius, self.n_bits))
+        with lock_of(self).reading():
+            limits, distances, ids = within(self._rows.parts(), queries, radius_in_bits(radius, self.n_bits))
         pieces = [np.empty(len(queries), dtype=object) for _ in range(2)]
         for i, (start, stop) in enumerate(pairwise(limits)):
             pieces[0][i], pieces[1][i] = distances[start:stop], ids[start:stop]
         return (pieces[0], pieces[1]) if return_distance else pieces[1]
 
-    def _approximate(self, parts: Any, queries: Codes, k: int) -> tuple[Distances, Ids]:
-        """Search the structure of faiss; pass over removed rows; search exactly where too few are left."""
-        from similia.search import _faiss
+    @contextmanager
+    def _ready(self) -> Iterator[None]:
+        """Hold the rows and the structure as they are, the structure up to date; many threads may search at once."""
+        lock = lock_of(self)
+        while True:
+            with lock.reading():
+                if self._is_ready():
+                    yield
+                    return
+            with lock.writing():
+                if not self._is_ready():  # another thread may have been first
+                    self._update_structure()
+
+    def _is_ready(self) -> bool:
+        return self.kind == "exact" or (self._structure is not None and self._n_built == self._rows.n_rows)
+
+    def _nearest(self, queries: Codes, k: int) -> tuple[Distances, Ids]:
+        """Search exactly, or by the structure of faiss; then exactly for queries that met too few codes."""
         from similia.search._scan import nearest
 
-        self._update_structure()
-        wanted = min(self._rows.n_rows, k + min(self._rows.n_dead, k))
-        distances, rows = _faiss.search(self._structure, queries, wanted, self.n_probes)
-        gone = (rows < 0) | self._rows.dead[rows]
-        ids = self._rows.ids()[rows]
-        distances[gone], ids[gone] = np.iinfo(np.int32).max, np.iinfo(np.int64).max
-        order = np.lexsort((ids, distances))[:, :k]
-        distances, ids = np.take_along_axis(distances, order, axis=1), np.take_along_axis(ids, order, axis=1)
-        few = np.flatnonzero((~gone).sum(axis=1) < k)
+        if self.kind == "exact":
+            return nearest(self._rows.parts(), queries, k)
+        distances, ids, met = _faiss.search(
+            self._structure, queries, k, self._rows.ids(), self._rows.dead, self.n_probes
+        )
+        few = np.flatnonzero(met < k)
         if len(few):
-            distances[few], ids[few] = nearest(parts, queries[few], k)
+            distances[few], ids[few] = nearest(self._rows.parts(), queries[few], k)
         return distances, ids
 
     def _update_structure(self) -> None:
-        """Build the structure of faiss, or add the rows that are new."""
-        from similia.search import _faiss
+        """Build the structure of faiss, or add the rows that are new.
 
-        if self._structure is None:
-            self._structure, self._n_built = self._new_structure(), 0
-        for part in self._rows.parts(self._n_built):
-            _faiss.add(self._structure, part.codes)
-        self._n_built = self._rows.n_rows
+        It is an attribute only when it is whole: not after an error, nor in a child that was forked meanwhile.
+        """
+        structure, n_built = self._structure, self._n_built
+        self._structure, self._n_built = None, 0
+        if structure is None:
+            structure, n_built = self._new_structure(), 0
+        for part in self._rows.parts(n_built):
+            _faiss.add(structure, part.codes)
+        self._structure, self._n_built = structure, self._rows.n_rows
 
     def _new_structure(self) -> Any:
-        from similia.search import _faiss
-
         n = len(self._rows)
         if self.kind == "hnsw":
             return _faiss.hnsw(self.n_bits, self.n_links)
@@ -427,10 +461,11 @@ class HammingIndex(BaseEstimator):
         """
         from similia.search import _folder
 
-        if not self.__sklearn_is_fitted__():
-            self._check_parameters()
-            self._start()
-        _folder.save(self, Path(path))
+        with lock_of(self).writing():
+            if not self.__sklearn_is_fitted__():
+                self._check_parameters()
+                self._start()
+            _folder.save(self, Path(path))
         return Path(path)
 
     @classmethod
@@ -467,11 +502,13 @@ class HammingIndex(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = self.get_params()
         if self.__sklearn_is_fitted__():
-            state |= {"codes_": self.reconstruct(), "ids_": self.ids, "next_id_": self._rows.next_id}
+            with lock_of(self).reading():
+                codes, ids, next_id = self._codes_of(None), self._live_ids(), self._rows.next_id
+            state |= {"codes_": codes, "ids_": ids, "next_id_": next_id}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
+        state = {name: value for name, value in state.items() if name != "_lock"}
         codes, ids, next_id = (state.pop(name, None) for name in ("codes_", "ids_", "next_id_"))
         self.__dict__.update(state)
         if codes is not None:

@@ -233,7 +233,6 @@ def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
     empty = clone(search)
     empty.encoder_ = search.encoder_
     empty.ids_, empty.objects_, empty.vectors_ = np.zeros(0, np.int64), None, None
-    empty._forget()
     return empty
 
 

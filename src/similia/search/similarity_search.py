@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -22,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import is_lazy
+from similia._locks import lock_of
 from similia._progress import track
 from similia._validation import check_codes, check_positive_int
 from similia.objects import concatenate, n_objects, take
@@ -51,6 +53,16 @@ class Recall(NamedTuple):
     standard_error: float
     seconds: float
     brute_force_seconds: float
+
+
+@dataclass
+class _Known:
+    """What is kept between searches for speed; copies and files leave it out."""
+
+    function: str  # hash of the kernel or distance
+    metric: Metric  # with what it leaves to the data decided by all objects
+    n_asked: int = 0  # candidates so far
+    features: dict[str, Any] | None = None  # of all objects
 
 
 class SimilaritySearch(BaseEstimator):
@@ -106,6 +118,8 @@ class SimilaritySearch(BaseEstimator):
     >>> search.objects(ids[:, 0]).tolist(), distances[:, 0]
     (['mitten', 'sunday'], array([1., 1.]))
     """
+
+    _known: _Known | None = None
 
     def __init__(
         self,
@@ -183,12 +197,13 @@ class SimilaritySearch(BaseEstimator):
             Itself.
         """
         check_is_fitted(self, "encoder_")
-        self.index_.remove(ids)
-        kept = np.flatnonzero(~np.isin(self.ids_, ids))
-        self.ids_ = self.ids_[kept]
-        self.objects_ = None if self.objects_ is None else take(self.objects_, kept)
-        self.vectors_ = None if self.vectors_ is None else self.vectors_[kept]
-        self._forget()
+        with lock_of(self).writing():
+            self.index_.remove(ids)
+            kept = np.flatnonzero(~np.isin(self.ids_, ids))
+            self.ids_ = self.ids_[kept]
+            self.objects_ = None if self.objects_ is None else take(self.objects_, kept)
+            self.vectors_ = None if self.vectors_ is None else self.vectors_[kept]
+            self._known = None
         return self
 
     def objects(self, ids: Any) -> Any:
@@ -216,10 +231,11 @@ class SimilaritySearch(BaseEstimator):
             raise ValueError(
                 f"the objects were not kept, since rerank={self.rerank!r} needs none; look ids up among your own"
             )
-        unknown = ~np.isin(ids, self.ids_)
-        if unknown.any():
-            raise ValueError(f"there is no object with the id {ids[np.argmax(unknown)]}")
-        return take(self.objects_, self._rows(ids.astype(np.int64)))
+        with lock_of(self).reading():
+            unknown = ~np.isin(ids, self.ids_)
+            if unknown.any():
+                raise ValueError(f"there is no object with the id {ids[np.argmax(unknown)]}")
+            return take(self.objects_, self._rows(ids.astype(np.int64)))
 
     def search(self, X: Any, k: int = 10) -> tuple[Index, npt.NDArray[np.float64]]:
         """Return the objects most like each query, best first; the smaller id first among equals.
@@ -335,8 +351,10 @@ class SimilaritySearch(BaseEstimator):
         return len(self.ids_) if hasattr(self, "ids_") else 0
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())  # what is kept for speed stays out of copies and files
-        return {**state, "_asked": 0, "_kept_by": "", "_decided": None, "_kept": None} if "_kept" in state else state
+        return _for_copies(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(_for_copies(state))
 
     # ---- parts
     @property
@@ -372,21 +390,15 @@ class SimilaritySearch(BaseEstimator):
         X = X if metric is None else metric.as_objects(X)
         codes, vectors = self._encode(X)
         objects = None if metric is None else X
-        if objects is not None and self.objects_ is not None:
-            objects = concatenate([self.objects_, objects])  # before codes are added: it raises if they do not fit
-        if vectors is not None and self.vectors_ is not None:
-            vectors = np.concatenate([self.vectors_, vectors])
-        self.index_.add(codes, ids)
-        self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
-        self.objects_, self.vectors_ = objects, vectors
-        self._forget()
+        with lock_of(self).writing():
+            if objects is not None and self.objects_ is not None:
+                objects = concatenate([self.objects_, objects])  # before codes are added: it raises if they do not fit
+            if vectors is not None and self.vectors_ is not None:
+                vectors = np.concatenate([self.vectors_, vectors])
+            self.index_.add(codes, ids)
+            self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
+            self.objects_, self.vectors_, self._known = objects, vectors, None
         return self
-
-    def _forget(self) -> None:
-        """Start anew to count candidates: the objects are others."""
-        self._asked, self._kept_by = 0, ""
-        self._decided: Metric | None = None
-        self._kept: dict[str, Any] | None = None
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
         """Return packed codes and, if these are sorted by, the vectors they are made of, scaled to length 1."""
@@ -412,6 +424,11 @@ class SimilaritySearch(BaseEstimator):
         metric = self._metric()
         X = X if metric is None else metric.as_objects(X)
         codes, vectors = self._encode(X)
+        with lock_of(self).reading():
+            return self._sorted(metric, X, codes, vectors, k)
+
+    def _sorted(self, metric: Metric | None, X: Any, codes: Any, vectors: Any, k: int) -> tuple[Index, Any]:
+        """Return ids and scores of the best k candidates of each query."""
         if self.rerank is None:
             distances, ids = self.index_.kneighbors(codes, k)
             return ids, distances
@@ -432,13 +449,13 @@ class SimilaritySearch(BaseEstimator):
         Features of objects are counted once, as soon as as many candidates were asked for as there are objects.
         """
         function = joblib.hash(metric.function)  # set_params may name another one at any time
-        if self._decided is None or function != self._kept_by:
-            self._forget()
-            self._decided, self._kept_by = metric.decided(self.objects_), function
-        self._asked += rows.size
-        if self._kept is None and self._asked >= len(self.ids_):
-            self._kept = self._decided.kept(self.objects_)
-        return self._decided.of_candidates(X, self.objects_, rows, self._kept)
+        known = self._known
+        if known is None or known.function != function:
+            known = self._known = _Known(function, metric.decided(self.objects_))
+        known.n_asked += rows.size
+        if known.features is None and known.n_asked >= len(self.ids_):
+            known.features = known.metric.kept(self.objects_)
+        return known.metric.of_candidates(X, self.objects_, rows, known.features)
 
     def _rows(self, ids: Index) -> Index:
         """Return the positions of ids among the objects."""
@@ -446,6 +463,10 @@ class SimilaritySearch(BaseEstimator):
             return np.searchsorted(self.ids_, ids)
         order = np.argsort(self.ids_, kind="stable")
         return order[np.searchsorted(self.ids_, ids.ravel(), sorter=order)].reshape(ids.shape)
+
+
+def _for_copies(state: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in state.items() if name not in ("_known", "_lock")}
 
 
 def code_length(encoder: Any, X: Any) -> int:
