@@ -7,6 +7,7 @@ import fractions
 import itertools
 
 import numpy as np
+from Bio.Seq import Seq
 
 
 # ---- codes: hypervectors (±1 integers, one row per vector)
@@ -175,6 +176,18 @@ def mismatch(x, k, mismatches, alphabet):
             close = sum(p != q for p, q in zip(window, a, strict=True)) <= mismatches
             features[a] += close and set(window) <= set(alphabet)
     return features
+
+
+def reverse_complement(x):
+    return str(Seq(x).reverse_complement())  # Biopython's
+
+
+def both_strands(features):
+    """Features of words over DNA, a word and its reverse complement as one."""
+    merged = collections.Counter()
+    for word, n in features.items():
+        merged[min("".join(word), reverse_complement("".join(word)))] += n
+    return merged
 
 
 def gappy_pairs(x, k, gaps, merge):

@@ -2,7 +2,7 @@
 
 Names: ``GAT`` is a k-mer; ``GA.?TT`` has at most one letter between its halves (a regular expression, as is
 ``GA.{0,3}TT``); ``GATT within 5`` is a subsequence of a window of five letters; ``GATT ±1`` is a k-mer with at most one
-letter changed; ``GAT at 12`` has a position, counted from 0.
+letter changed; ``GAT at 12`` has a position, counted from 0; ``ATC/GAT`` is a k-mer or its reverse complement.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from similia._config import settings
 from similia.explanations._found import Found, listed
 from similia.explanations._occurrences import Occurrences
+from similia.kernels._dna import complements_of, letters_read
 from similia.kernels.strings import (
     GappyKmers,
     Mismatch,
@@ -23,7 +24,6 @@ from similia.kernels.strings import (
     StringKernel,
     WeightedDegree,
     _arrays,
-    _code_points,
     _ids_at,
     _substitutions,
 )
@@ -50,8 +50,15 @@ def occurrences(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
     if isinstance(kernel, GappyKmers):
         return _windows(kernel, values, offsets) if kernel.kind == "window" else _pairs(kernel, values, offsets)
     if isinstance(kernel, Spectrum):
-        return _at_starts(kernel, values, offsets, np.arange(kernel.k)[None], lambda word, gap: word)
+        read = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
+        strands = _both_strands if kernel.reverse_complement else text_of
+        return _at_starts(kernel, read, offsets, np.arange(kernel.k)[None], lambda word, gap: strands(word))
     return None
+
+
+def _both_strands(word: npt.NDArray) -> str:
+    """Return a word of DNA and its reverse complement as text, in alphabetical order; one that is both, once."""
+    return "/".join(sorted({text_of(word), text_of(complements_of(word)[::-1])}))
 
 
 def text_of(letters: npt.NDArray) -> str:
@@ -60,7 +67,7 @@ def text_of(letters: npt.NDArray) -> str:
 
 
 def _at_starts(
-    kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[str, int], str]
+    kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
 ) -> Occurrences:
     """Return k-mers whose letters lie at ``positions[gap]`` from their start, gap after gap as `_ids_at` has them."""
     ids, _ = kernel._ids(values, offsets)
@@ -68,7 +75,7 @@ def _at_starts(
     starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
     gaps = np.repeat(np.arange(len(positions)), [len(s) for s in starts])
     places = np.concatenate(starts)[:, None] + positions[gaps]
-    return Occurrences.of_width(ids, places, lambda o: name(text_of(values[places[o]]), int(gaps[o])), n)
+    return Occurrences.of_width(ids, places, lambda o: name(values[places[o]], int(gaps[o])), n)
 
 
 def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
@@ -77,7 +84,8 @@ def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
     positions = letters + np.arange(kernel.gaps + 1)[:, None] * (letters >= half)
     between = {0: "", 1: ".?"}.get(kernel.gaps, f".{{0,{kernel.gaps}}}")
 
-    def name(word: str, gap: int) -> str:
+    def name(letters: Letters, gap: int) -> str:
+        word = text_of(letters)
         return word[:half] + (between if kernel.merge else "." * gap) + word[half:]
 
     return _at_starts(kernel, values, offsets, positions, name)
@@ -102,7 +110,9 @@ def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences
 
 
 def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrences:
-    k, letters = kernel.k, _code_points(kernel.alphabet)
+    k, letters = kernel.k, kernel._letters()
+    values = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
+    strands = _both_strands if kernel.reverse_complement else text_of
     known = np.isin(values, letters)
     runs = np.concatenate(([0], np.cumsum(known)))
     n = max(0, len(values) - k + 1)
@@ -116,7 +126,7 @@ def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrence
         way = o % len(positions)
         for place, shift in zip(positions[way], shifts[way], strict=True):
             word[place] = (word[place] + shift) % len(letters)
-        return text_of(letters[word]) + (f" ±{kernel.mismatches}" if kernel.mismatches else "")
+        return strands(letters[word]) + (f" ±{kernel.mismatches}" if kernel.mismatches else "")
 
     return Occurrences.of_width(ids, places, name, len(values))
 

@@ -39,17 +39,31 @@ def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def pair_ids(values, offsets, positions, distinct_gaps, id_offsets, ids):  # type: ignore[no-untyped-def]
+def canonical(values, complements, positions, start):  # type: ignore[no-untyped-def]
+    """Return the number of the letters at ``start + positions`` or that of their reverse complement, the smaller one.
+
+    `complements` holds the complement of each letter of `values`. A word and its reverse complement get one number.
+    """
+    return min(_kmer(values, positions, start), _kmer(complements, positions[::-1], start))
+
+
+@njit()
+def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids):  # type: ignore[no-untyped-def]
     """Write the ids of all k-mers whose letters lie at ``positions[gap]`` from their start.
 
-    Row `gap` of `positions` ascends; where `distinct_gaps`, a gap is part of the id.
+    Row `gap` of `positions` ascends; where `distinct_gaps`, a gap is part of the id. Words are `canonical` where
+    `complements` are given; an empty array leaves them as they are.
     """
+    both_strands = len(complements) > 0
     for i in range(len(offsets) - 1):
         end = id_offsets[i]
         for gap in range(len(positions)):
             letters = positions[gap]
             for start in range(offsets[i], offsets[i + 1] - letters[-1]):
-                number = _kmer(values, letters, start)
+                if both_strands:
+                    number = canonical(values, complements, letters, start)
+                else:
+                    number = _kmer(values, letters, start)
                 ids[end] = combine(number, gap) if distinct_gaps and gap > 0 else mix(number)
                 end += 1
 
@@ -79,14 +93,15 @@ def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-un
 
 
 @njit()
-def neighbour_ids(codes, offsets, letters, powers, positions, shifts, ids, id_offsets):  # type: ignore[no-untyped-def]
+def neighbour_ids(codes, offsets, letters, complements, powers, positions, shifts, ids, id_offsets):  # type: ignore[no-untyped-def]
     """Write the ids of all neighbours of each k-mer; return how many were written.
 
     Neighbour p of a k-mer moves its letter at ``positions[p, s]`` by ``shifts[p, s]`` places in the
     alphabet `letters`, for each s (a shift of 0 leaves it). `codes` are places in the alphabet, -1
-    for a letter outside it: windows that hold one have no features.
+    for a letter outside it: windows that hold one have no features. Where `complements` are given, that of each
+    letter of the alphabet, a neighbour and its reverse complement get one id.
     """
-    k = len(powers)
+    k, both_strands = len(powers), len(complements) > 0
     end = 0
     id_offsets[0] = 0
     for i in range(len(offsets) - 1):
@@ -96,17 +111,21 @@ def neighbour_ids(codes, offsets, letters, powers, positions, shifts, ids, id_of
             if known < k:
                 continue
             start = last - k + 1
-            number = np.uint64(0)
+            number = reverse = np.uint64(0)
             for j in range(k):
                 number += letters[codes[start + j]] * powers[j]
+                if both_strands:
+                    reverse += complements[codes[start + j]] * powers[k - 1 - j]
             for p in range(len(positions)):
-                neighbour = number
+                neighbour, other = number, reverse
                 for s in range(positions.shape[1]):
                     j = positions[p, s]
                     code = codes[start + j]
                     moved = (code + shifts[p, s]) % len(letters)
                     neighbour += (letters[moved] - letters[code]) * powers[j]
-                ids[end] = mix(neighbour)
+                    if both_strands:
+                        other += (complements[moved] - complements[code]) * powers[k - 1 - j]
+                ids[end] = mix(min(neighbour, other) if both_strands else neighbour)
                 end += 1
         id_offsets[i + 1] = end
     return end

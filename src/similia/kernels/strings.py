@@ -31,6 +31,7 @@ from similia._config import rows_per_block
 from similia._validation import check_positive_int
 from similia.kernels import _strings
 from similia.kernels._counts import Counts, count
+from similia.kernels._dna import check_letters, complements_of, letters_read
 from similia.kernels.base import FeatureKernel
 from similia.objects import StringBatch, as_strings
 from similia.objects._base import runs
@@ -39,6 +40,7 @@ Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids and where thos
 _BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly
 _MOST_SUBSEQUENCES = 5_000
 _MOST_NEIGHBOURS = 100_000
+_ONE_STRAND = np.empty(0, dtype=np.uint32)
 
 
 class StringKernel(FeatureKernel):
@@ -74,11 +76,17 @@ class Spectrum(StringKernel):
         Length of the substrings.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
+    reverse_complement : bool, default=False
+        Whether a k-mer and its reverse complement are one feature, for DNA or RNA whose strand is not known:
+        K(x, y) then is the same if x or y is replaced by its reverse complement. A pairs with T, C with G, the
+        ambiguous IUPAC letters with theirs (R-Y, K-M, B-V, D-H, S, W and N with themselves); U is read as T.
+    ignore_case : bool, default=False
+        Whether a to z count as A to Z.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range.
+        When called, if a parameter is out of range, or with `reverse_complement` a letter has no complement.
     TypeError
         When called, if an object is not a string.
 
@@ -97,18 +105,37 @@ class Spectrum(StringKernel):
     >>> Spectrum(k=2)(["GATTACA", "ATTA"])
     array([[6., 3.],
            [3., 3.]])
+
+    TGTAATC is the reverse complement of GATTACA:
+
+    >>> Spectrum(k=3, normalize=True, reverse_complement=True)(["GATTACA", "TGTAATC"])
+    array([[1., 1.],
+           [1., 1.]])
     """
 
-    def __init__(self, k: int = 3, normalize: bool = False) -> None:
+    def __init__(
+        self, k: int = 3, normalize: bool = False, reverse_complement: bool = False, ignore_case: bool = False
+    ) -> None:
         self.k = k
         self.normalize = normalize
+        self.reverse_complement = reverse_complement
+        self.ignore_case = ignore_case
+
+    def as_objects(self, X: Any) -> StringBatch:
+        """Return `X` as a `StringBatch`, or raise for letters without a complement where strands pair."""
+        batch = as_strings(X)
+        if self.reverse_complement:
+            check_letters(batch)
+        return batch
 
     def _ids_per_letter(self) -> int:
         check_positive_int(self.k, "k")
         return 1
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
-        return _ids_at(values, offsets, np.arange(self.k)[None], distinct_gaps=False)
+        values = letters_read(values, self.reverse_complement, self.ignore_case)
+        complements = complements_of(values) if self.reverse_complement else _ONE_STRAND
+        return _ids_at(values, offsets, np.arange(self.k)[None], distinct_gaps=False, complements=complements)
 
 
 class GappyKmers(StringKernel):
@@ -216,12 +243,19 @@ class Mismatch(StringKernel):
         ``"acgt"`` for lower-case DNA.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
+    reverse_complement : bool, default=False
+        Whether a k-mer a and its reverse complement are one feature, which counts the sum of both (a k-mer that is
+        its own reverse complement counts once): K(x, y) then is the same if x or y is replaced by its reverse
+        complement. The alphabet must hold the complement of each letter; U is read as T, as in `Spectrum`.
+    ignore_case : bool, default=False
+        Whether a to z count as A to Z, in strings and alphabet.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, a k-mer has more than 100,000 neighbours, or a
-        string is written in the other case than the alphabet.
+        When called, if a parameter is out of range, a k-mer has more than 100,000 neighbours, a letter of the alphabet
+        has no complement in it (with `reverse_complement`), or a string is written in the other case than the
+        alphabet (without `ignore_case`).
     TypeError
         When called, if an object is not a string.
 
@@ -243,19 +277,27 @@ class Mismatch(StringKernel):
     """
 
     def __init__(
-        self, k: int = 4, mismatches: int = 1, alphabet: str | bytes = "ACGT", normalize: bool = False
+        self,
+        k: int = 4,
+        mismatches: int = 1,
+        alphabet: str | bytes = "ACGT",
+        normalize: bool = False,
+        reverse_complement: bool = False,
+        ignore_case: bool = False,
     ) -> None:
         self.k = k
         self.mismatches = mismatches
         self.alphabet = alphabet
         self.normalize = normalize
+        self.reverse_complement = reverse_complement
+        self.ignore_case = ignore_case
 
     def _ids_per_letter(self) -> int:
         k = check_positive_int(self.k, "k")
         m = check_positive_int(self.mismatches, "mismatches", minimum=0)
         if m > k:
             raise ValueError(f"mismatches must be at most k={k}, got {m}")
-        n_letters = len(_code_points(self.alphabet))
+        n_letters = len(self._letters())
         neighbours = sum(comb(k, t) * (n_letters - 1) ** t for t in range(m + 1))
         if neighbours > _MOST_NEIGHBOURS:
             raise ValueError(
@@ -264,13 +306,31 @@ class Mismatch(StringKernel):
             )
         return neighbours
 
-    def _counts(self, objects: StringBatch) -> Counts:
-        self._ids_per_letter()  # checks the parameters
-        _check_case(objects, self.alphabet)
-        return super()._counts(objects)
+    def as_objects(self, X: Any) -> StringBatch:
+        """Return `X` as a `StringBatch`, or raise for a string written in the other case than the alphabet."""
+        batch = as_strings(X)
+        if not self.ignore_case:
+            _check_case(batch, self.alphabet)
+        return batch
+
+    def _letters(self) -> npt.NDArray[np.uint64]:
+        """Return the alphabet as ascending code points as they are counted, or raise."""
+        letters = letters_read(_code_points(self.alphabet), self.reverse_complement, self.ignore_case)
+        if len(np.unique(letters)) < len(letters):
+            same = "a counts as A" if self.ignore_case else "U is read as T"
+            raise ValueError(f"alphabet must hold each letter once, got {self.alphabet!r}, and {same}")
+        if self.reverse_complement:
+            alone = letters[~np.isin(complements_of(letters), letters)]
+            if len(alone):
+                raise ValueError(
+                    f"alphabet={self.alphabet!r} holds {chr(alone[0])!r} without its complement; "
+                    "reverse_complement=True takes alphabets such as 'ACGT'"
+                )
+        return np.sort(letters)
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
-        letters = _code_points(self.alphabet)
+        letters, values = self._letters(), letters_read(values, self.reverse_complement, self.ignore_case)
+        complements = complements_of(letters) if self.reverse_complement else _ONE_STRAND.astype(np.uint64)
         codes = np.searchsorted(letters, values)
         codes[letters[np.minimum(codes, len(letters) - 1)] != values] = -1
         exact = self.k <= 8 and letters[-1] < 256
@@ -279,7 +339,7 @@ class Mismatch(StringKernel):
         positions, shifts = _substitutions(self.k, self.mismatches, len(letters))
         ids = np.empty(_windows(offsets, self.k).sum() * len(positions), dtype=np.uint64)
         id_offsets = np.empty_like(offsets)
-        end = _strings.neighbour_ids(codes, offsets, letters, powers, positions, shifts, ids, id_offsets)
+        end = _strings.neighbour_ids(codes, offsets, letters, complements, powers, positions, shifts, ids, id_offsets)
         return ids[:end], id_offsets
 
 
@@ -352,12 +412,16 @@ def _ids_at(
     offsets: npt.NDArray[np.int64],
     positions: npt.NDArray[np.int64],
     distinct_gaps: bool,
+    complements: npt.NDArray[np.uint32] = _ONE_STRAND,
 ) -> Ids:
-    """Return the ids of k-mers whose letters lie at ``positions[gap]`` from their start, for each gap."""
+    """Return the ids of k-mers whose letters lie at ``positions[gap]`` from their start, for each gap.
+
+    With `complements` of all letters, a k-mer and its reverse complement have one id.
+    """
     per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
     id_offsets = np.concatenate(([0], np.cumsum(per_string)))
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
-    _strings.pair_ids(values, offsets, positions, distinct_gaps, id_offsets, ids)
+    _strings.pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids)
     return ids, id_offsets
 
 
