@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 import similia as sm
-from similia.embeddings._ordered_product import ordered_product
+from similia.core.products import row_product
 
 
 def run() -> list[Row]:
@@ -45,7 +45,7 @@ def product_rows() -> list[Row]:
     rows = []
     for n, s in ((4110, 300), (4110, 1000)):
         C, W = rng.normal(size=(n, s)), rng.normal(size=(s, s))
-        ours, blas = in_turns(lambda C=C, W=W: ordered_product(C, W), lambda C=C, W=W: C @ W)
+        ours, blas = in_turns(lambda C=C, W=W: row_product(C, W), lambda C=C, W=W: C @ W)
         rows.append(Row(f"order-free product, {n} x {s} x {s}: time", "BLAS, float64", ours / blas))
     return rows
 

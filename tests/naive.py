@@ -59,14 +59,28 @@ def nystroem(K, landmarks, rcond=1e-12):
 
 
 def product_in_order(C, W):
-    """C @ W, each sum from the first term to the last, in Python floats."""
-    out = np.zeros((len(C), W.shape[1]))
+    """C @ W, each sum from the first term to the last, every product and sum rounded once together."""
+    out = np.zeros((len(C), W.shape[1]), W.dtype)
     for i, j in itertools.product(*map(range, out.shape)):
-        total = 0.0
+        total = fractions.Fraction(0)
         for k in range(len(W)):
-            total = total + float(C[i, k]) * float(W[k, j])
-        out[i, j] = total
+            term = fractions.Fraction(float(C[i, k])) * fractions.Fraction(float(W[k, j]))
+            total = fractions.Fraction(float(rounded(total + term, W.dtype)))
+        out[i, j] = float(total)
     return out
+
+
+def rounded(number, dtype):
+    """A fraction as the nearest float of the type, halves to even; not for numbers near the ends of its range."""
+    if not number:
+        return dtype.type(0)
+    digits = np.finfo(dtype).nmant + 1
+    exponent = digits - (abs(number.numerator).bit_length() - number.denominator.bit_length())
+    while abs(number) * fractions.Fraction(2) ** exponent >= 2**digits:
+        exponent -= 1
+    while abs(number) * fractions.Fraction(2) ** exponent < 2 ** (digits - 1):
+        exponent += 1
+    return dtype.type(float(round(number * fractions.Fraction(2) ** exponent) * fractions.Fraction(2) ** -exponent))
 
 
 # ---- room: embeddings/landmarks

@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 import naive
 import similia as sm
 from nystroem_samples import SINGLE, STRATEGIES, normal, relative_error
-from similia.embeddings._ordered_product import ordered_product
 
 
 class RBF(BaseEstimator):
@@ -159,14 +158,6 @@ def test_rounding_is_not_indefinite():
 
 
 # ---- order-free rows
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 13), st.integers(1, 11), st.integers(1, 9), st.integers(0, 2**16))
-def test_ordered_product_is_the_naive_sum(n, s, r, seed):
-    rng = np.random.default_rng(seed)
-    C, W = rng.normal(size=(n, s)), rng.normal(size=(s, r))
-    np.testing.assert_array_equal(ordered_product(C, W), naive.product_in_order(C, W))
 
 
 @pytest.mark.parametrize("landmarks", ["uniform", "ensemble"])

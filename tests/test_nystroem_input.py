@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 import similia as sm
 from nystroem_samples import STRATEGIES, normal, relative_error
-from similia.embeddings._ordered_product import ordered_product
+from similia.core.products import row_product
 
 # ---- precomputed kernels
 
@@ -238,5 +238,5 @@ def test_single_object():
 def test_components_that_do_not_fit_are_refused(change):
     """A file may hold anything; the compiled product must not read beyond an array."""
     nystroem = sm.Nystroem(rbf_kernel, n_components=5, random_state=0).fit(normal(20, 2))
-    with pytest.raises(ValueError, match=r"do not fit components of shape .*; fit again"):
-        ordered_product(rbf_kernel(normal(3, 2), nystroem.landmarks_), change(nystroem.components_))
+    with pytest.raises(ValueError, match=r"do not fit a matrix of shape .*; fit again"):
+        row_product(rbf_kernel(normal(3, 2), nystroem.landmarks_), change(nystroem.components_))

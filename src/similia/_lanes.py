@@ -77,6 +77,17 @@ def splat(_typing, number):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def widened(_typing, a):  # type: ignore[no-untyped-def]
+    """Return float64 lanes of lanes of float32, or of float64."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        to = context.get_value_type(signature.return_type)
+        return arguments[0] if arguments[0].type == to else builder.fpext(arguments[0], to)
+
+    return Lanes(types.float64)(a), generate
+
+
+@intrinsic
 def minimum(_typing, a, b):  # type: ignore[no-untyped-def]
     """Return ``a if a < b else b`` in each lane: one instruction, with no promise about NaN needed."""
 
@@ -137,8 +148,8 @@ def magnitude(_typing, a):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def multiply_add(_typing, a, b, c):  # type: ignore[no-untyped-def]
-    """Return a b + c in each lane, rounded once where the processor can."""
-    return _function("fmuladd", 3)(_typing, a, b, c)
+    """Return a b + c in each lane, rounded once: where the processor cannot, the C library does it, slowly."""
+    return _function("fma", 3)(_typing, a, b, c)
 
 
 @intrinsic

@@ -117,6 +117,20 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")  # takes 6 ms
 
 
+def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
+    """Call `task` on each argument, in threads if `work`, the multiplications of all, is worth them.
+
+    Tasks that fill a small tile and use it at once gain: the use runs in parallel too, while the tile is in cache.
+    """
+    workers = n_threads() if work >= _WORTH_THREADS else 1
+    if workers == 1:
+        for argument in arguments:
+            task(argument)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        wait_for(pool, [pool.submit(task, argument) for argument in arguments])
+
+
 def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
     """Call `task` on each argument in as many threads as BLAS may use, with BLAS at one thread meanwhile.
 

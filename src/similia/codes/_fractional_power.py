@@ -1,7 +1,7 @@
 """Random phases of vectors in a fixed order of summation, and their quarter turns as packed bits.
 
 Phases are counted in quarter turns, so that a quarter is the integer part modulo 4. Each sum of a phase is taken in
-one order (`_ordered_product`), whatever the other rows: a phase next to the edge of a quarter never flips a bit with
+one order (`core.products`), whatever the other rows: a phase next to the edge of a quarter never flips a bit with
 the size of a block or the number of threads.
 """
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from similia._jit import njit
 from similia._threads import run_in_ranges
-from similia.embeddings._ordered_product import _multiply
+from similia.core.products import panels, row_product
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,12 +25,12 @@ def encode(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) 
     def work(start: int, stop: int) -> None:
         buffer = np.empty((_TILE_ROWS, _TILE_COLUMNS))
         for column in range(0, len(phases), _TILE_COLUMNS):
-            tile = np.ascontiguousarray(frequencies[:, column : column + _TILE_COLUMNS])
+            tile = panels(frequencies[:, column : column + _TILE_COLUMNS], stop - start)
             offsets = phases[column : column + _TILE_COLUMNS]
             for row in range(start, stop, _TILE_ROWS):
                 last = min(stop, row + _TILE_ROWS)
                 turned = buffer.reshape(-1)[: (last - row) * len(offsets)].reshape(last - row, len(offsets))
-                _multiply(rows[row:last], tile, turned)
+                row_product(rows[row:last], tile, turned, threads=False)
                 turned += offsets
                 if out.dtype == np.uint8:
                     _pack_quarters(turned, out[row:last, column // 4 :])

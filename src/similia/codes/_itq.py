@@ -24,7 +24,7 @@ from similia._config import rows_per_block
 from similia._jit import njit
 from similia._progress import track
 from similia._threads import one_blas_thread
-from similia.embeddings._ordered_product import ordered_product
+from similia.core.products import row_product
 from similia.objects._distributed import Distributed
 
 _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second-level cache of one core
@@ -102,7 +102,7 @@ def sign_codes(X: npt.NDArray, mean: Floats, rotation: Floats | None = None) -> 
         else:
             centred = np.empty(rows.shape)
             _centre(rows, mean, _DOWN, centred)
-            positive = ordered_product(centred, rotation) >= 0
+            positive = row_product(centred, rotation) >= 0
         codes[start : start + step] = np.packbits(positive, axis=1)
     return codes
 

@@ -115,17 +115,12 @@ class Quadratic:
 
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
         """Return moments times matrix."""
-        from similia._row_product import panels, row_product
+        from similia.core.products import row_product
         from similia.objects._graphlet_moments import second_moments
 
         moments = second_moments(codes, self.size)
-        out, matrix = np.empty((len(moments), self.n_features), self.matrix.dtype), panels(self.matrix, len(moments))
-
-        def work(start: int, stop: int) -> None:
-            out[start:stop] = row_product(moments[start:stop], matrix)
-            out[start:stop] += self.constants
-
-        run_in_ranges(work, len(moments), 64)
+        out = row_product(moments, self.matrix)
+        out += self.constants
         return out
 
 
@@ -201,9 +196,9 @@ class Spectra:
 
     def __call__(self, bits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return sqrt(2 / m) cos(w . eigenvalues + b)."""
-        from similia._row_product import panels, row_product
+        from similia.core.products import row_product
 
-        angles = row_product(spectra(bits, self.size), panels(self.frequencies, len(bits)))
+        angles = row_product(spectra(bits, self.size), self.frequencies)
         angles += self.phases
         return np.cos(angles, out=angles) * np.float32(np.sqrt(2 / len(self.phases)))
 

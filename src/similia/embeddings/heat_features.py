@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
-from similia._threads import run_blas_tasks
+from similia._threads import run_tasks
 from similia._validation import RandomState, check_columns, check_positive_int, check_table, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
@@ -221,7 +221,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _write_features(self, X: Any, out: Floats) -> None:
         """Write the features of unit rows to `out`."""
-        from similia._row_product import panels, row_product
+        from similia.core.products import panels, row_product
         from similia.embeddings._heat_features import look_up, table
 
         n, k, dtype = self.n_features_in_, self.directions_.shape[1], X.dtype.type
@@ -234,7 +234,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         def block(first: int) -> None:
             rows = X[first : first + step]
-            products = np.asarray(rows @ W) if copy is None else row_product(rows, copy)
+            products = np.asarray(rows @ W) if copy is None else row_product(rows, copy, threads=False)
             if out.shape[1] == 2 * k:
                 look_up(products, coefficients, start, per_unit, found.root, out[first : first + step])
                 return
@@ -242,7 +242,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             look_up(products, coefficients, start, per_unit, found.root, parts)
             out[first : first + step] = np.delete(parts, 2 * k - 1 if W[0, -1] >= 0 else k - 1, axis=1)
 
-        run_blas_tasks(block, range(0, len(out), step), len(out) * n * k)
+        run_tasks(block, range(0, len(out), step), len(out) * n * k)
 
 
 def _directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtype: Any) -> Floats:

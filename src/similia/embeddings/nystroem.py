@@ -25,10 +25,10 @@ from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive_int, check_table, generator
+from similia.core.products import row_product
 from similia.embeddings import _spectrum
 from similia.embeddings._ensemble import block_diagonal, mixture_weights
 from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
-from similia.embeddings._ordered_product import ordered_product
 from similia.embeddings.landmarks import STRATEGIES
 from similia.kernels._evaluate import as_floats, check_kernel, decided, evaluate, read_objects, takes_sparse
 from similia.kernels.base import Kernel
@@ -222,7 +222,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 out = np.empty((n, self.rank_), dtype=C.dtype)
             alone.extend(rows[~C.any(axis=1)].tolist())
             for (i, a), (j, b) in itertools.pairwise(self._corners):
-                out[rows[0] : rows[-1] + 1, a:b] = ordered_product(C[:, i:j], self.components_[i:j, a:b])
+                out[rows[0] : rows[-1] + 1, a:b] = row_product(C[:, i:j], self.components_[i:j, a:b])
         if 2 * len(alone) > n or (alone and settings().part):
             warnings.warn(
                 f"{len(alone)} of {n} objects have similarity 0 to all landmarks and get the zero vector, e.g. "

@@ -30,9 +30,9 @@ from similia._lazily import from_parts, lazily, refuse_lazy
 from similia._progress import track
 from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive_int, check_table, generator
+from similia.core.products import row_product
 from similia.distances.base import check_distance, distances_between
 from similia.embeddings._gram import row_blocks
-from similia.embeddings._ordered_product import ordered_product
 from similia.kernels._evaluate import as_floats, as_objects, read_objects, takes_sparse
 from similia.objects import take
 from similia.objects._sequences import at_least_one
@@ -286,7 +286,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _project(self, D: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
         squares = np.square(D, dtype=np.float64)
         squares -= self.mean_
-        return ordered_product(squares, self.components_).astype(D.dtype, copy=False)
+        return row_product(squares, self.components_).astype(D.dtype, copy=False)
 
 
 def _decompose(

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
-from similia._threads import run_blas_tasks, run_in_ranges
+from similia._threads import run_in_ranges, run_tasks
 from similia._validation import (
     RandomState,
     check_columns,
@@ -267,7 +267,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return out
 
     def _multiply(self, X: Any, out: Floats) -> None:
-        from similia._row_product import panels, row_product
+        from similia.core.products import panels, row_product
 
         # A complex row seen as pairs of real numbers: one real product gives real and imaginary parts side by side.
         single = X.dtype == np.float32
@@ -280,14 +280,14 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
         def block(start: int) -> None:
             rows = X[start : start + step]
-            amplitudes = np.asarray(rows @ W) if copy is None else row_product(rows, copy)
+            amplitudes = np.asarray(rows @ W) if copy is None else row_product(rows, copy, threads=False)
             amplitudes += b
             np.square(amplitudes, out=amplitudes)
             rows = out[start : start + step]
             np.add(amplitudes[:, ::2], amplitudes[:, 1::2], out=rows)
             rows /= X.dtype.type(np.sqrt(m))
 
-        run_blas_tasks(block, range(0, n, step), 2 * n * m * X.shape[1])
+        run_tasks(block, range(0, n, step), 2 * n * m * X.shape[1])
 
     def _shape_of_turns(self) -> tuple[int, int, int]:
         """Return the shape of the diagonals: blocks of p features, p a power of two that holds vector and bias."""

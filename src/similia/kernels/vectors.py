@@ -17,7 +17,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia._config import rows_per_block
-from similia._threads import run_in_ranges
 from similia._validation import check_positive, check_positive_int, check_vectors
 from similia.kernels.base import Kernel, scale_by_norms
 from similia.objects._sequences import as_second
@@ -89,12 +88,14 @@ class Optical(Kernel):
         -------
         ndarray of float64, shape (n, m)
         """
+        from similia.core.products import row_product
+
         scale, q = self._parameters()
         A = self.as_objects(X).astype(np.float64)
         B = A if Y is None else as_second(self.as_objects, Y).astype(np.float64)
         if A.shape[1] != B.shape[1]:
             raise ValueError(f"X has {A.shape[1]} features and Y has {B.shape[1]}, expected as many in both")
-        K = A @ B.T if Y is None else _products(A, B)
+        K = row_product(A, B.T)
         norms_a, norms_b = _squared_norms(A) + q, _squared_norms(B) + q
         step = rows_per_block(8 * len(B), at_most=256)
         with np.errstate(over="ignore"):  # infinity, which is refused where kernel values are used
@@ -160,19 +161,6 @@ class Optical(Kernel):
         """Return (scale, q = bias^2 / scale^2), or raise."""
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         return scale, (bias / scale) ** 2
-
-
-def _products(A: npt.NDArray, B: npt.NDArray) -> npt.NDArray:
-    """Return A @ B.T; a row does not depend on the block that its object comes in."""
-    from similia._row_product import panels, row_product
-
-    K, columns = np.empty((len(A), len(B))), panels(B.T, len(A))
-
-    def multiply(start: int, stop: int) -> None:
-        K[start:stop] = row_product(A[start:stop], columns)
-
-    run_in_ranges(multiply, len(A), 256)
-    return K
 
 
 def _squared_norms(A: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from similia._config import settings
 from similia._threads import n_threads, one_blas_thread, wait_for
 from similia._validation import check_labels, check_positive
-from similia.embeddings._ordered_product import ordered_product
+from similia.core.products import row_product
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> 
 def confidences(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
     """Return what ``decision_function`` does: of two classes, shape (m,), above 0 the second; else (m, n_classes)."""
     if n_classes == 2:
-        return -(ordered_product(K, weights.T)[:, 0] + intercepts[0])
+        return -(row_product(K, weights.T)[:, 0] + intercepts[0])
     return decisions(K, weights, intercepts, n_classes)
 
 
@@ -107,7 +107,7 @@ def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) ->
 
     The number of pairs that a class wins, plus a share below 1/3 that grows with the sum of its margins.
     """
-    margins = ordered_product(K, weights.T) + intercepts
+    margins = row_product(K, weights.T) + intercepts
     votes, sums = np.zeros((len(K), n_classes)), np.zeros((len(K), n_classes))
     for p, (i, j) in enumerate(combinations(range(n_classes), 2)):
         won = margins[:, p] >= 0

@@ -1,0 +1,120 @@
+"""The product X W in float32 or float64, with the same bits whatever surrounds a row and on every processor.
+
+BLAS adds the terms of an entry in an order that depends on the number of rows, on a row's place among them, on the
+number of threads and on the processor. The features of an object would change with its block, and now and then a bit
+of its code. Here an entry is always the chain ``fma(x[K-1], w[K-1], ... fma(x[1], w[1], x[0] w[0]))``, each step
+rounded once. Hence x.y = y.x, and the product of a matrix with its transpose is symmetric, both exactly.
+Cost: 2 n K m operations, shared among threads by rows, or by columns if there are few rows.
+
+Columns are SIMD lanes, and six rows share each load of W. A processor without fused multiply-adds (x86 before 2013)
+computes the same bits through the C library, some fifty times slower.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._lanes import LANES
+from similia._threads import run_in_ranges
+from similia.core import _products as loops
+
+Floats = npt.NDArray[np.floating]
+
+_FEW_ROWS = 24  # for which W is not worth a copy
+_ROWS = 96  # rows that stay in cache while the panels of W pass
+_WORTH_A_THREAD = 2**21  # multiplications
+
+
+class Panels(NamedTuple):
+    """A matrix W (K, m): row k of the panel of columns j * LANES, ... begins at ``values[j * K * LANES + k * row]``.
+
+    The last panel is filled up with zeros. Where W is not copied, the last panel ends with column m - 1 and overlaps
+    the one before.
+    """
+
+    values: Floats
+    shape: tuple[int, int]
+    row: int
+    copied: bool
+
+    def first(self, columns: int) -> Panels:
+        """Return the first columns only; W must have been copied."""
+        return self._replace(shape=(self.shape[0], columns))
+
+
+def panels(W: Floats, n: int | None = None) -> Panels:
+    """Return W (K, m), of float32 or float64, as `row_product` reads it: a copy unless it is for `n` rows, and few."""
+    K, m = W.shape
+    if n is not None and n <= _FEW_ROWS and m >= LANES and W.flags.c_contiguous:
+        return Panels(W.reshape(-1), (K, m), m, False)
+    copy = np.empty((-(-m // LANES), K, LANES), W.dtype)
+    for p, panel in enumerate(copy):
+        columns = W[:, p * LANES : (p + 1) * LANES]
+        panel[:, : columns.shape[1]] = columns
+        panel[:, columns.shape[1] :] = 0
+    return Panels(copy.reshape(-1), (K, m), LANES, True)
+
+
+def row_product(
+    X: npt.NDArray, W: Floats | Panels, out: npt.NDArray | None = None, *, threads: bool = True
+) -> npt.NDArray:
+    """Return X @ W; an entry depends on its row of X and its column of W only, bit for bit.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, K)
+        Numbers of any type and layout; they are converted to the dtype of W.
+    W : ndarray of float32 or float64, shape (K, m), or Panels
+        `panels` of a matrix that is used many times.
+    out : C-contiguous ndarray of the dtype of W, shape (n, m), optional
+        Where the product is written.
+    threads : bool, default=True
+        Share the work among threads. False is for a caller that is one of several threads.
+
+    Returns
+    -------
+    ndarray of the dtype of W, shape (n, m)
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+    """
+    if X.ndim != 2 or len(W.shape) != 2 or X.shape[1] != W.shape[0]:  # the loop does not look at bounds
+        raise ValueError(f"rows of shape {X.shape} do not fit a matrix of shape {W.shape}; fit again")
+    n, (K, m) = len(X), W.shape
+    if not isinstance(W, Panels):
+        W = panels(W, n)
+    dtype = W.values.dtype
+    if out is None:
+        out = np.empty((n, m), dtype)
+    elif out.shape != (n, m) or out.dtype != dtype or not out.flags.c_contiguous:
+        raise ValueError(
+            f"out has shape {out.shape} and dtype {out.dtype}, expected {(n, m)} and {dtype}, C-contiguous"
+        )
+    n_panels = -(-m // LANES)
+
+    def rows(start: int, stop: int) -> None:
+        for i in range(start, stop, _ROWS):
+            part = slice(i, min(stop, i + _ROWS))
+            loops.multiply(np.ascontiguousarray(X[part], dtype), W.values, W.row, W.copied, 0, n_panels, out[part])
+
+    def columns(start: int, stop: int) -> None:
+        loops.multiply(few, W.values, W.row, W.copied, start, stop, out)
+
+    if n <= _ROWS:
+        few = np.ascontiguousarray(X, dtype)
+        run = columns
+        total, work = n_panels, n * K * LANES
+    else:
+        run = rows
+        total, work = n, K * m
+    if threads and total * work >= 2 * _WORTH_A_THREAD:
+        grain = -(-_WORTH_A_THREAD // max(1, work))
+        run_in_ranges(run, total, -(-grain // _ROWS) * _ROWS if run is rows else grain)
+    else:
+        run(0, total)
+    return out
