@@ -160,6 +160,8 @@ OF_KERNELS = {
     "recipes.nyshd": nyshd,
     "Nystroem": lambda f: sm.Nystroem(kernel=f, n_components=3),
     "KernelSVC": sm.learn.KernelSVC,
+    "KernelRidge": sm.learn.KernelRidge,
+    "KernelSVR": sm.learn.KernelSVR,
     "Normalized": lambda f: sm.Nystroem(kernels.Normalized(f), 3),
 }
 OF_DISTANCES = {

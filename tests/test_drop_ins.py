@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier as VectorNeighbors
 from sklearn.neighbors import KNeighborsRegressor as VectorNeighborsRegressor
-from sklearn.svm import SVC
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import check_estimator
 
 import naive
@@ -211,6 +213,11 @@ def test_regression_on_strings():
     assert model.predict(["abab"]).dtype == np.float64
 
 
+def under(max_memory, function, *args):
+    with sm.config(max_memory=max_memory):
+        return function(*args)
+
+
 WRONG = {
     "a class": (lambda: KNeighborsClassifier(DTW).fit([[0, 1]], [0]), TypeError, r"is the class DTW.*write DTW\(...\)"),
     "a name": (lambda: KNeighborsClassifier("dtw").fit([[0, 1]], [0]), TypeError, "must be a distance or kernel"),
@@ -221,7 +228,7 @@ WRONG = {
     ),
     "weights": (lambda: KNeighborsClassifier(DTW(), 1, "far").fit([[0, 1]], [0]), ValueError, "weights must be"),
     "fractions": (lambda: KNeighborsClassifier(DTW()).fit([[0, 1]] * 2, [0.5, 1.2]), ValueError, "y is continuous"),
-    "labels": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, ["a", "b"]), ValueError, "no number.*Classifier"),
+    "labels": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, ["a", "b"]), ValueError, "no number.*classifier"),
     "targets": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, [1, np.nan]), ValueError, r"y\[1\] is nan"),
     "too few": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, [1]), ValueError, r"shape \(1,\) for 2 objects"),
     "empty": (lambda: KNeighborsClassifier(Levenshtein()).fit([], []), ValueError, "X is empty"),
@@ -230,6 +237,23 @@ WRONG = {
     "a distance": (lambda: KernelSVC(DTW()).fit([[0, 1]] * 2, [0, 1]), TypeError, "is a distance.*DistanceRBF"),
     "C": (lambda: KernelSVC(Spectrum(k=1), C=0).fit(["a", "b"], [0, 1]), ValueError, "C must be a positive number"),
     "one class": (lambda: KernelSVC(Spectrum(k=1)).fit(["a", "b"], [0, 0]), ValueError, "one class"),
+    "one of a class": (
+        lambda: KernelSVC(Spectrum(k=1), probability=True).fit(["a", "b", "a"], ["x", "x", "y"]),
+        ValueError, "class y has one object, and probability=True needs two",
+    ),
+    "alpha": (lambda: sm.KernelRidge(Spectrum(k=1), -1.0).fit(["a"], [0]), ValueError, "alpha must be a number >= 0"),
+    "epsilon": (lambda: sm.KernelSVR(Spectrum(k=1), 1, -1).fit(["a"], [0]), ValueError, "epsilon must be a number"),
+    "distance, numbers": (lambda: sm.KernelRidge(DTW()).fit([[0, 1]], [0]), TypeError, "is a distance.*DistanceRBF"),
+    "labels, for numbers": (
+        lambda: sm.KernelSVR(Spectrum(k=1)).fit(["a", "b"], ["x", "y"]), ValueError, "no number, which KernelSVR cannot"
+    ),
+    "infinite targets": (
+        lambda: sm.KernelRidge(Spectrum(k=1)).fit(["a", "b"], [0, np.inf]), ValueError, r"y\[1\] is inf"
+    ),
+    "too many objects": (
+        lambda: under(31, sm.KernelRidge(Spectrum(k=1)).fit, ["a", "b"], [0, 1]),
+        ValueError, r"2 objects.*Nystroem\(kernel\), Ridge",
+    ),
     "not finite": (
         lambda: KernelSVC(lambda X, Y=None: np.full((2, 2), np.nan)).fit(["a", "b"], [0, 1]),
         ValueError, r"X\[0\] and X\[0\] is nan",
@@ -244,7 +268,14 @@ def test_what_does_not_fit_is_told_in_one_sentence(case):
         call()
 
 
-@pytest.mark.parametrize("model", [KNeighborsClassifier(DTW()), KNeighborsRegressor(DTW()), KernelSVC(Spectrum(k=1))])
+@pytest.mark.parametrize(
+    "model",
+    [
+        KNeighborsClassifier(DTW()), KNeighborsRegressor(DTW()), KernelSVC(Spectrum(k=1)),
+        sm.KernelRidge(Spectrum(k=1)), sm.KernelSVR(Spectrum(k=1)),
+    ],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
 def test_unfitted_models_say_so(model):
     with pytest.raises(NotFittedError):
         model.predict([[1.0, 2.0]])
@@ -292,6 +323,120 @@ def test_svc_of_a_distance_with_its_parameter_tuned_and_calibrated():
     np.testing.assert_allclose(chances.sum(axis=1), 1)
 
 
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"a": 3.0, "b": 1.0, "c": 1.0}])
+@pytest.mark.parametrize("classes", ["ab", "abc"])
+def test_probabilities_are_those_of_scikit_learns_calibration(classes, class_weight):
+    if isinstance(class_weight, dict) and classes == "ab":
+        class_weight = {"a": 3.0, "b": 1.0}
+    rng = np.random.default_rng(0)
+    y = rng.choice([*classes], size=60)
+    X = ["".join(rng.choice([*"abc"], size=12)) + 3 * label for label in y]
+    kernel = Spectrum(k=1, normalize=True)
+    ours = KernelSVC(kernel, class_weight=class_weight, probability=True).fit(X[:45], y[:45])
+    codes = np.unique(y, return_inverse=True)[1]  # their calibration takes weights of 0, 1, ... only
+    weights = dict(enumerate(class_weight.values())) if isinstance(class_weight, dict) else class_weight
+    svc = SVC(kernel="precomputed", class_weight=weights)
+    theirs = CalibratedClassifierCV(svc, ensemble=False).fit(kernel(X[:45]), codes[:45])
+    chances = ours.predict_proba(X[45:])
+    np.testing.assert_allclose(chances, theirs.predict_proba(kernel(X[45:], X[:45])), atol=1e-9)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    one_by_one = np.concatenate([ours.predict_proba([x]) for x in X[45:]])
+    np.testing.assert_array_equal(chances, one_by_one)
+    without = KernelSVC(kernel, class_weight=class_weight).fit(X[:45], y[:45])
+    np.testing.assert_array_equal(ours.decision_function(X), without.decision_function(X))
+    assert not hasattr(without, "predict_proba")
+    with pytest.raises(NotFittedError, match="fitted with probability=False"):
+        without.set_params(probability=True).predict_proba(X)
+
+
+def test_scorers_of_probabilities_work_with_few_of_a_class():
+    X, y = ["abab", "baba", "aab", "ccd", "dcdc", "cdd", "ab", "cd"], [0, 0, 0, 1, 1, 1, 0, 1]
+    search = GridSearchCV(KernelSVC(Spectrum(k=1), probability=True), {"C": [0.1, 1.0]}, cv=2, scoring="neg_log_loss")
+    assert search.fit(X, y).best_score_ < 0
+    assert search.predict_proba(X).shape == (8, 2)
+
+
+# ---- regression with a kernel
+
+
+def numbers(n, outputs=None):
+    rng = np.random.default_rng(1)
+    X = ["".join(rng.choice([*"abc"], size=rng.integers(3, 12))) for _ in range(n)]
+    y = np.array([x.count("a") - 0.5 * x.count("b") for x in X]) + 0.01 * rng.normal(size=n)
+    return X, y if outputs is None else np.column_stack([y, -2 * y])
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_ridge_regression_solves_its_equations(outputs):
+    X, y = numbers(40, outputs)
+    kernel = Spectrum(k=2)
+    model = sm.KernelRidge(kernel, alpha=0.3).fit(X[:30], y[:30])
+    K = kernel(X[:30]).astype(float)
+    np.testing.assert_allclose((K + 0.3 * np.eye(30)) @ model.dual_coef_, y[:30], atol=1e-8)
+    np.testing.assert_allclose(model.predict(X[30:]), kernel(X[30:], X[:30]) @ model.dual_coef_, atol=1e-10)
+    assert model.predict(X[30:]).shape == y[30:].shape
+
+
+def test_support_vector_regression_is_scikit_learns_on_the_same_gram_matrix():
+    X, y = numbers(40)
+    kernel = Spectrum(k=2, normalize=True)
+    ours = sm.KernelSVR(kernel, C=5.0, epsilon=0.05).fit(X[:30], y[:30])
+    theirs = SVR(kernel="precomputed", C=5.0, epsilon=0.05).fit(kernel(X[:30]), y[:30])
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    assert len(ours.support_objects_) == len(ours.support_) < 30
+    np.testing.assert_allclose(ours.predict(X[30:]), theirs.predict(kernel(X[30:], X[:30])), atol=1e-10)
+    flat = sm.KernelSVR(kernel).fit(X[:5], np.full(5, 7.0))  # within epsilon without any support vector
+    assert len(flat.support_) == 0
+    assert flat.predict(X[:2]).tolist() == [7.0, 7.0]
+
+
+@pytest.mark.parametrize("model", [sm.KernelRidge(Spectrum(k=2), 0.1), sm.KernelSVR(Spectrum(k=2))], ids=repr)
+def test_regression_of_an_object_does_not_depend_on_the_others(model):
+    X, y = numbers(60)
+    model = clone(model).fit(X[:30], y[:30])
+    together = model.predict(X)
+    np.testing.assert_array_equal(together[::-1], model.predict(X[::-1]))
+    np.testing.assert_array_equal(together, np.concatenate([model.predict([x]) for x in X]))
+    with sm.config(max_memory=3 * 8 * 30 * 4):  # four objects in a block
+        np.testing.assert_array_equal(together, model.predict(X))
+
+
+def test_regression_is_tuned_scaled_and_explained():
+    X, y = numbers(40)
+    search = GridSearchCV(sm.KernelRidge(Spectrum(k=1)), {"kernel__k": [1, 3], "alpha": [1e-3, 1e3]}, cv=3)
+    assert search.fit(X, y).best_params_ == {"alpha": 1e-3, "kernel__k": 1}
+    assert cross_val_score(search.best_estimator_, X, y, cv=3).mean() > 0.99
+    for machine in (sm.KernelRidge(Spectrum(k=1), 1e-3), sm.KernelSVR(Spectrum(k=1), 100.0, 1e-3)):
+        adds = {part.name: part.contribution for part in sm.explain(clone(machine).fit(X, y), "aab").parts}
+        assert adds["a"] == pytest.approx(2.0, abs=0.05)  # each a adds 1 to y, each b takes half of that
+        assert adds["b"] == pytest.approx(-0.5, abs=0.05)
+        scaled = TransformedTargetRegressor(clone(machine), transformer=StandardScaler()).fit(X, 50 + 9 * y)
+        found = sm.explain(scaled, "aab")
+        assert found.value == pytest.approx(float(scaled.predict(["aab"])[0]))
+        assert abs(found.unexplained) < 1e-6
+        assert sm.explain(scaled, "aab", "ab").value == 3.0  # the kernel: a twice with a, b with b
+    by_objects = sm.KernelRidge(DistanceRBF(Levenshtein(), 0.1)).fit(X, y)
+    assert "like training" in sm.explain(by_objects, "aab").parts[0].name
+
+
+def test_regression_of_a_bag_is_that_of_its_objects():
+    bags = pytest.importorskip("dask.bag")
+    X, y = numbers(40)
+    for machine in (
+        sm.KernelRidge(Spectrum(k=2)),
+        sm.KernelSVR(Spectrum(k=2)),
+        KernelSVC(Spectrum(k=2), probability=True),
+    ):
+        labels = y > 0 if isinstance(machine, KernelSVC) else y
+        bag = bags.from_sequence(X, npartitions=3)
+        with pytest.raises(TypeError, match=r"X is a Dask collection.*Nystroem"):
+            machine.fit(bag, labels)
+        machine.fit(X, labels)
+        np.testing.assert_array_equal(machine.predict(bag).compute(), machine.predict(X))
+        if isinstance(machine, KernelSVC):
+            np.testing.assert_array_equal(machine.predict_proba(bag).compute(), machine.predict_proba(X))
+
+
 # ---- what scikit-learn asks of all
 
 
@@ -318,6 +463,15 @@ MODELS = {
     "regression": (KNeighborsRegressor(Levenshtein(), 2), (["a", "ab", "bbb"], [1.0, 2.0, 3.0])),
     "vectors": (KernelSVC(sm.kernels.Cosine()), (np.random.default_rng(0).random((12, 3)), np.arange(12) % 3)),
     "machine": (KernelSVC(Spectrum(k=2)), (["abab", "baba", "aabb", "bbaa"], ["x", "x", "y", "y"])),
+    "chances": (KernelSVC(Spectrum(k=2), probability=True), (["abab", "baba", "aabb", "bbaa"], ["x", "x", "y", "y"])),
+    "ridge": (sm.KernelRidge(Spectrum(k=2)), (["abab", "baba", "aabb"], [1.0, 2.0, 3.0])),
+    "two numbers": (sm.KernelRidge(Spectrum(k=2)), (["abab", "baba", "aabb"], [[1.0, 0.0], [2.0, 5.0], [3.0, 1.0]])),
+    "support vectors": (sm.KernelSVR(Spectrum(k=2)), (["abab", "baba", "aabb"], [1.0, 2.0, 3.0])),
+    "no support vectors": (sm.KernelSVR(Spectrum(k=2)), (["abab", "baba", "aabb"], [1.0, 1.0, 1.0])),
+    "ridge on graphs": (
+        sm.KernelRidge(WeisfeilerLehman()),
+        (sm.objects.as_graphs([1 - np.eye(2), 1 - np.eye(3)]), [1.0, 2.0]),
+    ),
 }
 
 

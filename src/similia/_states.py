@@ -312,6 +312,14 @@ _STATES: dict[str, dict[str, Check]] = {
     "KernelSVC": {
         "kernel": _is_kernel, "kernel_": _is_kernel, "classes_": labels("c"), "support_": array("i8", "s"),
         "support_objects_": objects("s"), "pair_coef_": array("f8", "p", "s"), "pair_intercept_": array("f8", "p"),
+        "calibration_": optional(array("f8", "k", 2)), "probability": _FLAG,
+    },
+    "KernelRidge": {
+        "kernel": _is_kernel, "kernel_": _is_kernel, "objects_": objects("n"), "dual_coef_": _are_targets,
+    },
+    "KernelSVR": {
+        "kernel": _is_kernel, "kernel_": _is_kernel, "support_": array("i8", "s"), "support_objects_": objects("s"),
+        "dual_coef_": array("f8", "s"), "intercept_": _NUMBER,
     },
     "KNeighborsClassifier": {**_NEIGHBORS, "classes_": labels("c"), "_codes": array("i8", "n")},
     "KNeighborsRegressor": {**_NEIGHBORS, "targets_": _are_targets},
@@ -406,6 +414,8 @@ def _neighbors_fit(state: dict[str, Any], sizes: Sizes) -> bool:
 
 def _kernel_svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     fits = sizes["c"] > 1 and sizes["p"] == _n_pairs(sizes["c"])
+    if state.get("calibration_") is not None:
+        fits = fits and sizes["k"] == (1 if sizes["c"] == 2 else sizes["c"])
     return fits and (sizes["s"] == 0 or _reads(state["kernel_"], state["support_objects_"]))
 
 
@@ -463,6 +473,8 @@ _WHOLE: dict[str, Callable[[dict[str, Any], Sizes], bool]] = {
     "Quadratic": lambda state, sizes: len(state["matrix"]) == _n_pairs(_n_pairs(state["size"]) + 1),
     "HeatSVC": lambda state, sizes: sizes["c"] > 1 and sizes["p"] == _n_pairs(sizes["c"]),
     "KernelSVC": _kernel_svc_fits,
+    "KernelRidge": lambda state, sizes: _reads(state["kernel_"], state["objects_"]),
+    "KernelSVR": lambda state, sizes: sizes["s"] == 0 or _reads(state["kernel_"], state["support_objects_"]),
     "KNeighborsClassifier": _neighbors_fit,
     "KNeighborsRegressor": _neighbors_fit,
     "SimilaritySearch": lambda state, sizes: np.array_equal(np.sort(state["ids_"]), np.sort(_ids_of(state["index_"]))),

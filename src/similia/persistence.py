@@ -99,6 +99,8 @@ _TRUSTED = (
     "similia.codes._records.Bundle",
     "similia.learn.hd_classifier.HDClassifier",
     "similia.learn.kernel_svc.KernelSVC",
+    "similia.learn.kernel_regression.KernelRidge",
+    "similia.learn.kernel_regression.KernelSVR",
     "similia.learn.vote.VoteClassifier",
     "similia.learn.vote.VoteRegressor",
     "similia.selection.series_vectors.SeriesVectors",

@@ -6,7 +6,7 @@ first step           parts of the decision sum_j w_j f_j(x) + b
 `KernelFeatures`     w_f phi_f(x) for each feature f of x, by name
 `Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w: with
                      features, phi_f(x) sum_l alpha_l phi_f(l) for each feature, else alpha_l k(x, l) for each landmark
-`KernelSVC`          the same with the support vectors as landmarks
+`KernelSVC`, ...     the same with the support vectors or training objects as landmarks
 neighbours           the share of each neighbour in the votes, or in the mean
 `D2KE`               w_j (f_j(x) - mean) for each random object
 anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
@@ -44,7 +44,9 @@ from similia.explanations._neighbours import of_neighbours
 from similia.explanations._occurrences import linear_parts
 from similia.explanations._views import described, view_of
 from similia.kernels._evaluate import as_objects, evaluate, name_of
+from similia.learn._kernel_machine import KernelMachine
 from similia.learn.heat_svc import HeatSVC
+from similia.learn.kernel_regression import KernelRidge
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteRegressor
@@ -88,7 +90,7 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
     if voters_of(learner):
         return _of_a_vote(steps, x, naming, top)
     steps, x = _prepared(steps, x)
-    compares = isinstance(learner, KernelSVC | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
+    compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
     if compares or hasattr(learner, "kneighbors"):
         return _of_a_comparison(steps, x, naming, top)
     check_learner(learner)
@@ -235,25 +237,42 @@ def _parts(first: Any, X: Any, rows: Any, found: Decision, naming: Naming) -> tu
     return _of_columns(first, rows, found)
 
 
-def _dual(machine: KernelSVC | HeatSVC, X: Any, naming: Naming, top: int) -> Explanation:
-    """Return why a support vector machine on objects decides as it does."""
-    classes = machine.classes_
-    objects = machine.support_vectors_ if isinstance(machine, HeatSVC) else machine.support_objects_
+def _dual(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:
+    """Return why a machine on objects decides or predicts as it does, by its objects or the features of its kernel."""
+    objects, numbers = _kept(machine)
     K = np.asarray(evaluate(machine.kernel_, X, objects), dtype=np.float64)[0]
-    scores = machine.pair_coef_ @ K + machine.pair_intercept_
-    winner, other, sign, pair = best_machine(machine.predict(X)[0], classes, scores)
-    alpha, intercept = sign * machine.pair_coef_[pair], sign * float(machine.pair_intercept_[pair])
-    parts = _of_landmarks(machine.kernel_, X, objects, alpha, naming, "support", machine.support_)
+    kind, title, note, what = "prediction", "the predicted number", "", "support"
+    if isinstance(machine, KernelSVC | HeatSVC):
+        classes = machine.classes_
+        scores = machine.pair_coef_ @ K + machine.pair_intercept_
+        winner, other, sign, pair = best_machine(machine.predict(X)[0], classes, scores)
+        alpha, intercept = sign * machine.pair_coef_[pair], sign * float(machine.pair_intercept_[pair])
+        value, kind, title = sign * float(scores[pair]), "decision", against(classes, winner, other)
+        note = "" if len(classes) == 2 else ONE_VS_ONE
+    else:
+        alpha, intercept = machine.dual_coef_, float(getattr(machine, "intercept_", 0.0))
+        if alpha.ndim > 1:
+            raise ValueError(
+                f"{name_of(machine)} predicts {alpha.shape[1]} numbers, expected one; fit one model for each"
+            )
+        value, what = float(machine.predict(X)[0]), "training" if isinstance(machine, KernelRidge) else "support"
     return explained(
-        sign * float(scores[pair]),
-        "decision",
-        parts,
+        value,
+        kind,
+        _of_landmarks(machine.kernel_, X, objects, alpha, naming, what, numbers),
         top,
-        title=f"decision of {name_of(machine)}, {against(classes, winner, other)}",
-        note="" if len(classes) == 2 else ONE_VS_ONE,
-        constant=(_INTERCEPT, intercept),
+        title=f"{kind} of {name_of(machine)}, {title}",
+        note=note,
+        constant=None if intercept == 0.0 and kind == "prediction" else (_INTERCEPT, intercept),
         views=(view_of(X, naming.label_names), None),
     )
+
+
+def _kept(machine: Any) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Return the objects that a machine compares with, and their numbers among the training objects."""
+    if isinstance(machine, KernelRidge):
+        return machine.objects_, np.arange(len(machine.dual_coef_))
+    return machine.support_vectors_ if isinstance(machine, HeatSVC) else machine.support_objects_, machine.support_
 
 
 def _of_landmarks(

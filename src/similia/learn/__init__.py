@@ -5,6 +5,7 @@ from similia._lazy import attach
 _NAMES = {
     "HDClassifier": "hd_classifier",
     "KernelSVC": "kernel_svc",
+    "KernelRidge": "kernel_regression", "KernelSVR": "kernel_regression",
     "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
     "VoteClassifier": "vote", "VoteRegressor": "vote",
     "HeatSVC": "heat_svc", "nested_scores": "heat_svc", "precomputed_scores": "heat_svc",

@@ -16,22 +16,25 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block, settings
-from similia._lazily import lazily, refuse_lazy
+from similia._lazily import lazily
 from similia._validation import check_positive
-from similia.embeddings._gram import check_finite
-from similia.kernels._evaluate import check_kernel, decided, evaluate, read_objects, takes_sparse
 from similia.learn._heat_svc import coded, confidences, fit_machine, most_confident
+from similia.learn._kernel_machine import KernelMachine
 from similia.learn.heat_svc import _checked_labels
-from similia.objects import take
-from similia.objects._sequences import at_least_one
+from similia.objects import n_objects, take
+
+_FOLDS = 5  # of the calibration
 
 
-class KernelSVC(ClassifierMixin, BaseEstimator):
+class KernelSVC(ClassifierMixin, KernelMachine):
     r"""Support-vector classifier of strings, graphs, series, sets or vectors, with any kernel.
 
     Parameters
@@ -43,6 +46,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         Inverse regularisation, above 0.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
+    probability : bool, default=False
+        Whether `predict_proba` is there. The fit then takes at most five more fits on parts of the Gram matrix, as
+        ``CalibratedClassifierCV(SVC(), ensemble=False)`` does, which scikit-learn recommends.
 
     Attributes
     ----------
@@ -55,6 +61,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         These, in the layout the kernel works on.
     pair_coef_, pair_intercept_ : ndarray of float64, shapes (n_pairs, n_support) and (n_pairs,)
         One-vs-one machines, for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...: positive for the first class.
+    calibration_ : ndarray of float64, shape (1, 2) or (n_classes, 2), or None
+        With `probability`: (a, b) of the sigmoids 1 / (1 + exp(a f + b)) of the columns f of `decision_function`.
     n_features_in_ : int
         Only if objects are rows of a table.
 
@@ -62,7 +70,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     ------
     ValueError
         In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, `y` has one class or holds
-        fractions, a kernel value is not finite, or a parameter is out of range.
+        fractions, a kernel value is not finite, a parameter is out of range, or with `probability` a class has one
+        object only.
     TypeError
         If `kernel` is a distance or cannot be called.
 
@@ -73,13 +82,14 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
 
     A kernel whose values grow with the size of objects wants ``normalize=True``; C means little otherwise.
 
-    Predictions follow `decision_function`, as those of ``SVC(break_ties=True)`` do. For probabilities wrap the
-    classifier into scikit-learn's ``CalibratedClassifierCV``. Within the default ``max_memory`` of 1 GiB there is room
-    for 11,500 objects; more take ``make_pipeline(Nystroem(kernel), LinearSVC())``.
+    Predictions follow `decision_function`, as those of ``SVC(break_ties=True)`` do; close to the border between two
+    classes the most probable one may be the other. Within the default ``max_memory`` of 1 GiB there is room for 11,500
+    objects; more take ``make_pipeline(Nystroem(kernel), LinearSVC())``.
 
     References
     ----------
-    Cortes & Vapnik, "Support-vector networks", Machine Learning 20, 1995.
+    Cortes & Vapnik, "Support-vector networks", Machine Learning 20, 1995. Platt, "Probabilistic outputs for support
+    vector machines", Advances in Large Margin Classifiers, 1999 (the sigmoids).
 
     Examples
     --------
@@ -90,10 +100,11 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     array(['repeat', 'pairs'], dtype='<U6')
     """
 
-    def __init__(self, kernel: Any, C: float = 1.0, class_weight: Any = None) -> None:
+    def __init__(self, kernel: Any, C: float = 1.0, class_weight: Any = None, probability: bool = False) -> None:
         self.kernel = kernel
         self.C = C
         self.class_weight = class_weight
+        self.probability = probability
 
     def fit(self, X: Any, y: Any) -> Self:
         """Compute the Gram matrix and fit the classifier.
@@ -108,24 +119,13 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         KernelSVC
             The fitted estimator itself.
         """
-        refuse_lazy(X, "the kernel of all pairs of objects is needed; take Nystroem(kernel) and a linear model")
-        check_kernel(self.kernel)
         C = check_positive(self.C, "C")
-        kernel = decided(self.kernel, X)
-        objects = read_objects(self, kernel, X, reset=True)
-        n = at_least_one(objects)
-        labels = _checked_labels(y, n)
-        needed = 8 * n**2
-        if needed > settings().max_memory:
-            raise ValueError(
-                f"the Gram matrix of {n} objects takes {needed / 2**20:.0f} MiB, and max_memory is "
-                f"{settings().max_memory / 2**20:.0f} MiB; take make_pipeline(similia.Nystroem(kernel), LinearSVC()), "
-                "or allow more with similia.config(max_memory=...)"
-            )
-        codes, self.classes_, class_weight = coded(labels, self.class_weight)
-        K = check_finite(evaluate(kernel, objects), range(n), range(n), "X[{}] and X[{}]")
-        machine = fit_machine(K.astype(np.float64, copy=False), codes, C, class_weight)
-        self.kernel_ = kernel
+        kernel, objects, n = self._read(X)
+        codes, classes, class_weight = coded(_checked_labels(y, n), self.class_weight)
+        K = self._gram(kernel, objects, n)
+        machine = fit_machine(K, codes, C, class_weight)
+        calibration = _sigmoids(K, codes, classes, C, class_weight) if self.probability else None
+        self.classes_, self.kernel_, self.calibration_ = classes, kernel, calibration
         self.support_ = machine.support
         self.support_objects_ = take(objects, machine.support)
         self.pair_coef_, self.pair_intercept_ = machine.weights, machine.intercepts
@@ -140,15 +140,27 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         X : sequence of m objects
         """
         check_is_fitted(self)
-        objects = read_objects(self, self.kernel_, X, reset=False)
-        m, n_classes, s = at_least_one(objects), len(self.classes_), len(self.support_)
-        parts, step = [], rows_per_block(3 * 8 * max(1, s))
-        for start in range(0, m, step):
-            rows = np.arange(start, min(start + step, m))
-            part = objects if step >= m else take(objects, rows)
-            K = check_finite(evaluate(self.kernel_, part, self.support_objects_), rows, range(s), "X[{}] and object {}")
-            parts.append(confidences(K, self.pair_coef_, self.pair_intercept_, n_classes))
-        return np.concatenate(parts)
+        weights, intercepts, n_classes = self.pair_coef_, self.pair_intercept_, len(self.classes_)
+        return self._over_blocks(X, self.support_objects_, lambda K: confidences(K, weights, intercepts, n_classes))
+
+    @available_if(lambda self: self.probability)
+    @lazily
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the probability of each class, shape (m, n_classes); only with ``probability=True``.
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        check_is_fitted(self)
+        if self.calibration_ is None:
+            raise NotFittedError("this KernelSVC was fitted with probability=False; fit it again")
+        decisions = self.decision_function(X).reshape(n_objects(X), -1)
+        shares = expit(-(self.calibration_[:, 0] * decisions + self.calibration_[:, 1]))
+        if len(self.classes_) == 2:
+            return np.hstack([1.0 - shares, shares])
+        sums = shares.sum(axis=1, keepdims=True)
+        return np.divide(shares, sums, out=np.full_like(shares, 1 / shares.shape[1]), where=sums > 0)
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
@@ -161,8 +173,18 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         confidence = self.decision_function(X)
         return self.classes_[most_confident(confidence)]
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.sparse = takes_sparse(self.kernel)
-        return tags
+
+def _sigmoids(
+    K: npt.NDArray[np.float64], codes: npt.NDArray, classes: npt.NDArray, C: float, class_weight: Any
+) -> npt.NDArray[np.float64]:
+    """Return (a, b) of the sigmoid of each column of the decision, fitted to decisions out of fold."""
+    counts = np.bincount(codes)
+    if counts.min() < 2:
+        rare = classes[counts.argmin()]
+        raise ValueError(
+            f"class {rare!s} has one object, and probability=True needs two or more of each class; drop that class, or "
+            "take probability=False"
+        )
+    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0)  # None would draw from numpy's
+    calibrated = CalibratedClassifierCV(svc, ensemble=False, cv=int(min(_FOLDS, counts.min()))).fit(K, codes)
+    return np.array([[c.a_, c.b_] for c in calibrated.calibrated_classifiers_[0].calibrators], dtype=np.float64)

@@ -314,7 +314,7 @@ class KNeighborsRegressor(RegressorMixin, _KNeighbors):
             The fitted estimator itself.
         """
         self._fit_objects(X)
-        self.targets_ = _targets(y, self.n_samples_fit_)
+        self.targets_ = checked_targets(y, self.n_samples_fit_, "KNeighborsRegressor")
         return self
 
     @lazily
@@ -366,15 +366,14 @@ def _labels(y: Any, n: int) -> npt.NDArray:
     return labels
 
 
-def _targets(y: Any, n: int) -> npt.NDArray[np.float64]:
+def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
+    """Return numbers to predict, shape (n,) or (n, n_outputs), or raise; `who` is the regressor."""
     if y is None:
-        raise ValueError("KNeighborsRegressor requires y to be passed, but the target y is None")
+        raise ValueError(f"{who} requires y to be passed, but the target y is None")
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(
-            "y holds what is no number, which a regressor cannot average; KNeighborsClassifier takes labels"
-        ) from None
+        raise ValueError(f"y holds what is no number, which {who} cannot predict; a classifier takes labels") from None
     if targets.ndim not in (1, 2) or len(targets) != n:
         raise ValueError(f"y has shape {targets.shape} for {n} objects, expected ({n},) or ({n}, n_outputs)")
     if not np.isfinite(targets).all():
