@@ -58,10 +58,11 @@ def test_each_command_prints_json_alone(table, model, tmp_path):
         "remove": ("index", "remove", folder, 3),
         "info": ("index", "info", folder),
         "list": ("reproduce",),
+        "explain": ("explain", model, table, "--pair", 0, 1),
     }
     found = {name: json.loads(invoke(*arguments, "--json").stdout) for name, arguments in commands.items()}
-    assert (found["fit"]["objects"], found["fit"]["held out"]["objects"]) == (40, 8)
-    assert set(found["fit"]["held out"]["recall"]) == {"even", "odd"}
+    assert (found["fit"]["objects"], found["fit"]["held_out"]["objects"]) == (40, 8)
+    assert set(found["fit"]["held_out"]["recall"]) == {"even", "odd"}
     assert found["predict"] == {"predictions": 40, "output": str(tmp_path / "p.csv")}
     assert (found["encode"]["codes"], found["encode"]["bits"]) == (40, 64)
     assert np.load(codes).shape == (40, 8)
@@ -70,6 +71,20 @@ def test_each_command_prints_json_alone(table, model, tmp_path):
     assert found["remove"] == {"folder": str(folder), "removed": [3], "objects": 39}
     assert (found["info"]["objects"], found["info"]["sources"][0]["done"]) == (39, 40)
     assert "nyshd-graphs" in found["list"]
+    names_as_keys = {"recall": "the classes", "list": "the experiments"}
+    assert [key for key in keys_of(found, names_as_keys) if not key.isidentifier()] == []
+
+
+def keys_of(value, without):
+    """Yield the keys of nested dicts but for those whose keys are data."""
+    if isinstance(value, list):
+        for item in value:
+            yield from keys_of(item, without)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            if key not in without:
+                yield from keys_of(inner, without)
 
 
 def test_predictions_are_a_line_of_json_each(table, model):

@@ -81,6 +81,32 @@ def test_an_index_that_was_named_by_a_column_is_gone_on_with(tmp_path, monkeypat
     assert SearchFolder.open(folder).load_named()[1] == {i: f"n{i}" for i in range(60)}
 
 
+def test_an_index_remembers_the_column_that_names_its_objects(tmp_path):
+    data, folder = columns(tmp_path)[0], tmp_path / "index"
+    more = tmp_path / "more.csv"
+    more.write_text("acc,text\n" + "".join(f"m{i},{word[::-1]}\n" for i, word in enumerate(WORDS[:5])))
+    invoke("index", "build", data, folder, "--landmarks", 32, "--id", "acc")
+    assert json.loads(invoke("index", "info", folder, "--json").stdout)["id"] == "acc"
+    assert "is in the index already" in invoke("index", "add", data, folder).stdout
+    invoke("index", "add", more, folder)
+    search, names = SearchFolder.open(folder).load_named()
+    assert [names[i] for i in search.ids_.tolist()] == [f"n{i}" for i in range(60)] + [f"m{i}" for i in range(5)]
+    other = tmp_path / "other.csv"
+    other.write_text(f"name,text\nx,{WORDS[0]}\n")
+    assert "has no column 'acc'" in str(runner.invoke(app, ["index", "add", str(other), str(folder)]).exception)
+    invoke("index", "add", other, folder, "--id", "name")
+    invoke("index", "add", fasta(tmp_path / "f.fasta", [WORDS[1]]), folder)  # has names of its own
+    assert list(SearchFolder.open(folder).load_named()[1].values())[-2:] == ["x", "f0"]
+
+
+@pytest.mark.parametrize(("first", "second"), [((), ("--id", "acc")), (("--id", "acc"), ("--id", "text"))])
+def test_the_same_objects_under_other_names_are_not_added_again(first, second, tmp_path):
+    data, folder = columns(tmp_path)[0], tmp_path / "index"
+    invoke("index", "build", data, folder, "--landmarks", 32, *first)
+    assert "is in the index already" in invoke("index", "add", data, folder, *second).stdout
+    assert len(SearchFolder.open(folder)) == 60
+
+
 def test_numbers_as_names_are_removed_by_what_is_meant(tmp_path):
     data, folder = tmp_path / "t.csv", tmp_path / "index"
     data.write_text("acc,text\n" + "".join(f"{i + 1},{word}\n" for i, word in enumerate(WORDS)))

@@ -104,8 +104,8 @@ def test_json_has_the_candidates_and_scores(table, tmp_path, capsys, few_candida
         run(table(sample("strings", 40)[1]), tmp_path / "m.similia")
     facts = json.loads(capsys.readouterr().out)
     assert facts["objects"] == 40
-    assert facts["accuracy"]["outer folds"] == 5
-    assert facts["held out"]["objects"] == 10
+    assert facts["accuracy"]["outer_folds"] == 5
+    assert facts["held_out"]["objects"] == 10
     assert {"name", "mean_score", "state"} <= {*facts["candidates"][0]}
     assert facts["candidates"][0]["name"] == facts["chosen"]
 
@@ -114,8 +114,8 @@ def test_another_score_and_other_folds_are_used_and_told(table, tmp_path, capsys
     with speaking(json=True):
         run(table(sample("strings", 40)[1]), tmp_path / "m.similia", scoring="balanced_accuracy", cv=3)
     facts = json.loads(capsys.readouterr().out)
-    assert facts["balanced_accuracy"]["outer folds"] == 3
-    assert 0.5 < facts["held out"]["balanced_accuracy"] <= 1
+    assert facts["balanced_accuracy"]["outer_folds"] == 3
+    assert 0.5 < facts["held_out"]["balanced_accuracy"] <= 1
 
 
 def test_more_folds_than_a_class_has_objects_are_made_fewer(table, tmp_path, capsys, few_candidates):

@@ -24,7 +24,7 @@ def run(seed: int) -> None:
     start = time.perf_counter()
     say.print("similia: a similarity of strings becomes packed bits, and the bits a classifier\n")
     table = Table(
-        "DNA, kernel", "train", "test", "majority", "one pass", "20 epochs",
+        "DNA, kernel", "train", "test", "majority", "one_pass", "20 epochs",
         title="NysHD on held-out sequences: accuracy in percent", title_justify="left",
     )  # fmt: skip
     robust = Table("bits flipped", *(f"{share:.0%}" for share in _FLIPPED), title_justify="left")
@@ -41,15 +41,15 @@ def run(seed: int) -> None:
         found: dict[str, Any] = {
             "data": name, "kernel": type(kernel).__name__, "train": len(train), "test": len(test),
             "majority": float(np.mean(_most_frequent(y[train]) == y[test])),
-            "one pass": float(np.mean(one_pass.predict(test_codes) == y[test])),
+            "one_pass": float(np.mean(one_pass.predict(test_codes) == y[test])),
         }  # fmt: skip
-        found["bits flipped"] = {
+        found["bits_flipped"] = {
             share: np.mean(classifier.predict(sm.codes.flip_bits(test_codes, share, random_state=seed)) == y[test])
             for share in _FLIPPED
         }
         results.append(found)
-        of, accuracies = f"{name}, {found['kernel']}", list(found["bits flipped"].values())
-        percents = [f"{100 * a:.1f}" for a in (found["majority"], found["one pass"], *accuracies)]
+        of, accuracies = f"{name}, {found['kernel']}", list(found["bits_flipped"].values())
+        percents = [f"{100 * a:.1f}" for a in (found["majority"], found["one_pass"], *accuracies)]
         table.add_row(of, str(len(train)), str(len(test)), *percents[:3])
         robust.add_row(of, *percents[2:])
     say.print(table)

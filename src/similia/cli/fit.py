@@ -104,10 +104,10 @@ def fit_selected(
     if option:
         say.print(f"to fit another model with the same comparison: similia fit ... {option}", markup=False)
     facts = {"objects": len(y), "kind": read.kind, "chosen": found.name_, "option": option}
-    nested = {"score": found.score_, "interval": found.score_interval_, "outer folds": found.n_outer_}
+    nested = {"score": found.score_, "interval": found.score_interval_, "outer_folds": found.n_outer_}
     rows = [{key: value for key, value in row.items() if key != "pipeline"} for row in found.table_]
     files = {"model": output, "bytes": output.stat().st_size}
-    result({**facts, found.measure_: nested, "held out": scores, "candidates": rows, **files})
+    result({**facts, found.measure_: nested, "held_out": scores, "candidates": rows, **files})
     say.print(f"fitted on all {len(y)} and wrote {written(output)} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -250,8 +250,8 @@ def _held_out(found: Any, read: Objects, y: npt.NDArray, train: npt.NDArray, tes
         console().print(f"held-out objects: {len(test)}, {found.measure_} {asked[found.measure_]:.3f}")
     predicted = found.predict(objects)
     if found.task_ == "regression":
-        scores: dict[str, Any] = {"objects": len(test), "R squared": r2_score(y[test], predicted), **asked}
-        console().print(f"held-out objects: {len(test)}, R squared {scores['R squared']:.3f}")
+        scores: dict[str, Any] = {"objects": len(test), "r_squared": r2_score(y[test], predicted), **asked}
+        console().print(f"held-out objects: {len(test)}, R squared {scores['r_squared']:.3f}")
         return scores
     scores = {"objects": len(test), **accuracies(y[test], predicted, y[train])}
     console().print(score_table(y[test], scores))

@@ -176,6 +176,11 @@ def _check_smiles(path: Path, text: str) -> None:
     import_rdkit()
 
 
+def is_table(data: str) -> bool:
+    """Return whether `data` is a file whose columns could name its objects."""
+    return _ending(Path(data)) in _TABLES
+
+
 def _check_names(data: str, names: str | None) -> None:
     """Raise if a column is to name the objects of data that have no columns."""
     ending = _ending(Path(data))

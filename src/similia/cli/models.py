@@ -90,7 +90,7 @@ def fit_model(
         raise ValueError(f"{data} has numbers to predict, which NysHD does not; a --distance makes D2KE, which does")
     targets = "numbers to predict" if numbers else f"{len(classes)} class{'es' * (len(classes) > 1)}"
     say.print(f"{len(y)} {data_read.kind} in {targets}; {spec}".replace("in numbers", "with numbers"))
-    facts = {"objects": len(y), "kind": data_read.kind, "compared by": spec}
+    facts = {"objects": len(y), "kind": data_read.kind, "compared_by": spec}
     scores: dict[str, Any] | None = None
     tuned = isinstance(compared, Distance)
     if tuned:
@@ -101,8 +101,8 @@ def fit_model(
         held_out = _fitted(clone(model), sm.objects.take(X, train), y[train])
         predicted = held_out.predict(sm.objects.take(X, test))
         if numbers:
-            scores = {"objects": len(test), "R squared": r2_score(y[test], predicted)}
-            say.print(f"held-out objects: {len(test)}, R squared {scores['R squared']:.3f}")
+            scores = {"objects": len(test), "r_squared": r2_score(y[test], predicted)}
+            say.print(f"held-out objects: {len(test)}, R squared {scores['r_squared']:.3f}")
         else:
             scores = {"objects": len(test), **accuracies(y[test], predicted, y[train])}
             say.print(score_table(y[test], scores))
@@ -113,7 +113,7 @@ def fit_model(
     if tuned:
         say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
     sm.save(model, output)
-    result({**facts, "held out": scores, "model": output, "bytes": output.stat().st_size})
+    result({**facts, "held_out": scores, "model": output, "bytes": output.stat().st_size})
     say.print(f"fitted on all {len(y)} and wrote {written(output)} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -192,7 +192,7 @@ def accuracies(y_true: npt.NDArray, y_pred: npt.NDArray, y_train: npt.NDArray) -
     values, counts = np.unique(y_train, return_counts=True)
     return {
         "accuracy": float(np.mean(y_pred == y_true)),
-        "always the most frequent": float(np.mean(y_true == values[np.argmax(counts)])),
+        "most_frequent": float(np.mean(y_true == values[np.argmax(counts)])),
         "recall": {str(value): float(np.mean(y_pred[y_true == value] == value)) for value in np.unique(y_true)},
     }
 
@@ -204,5 +204,5 @@ def score_table(y_true: npt.NDArray, scores: dict[str, Any]) -> Table:
         table.add_row(name, str(np.sum(y_true == value)), f"{100 * recall:.1f} %")
     table.add_section()
     table.add_row("all: accuracy", str(len(y_true)), f"{100 * scores['accuracy']:.1f} %")
-    table.add_row("always the most frequent", "", f"{100 * scores['always the most frequent']:.1f} %")
+    table.add_row("always the most frequent", "", f"{100 * scores['most_frequent']:.1f} %")
     return table

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, default_rerank, sample_of
-from similia.cli.inputs import Objects, open_objects, read_objects
+from similia.cli.inputs import Objects, is_table, open_objects, read_objects
 from similia.cli.options import SmilesColumn
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
@@ -54,7 +54,7 @@ def build_index(
     """Fit an encoder to `data`, write it, and add the objects; goes on if a run with the same options was killed."""
     check_options(kernel, distance, bits)
     stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
-    key, n = stream.fingerprint(), stream.n
+    key, n = _key(data, text), stream.n
     sort = default_rerank(stream, distance) if rerank is None else rerank
     sort = distance if distance and sort == "kernel" else sort
     made_by: dict[str, Any] = {
@@ -65,6 +65,7 @@ def build_index(
         "seed": seed,
     }
     asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, **made_by}
+    asked |= {} if names is None else {"id": names}
     if is_search(folder):
         opened = SearchFolder.open(folder)
         meta = {name: value for name, value in opened.store.meta.items() if name != "encoder"}
@@ -86,6 +87,11 @@ def build_index(
             _show_recall(search, sample.objects, sort, seed, folder)
     once_more = f"to add its objects once more: similia index add --again {data} {folder}"
     _add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
+
+
+def _key(data: str, text: str) -> str:
+    """Return a digest of the objects of `data`; they are the same objects whatever column names them."""
+    return open_objects(data, text=text, chunk=1).fingerprint()
 
 
 def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
@@ -155,11 +161,17 @@ def add_to_index(
     data: str, folder: Path, *, text: str, again: bool, names: str | None = None, chunk: int = CHUNK,
     workers: Any = None,
 ) -> None:  # fmt: skip
-    """Add the objects of `data`, or those that a killed run left; rows of a table are called as in `names`."""
+    """Add the objects of `data`, or those that a killed run left; rows of a table are called as in `names`.
+
+    The column of names that the index was built with is taken if another is not named.
+    """
     opened = SearchFolder.open(folder)
+    built_with = opened.store.meta.get("id")
+    if names is None and built_with is not None and is_table(data):
+        names = str(built_with)
     stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
     _check_kind(stream, opened, text)
-    key = stream.fingerprint()
+    key = _key(data, text)
     _note_unfinished(opened, but=key)
     n = opened.store.progress.get(key, {"n": stream.n})["n"]
     once_more = f"--again adds its {n} {stream.kind} once more"
@@ -248,7 +260,7 @@ def search_index(
         lines = [{**row, "score": f"{row['score']:.6g}"}.values() for row in rows]
         write_csv([list(rows[0]), *map(list, lines)], output)
     each = 1000 * seconds / len(ids)
-    result({"milliseconds of a query": each, "objects": len(search), "neighbours": rows})
+    result({"query_milliseconds": each, "objects": len(search), "neighbours": rows})
     note(f"{each:.2f} ms for each of {len(ids)} queries among {len(search)}, start-up not counted")
 
 
@@ -269,7 +281,7 @@ def show_info(folder: Path) -> None:
     }
     meta = saved | meta
     facts = {"objects": f"{len(opened)} {meta['kind']}".removesuffix(" objects"), "bits": store.n_bits}
-    facts |= {name: meta[name] for name in ("encoder", "rerank", "candidates", "index", "seed") if name in meta}
+    facts |= {name: meta[name] for name in ("encoder", "rerank", "candidates", "index", "id", "seed") if name in meta}
     sources = [{name: source[name] for name in ("name", "done", "n", "times")} for source in store.progress.values()]
     result({**facts, "objects": len(opened), "kind": meta["kind"], "bytes": size, "sources": sources})
     for name, value in {**facts, "size on disk": f"{size / 1e6:.1f} MB"}.items():
