@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._lazily import lazily
 from similia._threads import one_blas_thread
 from similia._validation import check_labels, check_positive
-from similia.embeddings._ordered_product import ordered_product
+from similia.core.products import row_product
 from similia.learn._kernel_machine import KernelMachine
 from similia.learn.neighbors import checked_targets
 from similia.objects import take
@@ -129,7 +129,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
         """
         check_is_fitted(self)
         weights = self.dual_coef_.reshape(len(self.dual_coef_), -1)
-        sums = self._over_blocks(X, self.objects_, lambda K: ordered_product(K, weights))
+        sums = self._over_blocks(X, self.objects_, lambda K: row_product(K, weights))
         return sums if self.dual_coef_.ndim == 2 else sums[:, 0]
 
     def __sklearn_tags__(self) -> Tags:
@@ -235,5 +235,5 @@ class KernelSVR(RegressorMixin, KernelMachine):
         """
         check_is_fitted(self)
         weights = self.dual_coef_[:, None]
-        sums = self._over_blocks(X, self.support_objects_, lambda K: ordered_product(K, weights))
+        sums = self._over_blocks(X, self.support_objects_, lambda K: row_product(K, weights))
         return sums[:, 0] + self.intercept_
