@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from similia.distances import _dtw as loops
 from similia.distances._groups import fill_chosen, fill_pairs
+from similia.distances._magnitudes import Pairs, distances_of
 from similia.distances.base import Distance, Facts
 from similia.objects import SeriesBatch, as_series
 from similia.objects._series_pairs import as_named_series, as_series_pair, window_band
@@ -49,8 +50,13 @@ class DTW(Distance):
 
     Notes
     -----
-    Series of float32 are computed and returned in float32, with a relative error of about 1e-6; any others in
-    float64. A distance depends on its two series only, bit for bit, not on the other ones nor on threads.
+    Series of float32 are computed and returned in float32, any others in float64. Costs are added along a path of
+    up to m + n steps: the relative error is below (m + n) 2^-24 (float64: 2^-53), about 1e-6 for hundreds of steps of
+    float32 and 2e-4 for 100,000 equal ones. A distance depends on its two series only, bit for bit, not on the
+    other ones nor on threads.
+
+    Numbers may be of any magnitude: a pair of very large or very small ones is scaled by a power of two. Differences
+    below 1e-40 times the largest number of a pair (float32: 1e-12) may count as 0.
 
     It is no metric: the triangle inequality fails, and d(x, y) = 0 for series that differ in repeated steps only.
 
@@ -95,8 +101,8 @@ class DTW(Distance):
         ndarray, shape (n, m)
             Of float32 if all series are, otherwise of float64.
         """
-        X, Y = as_series_pair(X, Y)
-        return self._checked(fill_pairs(X, Y, self._loop(X.n_dims)))
+        A, B = as_series_pair(X, Y)
+        return self._distances(A, B)
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
         """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
@@ -113,7 +119,17 @@ class DTW(Distance):
             Of float32 if all series are, otherwise of float64.
         """
         A, B, left, right = as_named_series(X, Y, rows, columns)
-        return self._checked(fill_chosen(A, B, left, right, self._loop(A.n_dims)), "pair {}")
+        return self._distances(A, B, (left, right))
+
+    def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Floats:
+        """Return the distances of `A` to `B` (`A` itself, perhaps), or of pairs named by two arrays of positions."""
+        loop = self._loop(A.n_dims)
+
+        def find(A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None, shift: int) -> Floats:
+            found = fill_pairs(A, B, loop) if pairs is None else fill_chosen(A, B, *pairs, loop)
+            return np.sqrt(found, out=found) if self.root else found
+
+        return distances_of(A, B, find, 2 if self.local == "sqeuclidean" and not self.root else 1, pairs=pairs)
 
     def _loop(self, n_dims: int) -> Callable[..., None]:
         """Return the loop over tasks, or raise for parameters out of range."""
@@ -123,16 +139,6 @@ class DTW(Distance):
             loops.fill(x, y, n_dims, rooted, window, *where)
 
         return warp
-
-    def _checked(self, distances: Floats, pair: str = "X[{}] and Y[{}]") -> Floats:
-        """Return final distances of what the loop found, or raise if one is not finite."""
-        if np.isinf(distances.max(initial=0.0)):
-            raise ValueError(
-                f"the distance of {pair.format(*np.argwhere(np.isinf(distances))[0])} exceeds the largest "
-                f"{distances.dtype}; "
-                f"scale the series{' or give them as float64' if distances.dtype == np.float32 else ''}"
-            )
-        return np.sqrt(distances, out=distances) if self.root else distances
 
     def as_objects(self, X: Any) -> SeriesBatch:
         """Return `X` as a `SeriesBatch`."""

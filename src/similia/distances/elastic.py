@@ -15,6 +15,9 @@ SoftDTW  -gamma log of the sum over alignments of exp(-cost / gamma)            
 ======== ==================================================================================================
 
 Computed in float64 whatever the series are in. Exchanging x and y changes no bit of a distance.
+
+Numbers may be of any magnitude: a pair of very large or very small ones is scaled by a power of two, and differences
+below 1e-40 times its largest number may count as 0. SoftDTW takes numbers up to 1e145 times the root of gamma.
 """
 
 from __future__ import annotations
@@ -22,20 +25,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.distances import _elastic as loops
-from similia.distances._groups import Indices, fill_chosen, fill_pairs
+from similia.distances._groups import fill_chosen, fill_pairs
+from similia.distances._magnitudes import Pairs, distances_of, scaled_back
 from similia.distances.base import Distance, Facts
-from similia.kernels._series import log_sums
+from similia.kernels._series import in_units, log_sums
 from similia.objects import SeriesBatch, as_series
 from similia.objects._series_pairs import as_named_series, as_series_pair, window_band
 
 Array = npt.NDArray[np.float64]
-Pairs = tuple[Indices, Indices]
 
 
 class _FactsByParameters:
@@ -75,7 +78,7 @@ class _Elastic(Distance):
         ndarray of float64, shape (n, m)
         """
         A, B = as_series_pair(X, Y)
-        return self._distances(A, None if Y is None else B)
+        return self._distances(A, B)
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
@@ -93,35 +96,48 @@ class _Elastic(Distance):
         A, B, *pairs = as_named_series(X, Y, rows, columns)
         return self._distances(A, B, (pairs[0], pairs[1]))
 
-    def _distances(self, A: SeriesBatch, B: SeriesBatch | None, pairs: Pairs | None = None) -> Array:
-        """Return the distances of `A` to `B` (`A` itself if None), or of pairs named by two arrays of positions."""
+    def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
+        """Return the distances of `A` to `B` (`A` itself, perhaps), or of pairs named by two arrays of positions."""
         raise NotImplementedError
 
 
 class _Edited(_Elastic):
     """Base of the distances that add costs of single steps."""
 
-    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        """Return kind and parameter of the loop and, if it has them, the costs of deleting each time point."""
+    _degree: ClassVar[int] = 1  # series times s, and parameters in their unit times s, have distances times s**degree
+
+    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        """Return kind and parameter of the loop and, if it has them, the costs of deleting each time point.
+
+        For series that are divided by `unit`, as parameters in their unit are then.
+        """
         raise NotImplementedError
 
-    def _distances(self, A: SeriesBatch, B: SeriesBatch | None, pairs: Pairs | None = None) -> Array:
-        kind, parameter, costs = self._how()
-        p, window = A.n_dims, window_band(self.window)
+    def _compared_with(self) -> float:
+        """Return the value that all time points are compared with."""
+        return 0.0
 
-        def prepared(side: SeriesBatch) -> SeriesBatch:
-            side = side.astype(np.float64)
-            if costs is None:
-                return side
-            with np.errstate(over="ignore", invalid="ignore"):  # infinite distances are refused where they are used
-                return SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
+    def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
+        self._how(1.0)  # checks the parameters
+        window = window_band(self.window)
+        left = A.astype(np.float64)
+        right = left if A is B else B.astype(np.float64)
 
-        def fill(*where: Any) -> None:
-            loops.fill(kind, parameter, p, window, *where)
+        def find(A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None, shift: int) -> Array:
+            kind, parameter, costs = self._how(2.0**shift)
+            p = A.n_dims
 
-        A = prepared(A)
-        B = A if B is None else prepared(B)
-        return fill_pairs(A, B, fill) if pairs is None else fill_chosen(A, B, *pairs, fill)
+            def prepared(side: SeriesBatch) -> SeriesBatch:
+                return side if costs is None else SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
+
+            def fill(*where: Any) -> None:
+                loops.fill(kind, parameter, p, window, *where)
+
+            left = prepared(A)
+            right = left if A is B else prepared(B)
+            return fill_pairs(left, right, fill) if pairs is None else fill_chosen(left, right, *pairs, fill)
+
+        return distances_of(left, right, find, self._degree, pairs=pairs, unit=self._compared_with())
 
 
 class ERP(_Edited):
@@ -172,8 +188,11 @@ class ERP(_Edited):
         self.gap = gap
         self.window = window
 
-    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        gap = _check_number(self.gap, "gap", above=-np.inf)
+    def _compared_with(self) -> float:
+        return float(self.gap)
+
+    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        gap = _check_number(self.gap, "gap", above=-np.inf) / unit
         return loops.ERP, 0.0, lambda side: np.linalg.norm(side.values - gap, axis=1)
 
 
@@ -227,8 +246,8 @@ class MSM(_Edited):
         self.c = c
         self.window = window
 
-    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        return loops.MSM, _check_number(self.c, "c", above=0.0), None
+    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        return loops.MSM, _check_number(self.c, "c", above=0.0) / unit, None
 
 
 class TWE(_Edited):
@@ -279,9 +298,9 @@ class TWE(_Edited):
         self.lmbda = lmbda
         self.window = window
 
-    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        nu = _check_number(self.nu, "nu", above=0.0)
-        lmbda = _check_number(self.lmbda, "lmbda", least=0.0)
+    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        nu = _check_number(self.nu, "nu", above=0.0) / unit
+        lmbda = _check_number(self.lmbda, "lmbda", least=0.0) / unit
         return loops.TWE, nu, lambda side: _steps(side) + nu + lmbda
 
 
@@ -325,8 +344,10 @@ class LCSS(_Edited):
         self.epsilon = epsilon
         self.window = window
 
-    def _how(self) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        return loops.LCSS, _check_number(self.epsilon, "epsilon", least=0.0), None
+    _degree = 0
+
+    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        return loops.LCSS, _check_number(self.epsilon, "epsilon", least=0.0) / unit, None
 
 
 class SoftDTW(_Elastic):
@@ -384,13 +405,16 @@ class SoftDTW(_Elastic):
     def _untrue(self) -> dict[str, Any]:
         return {} if self.divergence else {"identity": False}
 
-    def _distances(self, A: SeriesBatch, B: SeriesBatch | None, pairs: Pairs | None = None) -> Array:
-        gamma = _check_number(self.gamma, "gamma", above=0.0)
-        X, Y = A.astype(np.float64), (A if B is None else B).astype(np.float64)
-        how = (1.0 / gamma, False, 0, *window_band(self.window))
-        out = log_sums(X, Y, how, same=B is None, centre=self.divergence, pairs=pairs)
+    def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
+        gamma, exponent = np.frexp(_check_number(self.gamma, "gamma", above=0.0))
+        gamma, half = np.ldexp(gamma, exponent % 2), int(exponent) // 2  # the parameter is gamma 4**half
+        X = in_units(A, half, "root of gamma")
+        Y = X if A is B else in_units(B, half, "root of gamma", "Y")
+        how = (1.0 / float(gamma), False, 0, *window_band(self.window))
+        out = log_sums(X, Y, how, same=A is B, centre=self.divergence, pairs=pairs)
         out *= -gamma
-        return np.maximum(out, 0.0, out=out) if self.divergence else out
+        out = np.maximum(out, 0.0, out=out) if self.divergence else out
+        return scaled_back(out, 2 * half, out.dtype, pairs)
 
 
 def _steps(X: SeriesBatch) -> Array:

@@ -22,7 +22,7 @@ from similia.distances import _elastic as kinds
 from similia.distances.dtw import DTW
 from similia.distances.elastic import LCSS, MSM, SoftDTW, _Edited
 from similia.explanations._found import Floats, Found, joined, listed
-from similia.kernels._series import half_width
+from similia.kernels._series import half_width, in_units
 from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch
 from similia.objects._series_pairs import as_series_pair, window_band
@@ -57,7 +57,7 @@ def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Foun
 
 def _edited(distance: _Edited, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
     """Return the steps under `ERP` and `TWE`, which have a cost for deleting each time point."""
-    kind, nu, costs = distance._how()
+    kind, nu, costs = distance._how(1.0)
     if costs is None:
         raise TypeError(f"{type(distance).__name__} has no costs of deletions")
     delete, insert = costs(A), costs(B)
@@ -77,7 +77,7 @@ def _edited(distance: _Edited, A: SeriesBatch, B: SeriesBatch, outside: Any, nam
 
 
 def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
-    c = distance._how()[1]
+    c = distance._how(1.0)[1]
 
     def split(new: Floats, old: Floats, other: Floats) -> Floats:
         """Return the costs of splitting `new` off `old` against each of `other`, shape (len(new), len(other))."""
@@ -202,8 +202,8 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
     """Return the parts of log k of the global alignment kernel."""
     A, B = (side.astype(np.float64) for side in as_series_pair(kernel.as_objects(X), kernel.as_objects(Y)))
     check_cells(len(A.values), len(B.values))
-    rate, _, triangular, _, _ = kernel._how()
-    log_e = -rate * _ground(A.values, B.values) ** 2
+    (rate, _, triangular, _, _), half = kernel._how()
+    log_e = -rate * _ground(in_units(A, half, "bandwidth").values, in_units(B, half, "bandwidth").values) ** 2
     gap = np.abs(np.subtract.outer(np.arange(len(A.values)), np.arange(len(B.values))))
     with np.errstate(divide="ignore"):
         if triangular:

@@ -30,12 +30,27 @@ from similia.objects import SeriesBatch
 
 _ZERO = -1e300  # exponent of what stands for 0
 _FARTHEST = 1e295  # -log2 of a local similarity: sums over 10,000 time points stay above what stands for 0
+_MOST_UNITS = 1e145  # of a time point: squares of differences stay below _FARTHEST
 _LOWEST = -1023.0  # exponent below which a summand of a sum of 1 or more is 0
 _LOG_2 = log(2.0)
 # Of 2^r in r; the remainder is below 2e-16 for |r| <= 1/2.
 _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12 = (_LOG_2**k / factorial(k) for k in range(1, 13))
 
 How = tuple[float, bool, int, int, float]
+
+
+def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> SeriesBatch:
+    """Return series in float64, divided by 2**exponent, or raise if their squares could not be summed then."""
+    with np.errstate(over="ignore", under="ignore"):
+        values = np.ldexp(X.values.astype(np.float64), -exponent)
+    large = ~(np.abs(values).max(axis=1) < _MOST_UNITS)
+    if large.any():
+        i = int(np.searchsorted(X.offsets, np.argmax(large), side="right")) - 1
+        raise ValueError(
+            f"{name}[{i}] holds numbers of more than {_MOST_UNITS:.0e} times the {unit}, whose squares are too large; "
+            "scale the series or take a larger one"
+        )
+    return SeriesBatch(values, X.offsets)
 
 
 def log_sums(

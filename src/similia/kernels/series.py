@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._validation import RandomState, check_positive, check_positive_int, generator
-from similia.kernels._series import log_sums, self_log_sums
+from similia.kernels._series import How, in_units, log_sums, self_log_sums
 from similia.kernels.base import Kernel
 from similia.objects import SeriesBatch, as_series
 from similia.objects._series_pairs import UNLIMITED, as_named_series, as_series_pair
@@ -116,35 +116,42 @@ class GlobalAlignment(Kernel):
         ndarray of float64, shape (n, m)
             log k(x, y), normalised if the kernel is; -inf where no alignment is allowed (`triangular`).
         """
-        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
-        logs = log_sums(A, B, self._how(), same=Y is None, centre=self.normalize)
+        A, B = as_series_pair(X, Y)
+        how, half = self._how()
+        left = in_units(A, half, "bandwidth")
+        right = left if A is B else in_units(B, half, "bandwidth", "Y")
+        logs = log_sums(left, right, how, same=A is B, centre=self.normalize)
         return np.minimum(logs, 0.0, out=logs) if self.normalize else logs  # above 0 is rounding
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the kernel of some pairs: ``self(X, Y)[rows, columns]`` without the others, shape (n_pairs,)."""
         A, B, *pairs = as_named_series(X, Y, rows, columns)
-        A, B = A.astype(np.float64), B.astype(np.float64)
-        logs = log_sums(A, B, self._how(), same=False, centre=self.normalize, pairs=(pairs[0], pairs[1]))
+        how, half = self._how()
+        A, B = in_units(A, half, "bandwidth"), in_units(B, half, "bandwidth", "Y")
+        logs = log_sums(A, B, how, same=False, centre=self.normalize, pairs=(pairs[0], pairs[1]))
         np.minimum(logs, 0.0 if self.normalize else np.inf, out=logs)
         _check_exponents(logs, "k of pair {}")
         return np.exp(logs, out=logs)
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x) for each series, shape (n,)."""
-        A = as_series_pair(X, None)[0].astype(np.float64)
+        A = as_series_pair(X, None)[0]
         if self.normalize:
             return np.ones(len(A))
-        logs = self_log_sums(A, self._how())
+        how, half = self._how()
+        logs = self_log_sums(in_units(A, half, "bandwidth"), how)
         _check_exponents(logs, "k(X[{0}], X[{0}])")
         return np.exp(logs)
 
-    def _how(self) -> tuple[float, bool, int, int, float]:
-        """Return rate, kind and triangular, and the band of steps (and no share of the length) where w is not 0."""
+    def _how(self) -> tuple[How, int]:
+        """Return what `log_sums` takes, for series divided by a power of two, and its exponent: that of the bandwidth.
+
+        The band is one of steps (and no share of the length) where w is not 0.
+        """
         s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
-        if not 1e-150 < s < 1e150:
-            raise ValueError(f"bandwidth must be a number whose square is one, got {s!r}")
+        s, exponent = np.frexp(s)
         T = check_positive_int(self.triangular, "triangular", minimum=0)
-        return 0.5 / s**2, True, T, T - 1 if T else UNLIMITED, 0.0
+        return (float(0.5 / s**2), True, T, T - 1 if T else UNLIMITED, 0.0), int(exponent)
 
 
 def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 0) -> float:
@@ -184,13 +191,18 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
     check_positive_int(n_points, "n_points", minimum=2)
     if len(points) > n_points:
         points = points[rng.choice(len(points), n_points, replace=False)]
-    distances = pdist(points)
+    exponent = np.frexp(np.abs(points).max())[1]  # squares of scaled points are neither 0 nor infinite
+    with np.errstate(under="ignore"):
+        distances = pdist(np.ldexp(points, -exponent))
     median = float(np.median(distances)) if len(distances) else 0.0
     if median == 0:
         raise ValueError(
             "the median distance of time points is 0, expected series that vary; give GlobalAlignment a bandwidth"
         )
-    return median * float(np.sqrt(np.median(series.lengths)))
+    bandwidth = float(np.ldexp(median * np.sqrt(np.median(series.lengths)), exponent))
+    if not 0 < bandwidth < np.inf:
+        raise ValueError(f"the bandwidth would be {bandwidth}, expected a positive float64; scale the series")
+    return bandwidth
 
 
 def _check_exponents(logs: Array, which: str) -> None:

@@ -1,0 +1,122 @@
+"""Distances of very large and very small numbers: each pair in a range in which its squares are float64.
+
+A pair whose largest number is beyond that range is divided by a power of two first, which is exact, and its distance is
+multiplied by it. Which pairs these are depends on the two objects alone, so that a distance does not depend on others
+in the call. Pairs of float32 beyond their smaller range are computed in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects import SeriesBatch, SetBatch
+from similia.objects._sequences import named
+
+Array = npt.NDArray[Any]
+Batch = TypeVar("Batch", SeriesBatch, SetBatch)
+Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+# Finds the distances of A to B, all or those of pairs of positions, of objects that are divided by 2**shift.
+Find = Callable[[Any, Any, Pairs | None, int], Array]
+
+# Exponents of the largest number of a pair that is not scaled, and what others are lowered or raised by.
+_RANGES = {np.dtype(np.float32): (-20, 50, 64), np.dtype(np.float64): (-400, 400, 600)}
+_NONE = -(2**14)  # exponent of an object that is 0
+
+
+def distances_of(
+    A: Batch, B: Batch, find: Find, degree: int, *, pairs: Pairs | None = None, unit: float = 0.0, noun: str = "series"
+) -> Array:
+    """Return the distances of `A` to `B` (`A` itself, perhaps), all or those of pairs; raise if one is no float.
+
+    Distances grow with the numbers to the power `degree`; `unit` is a number that all objects are compared with.
+    """
+    dtype, shifts = A.values.dtype, _shifts(A, B, pairs, unit)
+    kinds = [int(kind) for kind in np.unique(shifts)]
+    if len(kinds) == 1:
+        out = _found(A, B, find, pairs, kinds[0], degree, dtype)
+    else:
+        out = np.empty(shifts.shape, dtype)
+        for kind in kinds:
+            _fill_kind(out, shifts == kind, A, B, find, pairs, kind, degree)
+    _check(out, pairs, noun)
+    return out
+
+
+def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
+    """Return the power of two that each pair is divided by, shape (n, m) or (n_pairs,); (1,) if all are by one."""
+    least, most, step = _RANGES[A.values.dtype]
+    own = np.frexp(abs(unit))[1] if unit else _NONE
+    a = np.maximum(_exponents(A), own)
+    b = a if A is B else np.maximum(_exponents(B), own)
+    # Most collections are in the middle; two objects that are 0 may be anywhere.
+    if max(a.max(), b.max()) <= most and min(a.min(), b.min()) >= least:
+        return np.zeros(1, np.int16)
+    largest = np.maximum.outer(a, b) if pairs is None else np.maximum(a[pairs[0]], b[pairs[1]])
+    large, small = largest > most, (largest < least) & (largest > _NONE)
+    return step * (large.astype(np.int16) - small)
+
+
+def _exponents(batch: Any) -> npt.NDArray[np.int64]:
+    """Return the exponent of the largest number of each object, none of which is empty, shape (n,)."""
+    most = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
+    return np.where(most > 0, np.frexp(most)[1], _NONE).astype(np.int64)
+
+
+def _divided(batch: Any, shift: int) -> Any:
+    if shift == 0:
+        return batch
+    return type(batch)(np.ldexp(batch.values.astype(np.float64), -shift), batch.offsets)
+
+
+def _found(A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int, dtype: npt.DTypeLike) -> Array:
+    """Return the distances of one kind of pairs in `dtype`: infinite if too large, NaN if too small for it."""
+    left = _divided(A, shift)
+    values = find(left, left if A is B else _divided(B, shift), pairs, shift)
+    return _multiplied(values, degree * shift, dtype)
+
+
+def scaled_back(values: Array, exponent: int, dtype: npt.DTypeLike, pairs: Pairs | None, noun: str = "series") -> Array:
+    """Return values times 2**exponent in `dtype`, or raise naming the first pair that is too large or too small."""
+    out = _multiplied(values, exponent, dtype)
+    _check(out, pairs, noun)
+    return out
+
+
+def _multiplied(values: Array, exponent: int, dtype: npt.DTypeLike) -> Array:
+    if exponent == 0 and values.dtype == dtype:
+        return values
+    with np.errstate(over="ignore", under="ignore"):
+        out: Array = np.ldexp(values, exponent).astype(dtype)
+    out[(out == 0) & (values != 0)] = np.nan
+    return out
+
+
+def _fill_kind(
+    out: Array, chosen: Array, A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int
+) -> None:
+    """Write the distances of the pairs that a mask chooses, from the objects in them alone."""
+    if pairs is None:
+        rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
+        left = A[rows]
+        right = left if A is B and np.array_equal(rows, columns) else B[columns]
+        out[chosen] = _found(left, right, find, None, shift, degree, out.dtype)[chosen[np.ix_(rows, columns)]]
+    else:
+        (left, i), (right, j) = named(A, pairs[0][chosen]), named(B, pairs[1][chosen])
+        out[chosen] = _found(left, right, find, (i, j), shift, degree, out.dtype)
+
+
+def _check(out: Array, pairs: Pairs | None, noun: str) -> None:
+    """Raise, naming the first pair, if a distance is infinite, or NaN, which stands for too small."""
+    if np.isfinite(out).all():
+        return
+    where = np.argwhere(~np.isfinite(out))[0]
+    pair = "X[{}] and Y[{}]" if pairs is None else "pair {}"
+    large = np.isinf(out[tuple(where)])
+    raise ValueError(
+        f"the distance of {pair.format(*where)} {'exceeds the largest' if large else 'is below the smallest'} "
+        f"{out.dtype}; scale the {noun}{' or give them as float64' if out.dtype == np.float32 else ''}"
+    )
