@@ -22,7 +22,7 @@ rng = np.random.default_rng(0)
 SERIES = [rng.normal(size=n) for n in (4, 7, 3, 5)]
 PLANE = [rng.normal(size=(n, 2)) for n in (4, 7, 3, 5)]
 ALL = (-1000, 1000)
-SENTENCE = re.compile(r"scale|larger|too small|too large|below the smallest|exceeds|expected", re.IGNORECASE)
+SENTENCE = re.compile(r"scale|larger|too small|too large|below the smallest|exceeds|expected|finite", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
