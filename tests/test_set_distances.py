@@ -13,7 +13,7 @@ from scipy.stats import wasserstein_distance
 
 import naive
 import similia as sm
-from similia.distances import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, _nearest_points
+from similia.distances import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein
 from similia.distances import sets as module
 from similia.objects import SetBatch
 
@@ -25,7 +25,6 @@ ALL = [*NEAREST, SlicedWasserstein(7, p=1), SlicedWasserstein(7, p=2, random_sta
 each_nearest = pytest.mark.parametrize("distance", NEAREST, ids=str)
 each_distance = pytest.mark.parametrize("distance", ALL, ids=str)
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-12}
-# Dimensions on both sides of the change from differences to products.
 DIMENSIONS = st.sampled_from([1, 2, 4, 5, 17])
 
 
@@ -78,10 +77,9 @@ def test_laws(distance, seed, p, dtype):
     assert (D >= 0).all()
     assert (D == D.T).all()
     assert (D.diagonal() == 0).all()
-    np.testing.assert_allclose(distance(X, X), D, rtol=TOLERANCE[dtype], atol=1e-30)
-    assert (distance(X, X).diagonal() == 0).all()
-    np.testing.assert_allclose(distance(X[:2], X), D[:2], rtol=TOLERANCE[dtype], atol=1e-30)
-    np.testing.assert_allclose(distance(X, X[[4, 1]]), D[:, [4, 1]], rtol=TOLERANCE[dtype], atol=1e-30)
+    np.testing.assert_array_equal(distance(X, X), D)
+    np.testing.assert_array_equal(distance(X[:2], X), D[:2])
+    np.testing.assert_array_equal(distance(X, X[[4, 1]]), D[:, [4, 1]])
 
 
 @each_distance
@@ -138,18 +136,34 @@ def test_blocks_and_threads_change_nothing(distance, dtype, monkeypatch):
     X = SetBatch.from_arrays([rng.standard_normal((size, 6)).astype(dtype) for size in rng.integers(0, 40, 70)])
     Y = SetBatch.from_arrays([rng.standard_normal((size, 6)).astype(dtype) for size in rng.integers(1, 15, 50)])
     expected, own = distance(X, Y), distance(X)
-    for lanes, rows, largest in ((1, 1, 2**22), (64, 32, 2**22), (300, 2000, 2**22), (1024, 512, 0)):
-        for place in (module, _nearest_points):
-            monkeypatch.setattr(place, "LANES", lanes)
-            monkeypatch.setattr(place, "ROWS", rows)
-        monkeypatch.setattr(module, "_LARGEST_TILE", largest)
+    for lanes in (1, 64, 300, 10**6):
+        monkeypatch.setattr(module, "_LANES", lanes)
         monkeypatch.setattr(module, "_WORK_OF_A_THREAD", lanes)
-        np.testing.assert_allclose(distance(X, Y), expected, rtol=TOLERANCE[dtype])
-        np.testing.assert_allclose(distance(X), own, rtol=TOLERANCE[dtype])
+        np.testing.assert_array_equal(distance(X, Y), expected)
+        np.testing.assert_array_equal(distance(X), own)
     monkeypatch.setattr("similia._threads.cpu_count", lambda: 5)
     monkeypatch.setattr("similia._threads._WORTH_THREADS", 0)
-    np.testing.assert_allclose(distance(X, Y), expected, rtol=TOLERANCE[dtype])
-    np.testing.assert_allclose(distance(X), own, rtol=TOLERANCE[dtype])
+    np.testing.assert_array_equal(distance(X, Y), expected)
+    np.testing.assert_array_equal(distance(X), own)
+    one_by_one = np.vstack([distance(X[i : i + 1], Y) for i in range(len(X))])
+    np.testing.assert_array_equal(one_by_one, expected)
+
+
+@each_distance
+@pytest.mark.parametrize("larger", [1.0, 1e17])
+def test_sets_of_another_type_or_size_beside_a_set_change_nothing(distance, larger):
+    rng = np.random.default_rng(0)
+    Y = [rng.standard_normal((size, 9)).astype(np.float32) for size in (3, 8, 1)]
+    X = [rng.standard_normal((size, 9)).astype(np.float32) for size in (2, 5, 4)]
+    X.insert(1, rng.standard_normal((6, 9)) * larger)
+    with np.errstate(over="ignore"):
+        alone = np.vstack([distance([x], Y) for x in X])
+        np.testing.assert_array_equal(distance(X, Y), alone)
+    assert alone.dtype == np.float32
+    if hasattr(distance, "paired"):
+        np.testing.assert_array_equal(
+            distance.paired(X, Y, [0, 1, 3, 3], [1, 2, 0, 2]), alone[[0, 1, 3, 3], [1, 2, 0, 2]]
+        )
 
 
 @each_nearest
@@ -193,10 +207,10 @@ def test_scale(distance, p, size):
 
 
 @each_distance
-def test_single_and_double_make_double(distance):
+def test_the_second_sets_decide_the_type(distance):
     X = collection(0, 3, 2)
     assert distance(X.astype(np.float32), X).dtype == np.float64
-    assert distance(X, X.astype(np.float32)).dtype == np.float64
+    assert distance(X, X.astype(np.float32)).dtype == np.float32
 
 
 @each_distance

@@ -6,57 +6,43 @@ import math
 
 import numpy as np
 
+from similia import _lanes as lane
 from similia._jit import njit
+from similia._lanes import LANES
 
 MEAN_MAX, MAX_MAX, MEAN_SUM = 0, 1, 2  # how the nearest distances of both directions become one number
-_SIXTEENTH = 1 / 16
-
-
-@njit(reassociate=True)
-def _mean(values, n, root):  # type: ignore[no-untyped-def]
-    """Return the mean of the first n values, or of their roots."""
-    total = 0.0
-    for k in range(n):
-        total += math.sqrt(values[k]) if root else values[k]
-    return total / n
+_ROWS = 64  # points of a set of B that are compared at once: 256 KiB of float32 distances
 
 
 @njit()
-def _largest(values, n, root):  # type: ignore[no-untyped-def]
-    """Return the largest of the first n values, or its root."""
+def _total(values, n, root):  # type: ignore[no-untyped-def]
+    """Return the sum of the first n values, or of their roots: four sums, each of every fourth value."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for k in range(0, n - n % 4, 4):
+        if root:
+            a += math.sqrt(values[k])
+            b += math.sqrt(values[k + 1])
+            c += math.sqrt(values[k + 2])
+            d += math.sqrt(values[k + 3])
+        else:
+            a += values[k]
+            b += values[k + 1]
+            c += values[k + 2]
+            d += values[k + 3]
+    for k in range(n - n % 4, n):
+        a += math.sqrt(values[k]) if root else values[k]
+    return (a + b) + (c + d)
+
+
+@njit()
+def _summary(values, n, kind, root):  # type: ignore[no-untyped-def]
+    """Return the mean of the first n values (or of their roots), or the largest."""
+    if kind != MAX_MAX:
+        return _total(values, n, root) / n
     most = values[0]
     for k in range(n):
         most = max(most, values[k])
-    return math.sqrt(most) if root else most
-
-
-@njit()
-def _join(a, n_a, b, n_b, kind, root):  # type: ignore[no-untyped-def]
-    """Return the distance of two sets from the distances of their points to the nearest one of the other set."""
-    if kind == MAX_MAX:
-        return max(_largest(a, n_a, root), _largest(b, n_b, root))
-    if kind == MEAN_MAX:
-        return max(_mean(a, n_a, root), _mean(b, n_b, root))
-    return _mean(a, n_a, root) + _mean(b, n_b, root)
-
-
-@njit(reassociate=True)
-def _settle(nearest, squares, points, others):  # type: ignore[no-untyped-def]
-    """Clip squared distances at 0, and compute anew, from differences, those that cancellation has spoilt.
-
-    |u|^2 + |v|^2 - 2 u.v is off by some rounding units of |u|^2 + |v|^2: where the result is far below |u|^2
-    few digits are left, and none for equal points.
-    """
-    for k in range(len(points)):
-        if nearest[k] < squares[k] * _SIXTEENTH:
-            best = np.inf
-            for other in others:
-                total = 0.0
-                for c in range(len(other)):
-                    difference = points[k, c] - other[c]
-                    total += difference * difference
-                best = min(best, total)
-            nearest[k] = best
+    return math.sqrt(most) if root else np.float64(most)
 
 
 @njit()
@@ -73,70 +59,75 @@ def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def join_tile(  # type: ignore[no-untyped-def]
-    products, bits, A, a_offsets, a_squares, B, b_offsets, b_squares, a_sets, b_sets, kind, root, same, out
-):
-    """Write the distances of the sets `a_sets` to the sets `b_sets` from the squared distances of their points.
-
-    ``products[r, c]`` is the squared distance of point r of B's run of sets to point c of A's; `bits` is the
-    same memory as integers of that width. Numbers >= 0 are ordered as their bits, and integers are compared in
-    vectors, which floats, with their NaN, are not; numbers < 0, which are rounding noise of 0, come out first.
-    """
-    a_start, b_start = a_offsets[a_sets[0]], b_offsets[b_sets[0]]
-    lanes, rows = np.empty(products.shape[1], A.dtype), np.empty(products.shape[0], A.dtype)
-    lane_bits, row_bits = lanes.view(bits.dtype), rows.view(bits.dtype)
-    for b in range(b_sets[0], b_sets[1]):
-        r0, r1 = b_offsets[b] - b_start, b_offsets[b + 1] - b_start
-        for a in range(a_sets[0], a_sets[1]):
-            if same and b < a:
-                continue
-            c0, n = a_offsets[a] - a_start, a_offsets[a + 1] - a_offsets[a]
-            lane_bits[:n] = bits[r0, c0 : c0 + n]
-            for r in range(r0, r1):
-                row_bits[r - r0] = _nearest(bits[r, c0 : c0 + n], lane_bits, n)
-            a_points, b_points = A[a_start + c0 : a_start + c0 + n], B[b_start + r0 : b_start + r1]
-            _settle(lanes, a_squares[c0 : c0 + n], a_points, b_points)
-            _settle(rows, b_squares[b_start + r0 : b_start + r1], b_points, a_points)
-            out[a, b] = _join(lanes, n, rows, r1 - r0, kind, root)
-            if same:
-                out[b, a] = out[a, b]
+def _term(columns, at, coordinate, total, manhattan):  # type: ignore[no-untyped-def]
+    difference = lane.load(columns, at) - lane.splat(coordinate)
+    if manhattan:
+        return total + lane.magnitude(difference)
+    return lane.multiply_add(difference, difference, total)
 
 
 @njit()
-def join_directly(  # type: ignore[no-untyped-def]
-    A, bits, a_offsets, B, b_offsets, start, stop, kind, manhattan, root, same, out
-):
-    """Write the distances of the sets start..stop of A to all of B from differences of coordinates.
+def _tile(columns, width, points, manhattan, out):  # type: ignore[no-untyped-def]
+    """Write the distances of `points` to the points whose coordinates are `columns`, four points at a time.
 
-    The points of a set of A are the lanes. `bits` is any array of integers of the width of the numbers, which
-    are compared as in `join_tile`.
+    Row r of the result begins at ``out[r * width]``. The terms of a distance are added in the order of the
+    coordinates, wherever the points are.
     """
-    most = np.diff(a_offsets[start : stop + 1]).max()
-    lanes, total, columns = np.empty(most, A.dtype), np.empty(most, A.dtype), np.empty((A.shape[1], most), A.dtype)
-    rows = np.empty(np.diff(b_offsets).max(), A.dtype)
-    lane_bits, total_bits, row_bits = lanes.view(bits.dtype), total.view(bits.dtype), rows.view(bits.dtype)
-    for a in range(start, stop):
-        n = a_offsets[a + 1] - a_offsets[a]
-        columns[:, :n] = A[a_offsets[a] : a_offsets[a + 1]].T
-        for b in range(a if same else 0, len(b_offsets) - 1):
-            lanes[:n] = np.inf
-            for r in range(b_offsets[b], b_offsets[b + 1]):
-                total[:n] = 0
-                for k in range(len(columns)):
-                    coordinate = B[r, k]
-                    if manhattan:
-                        for c in range(n):
-                            total[c] += abs(columns[k, c] - coordinate)
-                    else:
-                        for c in range(n):
-                            total[c] += (columns[k, c] - coordinate) ** 2
-                row_bits[r - b_offsets[b]] = _nearest(total_bits, lane_bits, n)
-            out[a, b] = _join(lanes, n, rows, b_offsets[b + 1] - b_offsets[b], kind, root)
-            if same:
-                out[b, a] = out[a, b]
+    n, p = points.shape
+    zero = lane.splat(columns.dtype.type(0))
+    for first in range(0, width, LANES):
+        for r in range(0, n - n % 4, 4):
+            a, b, c, d = zero, zero, zero, zero
+            for k in range(p):
+                at = first * p + k * LANES
+                a = _term(columns, at, points[r, k], a, manhattan)
+                b = _term(columns, at, points[r + 1, k], b, manhattan)
+                c = _term(columns, at, points[r + 2, k], c, manhattan)
+                d = _term(columns, at, points[r + 3, k], d, manhattan)
+            lane.store(out, r * width + first, a)
+            lane.store(out, (r + 1) * width + first, b)
+            lane.store(out, (r + 2) * width + first, c)
+            lane.store(out, (r + 3) * width + first, d)
+        for r in range(n - n % 4, n):
+            a = zero
+            for k in range(p):
+                a = _term(columns, first * p + k * LANES, points[r, k], a, manhattan)
+            lane.store(out, r * width + first, a)
 
 
-@njit(reassociate=True)
+@njit()
+def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, out):  # type: ignore[no-untyped-def]
+    """Write the distances of a run of sets of A to the sets `chosen` of B, shape (len(run), len(chosen)).
+
+    `columns` holds the coordinates of the run's points as `core.products.panels` does; ``a_offsets[0]`` is 0.
+    `bits` is any array of integers of the width of the numbers: numbers >= 0 are ordered as their bits, and integers
+    are compared in vectors, which floats, with their NaN, are not.
+    """
+    width, n_sets = len(columns) // B.shape[1], len(a_offsets) - 1
+    lanes, tile = np.empty(width, B.dtype), np.empty(_ROWS * width, B.dtype)
+    most = 0
+    for b in chosen:
+        most = max(most, b_offsets[b + 1] - b_offsets[b])
+    rows = np.empty((n_sets, most), B.dtype)
+    lane_bits, tile_bits, row_bits = lanes.view(bits.dtype), tile.view(bits.dtype), rows.view(bits.dtype)
+    for place in range(len(chosen)):
+        start, stop = b_offsets[chosen[place]], b_offsets[chosen[place] + 1]
+        lanes[:] = np.inf
+        for first in range(start, stop, _ROWS):
+            last = min(stop, first + _ROWS)
+            _tile(columns, width, B[first:last], manhattan, tile)
+            for a in range(n_sets):
+                c, n = a_offsets[a], a_offsets[a + 1] - a_offsets[a]
+                for r in range(last - first):
+                    at = r * width + c
+                    row_bits[a, first - start + r] = _nearest(tile_bits[at : at + n], lane_bits[c : c + n], n)
+        for a in range(n_sets):
+            c, n = a_offsets[a], a_offsets[a + 1] - a_offsets[a]
+            x, y = _summary(lanes[c : c + n], n, kind, root), _summary(rows[a], stop - start, kind, root)
+            out[a, place] = x + y if kind == MEAN_SUM else max(x, y)
+
+
+@njit()
 def wasserstein(A, a_offsets, B, b_offsets, start, stop, power, same, out):  # type: ignore[no-untyped-def]
     """Write the sliced distances of the sets start..stop of A to all of B from sorted projections.
 
@@ -157,11 +148,11 @@ def wasserstein(A, a_offsets, B, b_offsets, start, stop, power, same, out):  # t
                 weight = (until - mass) / (m * n)
                 x, y = A[a_offsets[a] + i], B[b_offsets[b] + j]
                 for l in range(n_directions):
-                    difference = abs(x[l] - y[l])
+                    difference = abs(np.float64(x[l]) - np.float64(y[l]))
                     cost[l] += weight * (difference if power == 1 else difference * difference)
                 mass = until
                 i, j = mass // n, mass // m
-            mean = cost.sum() / n_directions
+            mean = _total(cost, n_directions, False) / n_directions
             out[a, b] = mean if power == 1 else math.sqrt(mean)
             if same:
                 out[b, a] = out[a, b]

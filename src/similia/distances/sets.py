@@ -7,9 +7,9 @@ With :math:`\Delta` the distance of two points and :math:`\delta(u, V) = \min_{v
     \mathrm{Hausdorff} &= \max\{\max_u \delta(u, V),\ \max_v \delta(v, U)\} \\
     \mathrm{Chamfer} &= \mathrm{mean}_u\,\delta(u, V) + \mathrm{mean}_v\,\delta(v, U).
 
-Cost for sets of m and n points in p dimensions: m n p, as matrix products of many sets at once. Squared
-distances are |u|^2 + |v|^2 - 2 u.v on centred points; a minimum that cancellation has spoilt (below |u|^2 / 16)
-is computed anew from differences. Tiles of squared distances stay in the cache and only the minima leave it.
+Cost for sets of m and n points in p dimensions: m n p. The points of many sets are the lanes of one loop over
+differences of coordinates; tiles of distances stay in the cache and only the minima leave it. The rival,
+|u|^2 + |v|^2 - 2 u.v by BLAS, needs a centre and a second look at small minima, and its last bits depend on other sets.
 
 An empty set counts as the set of the origin, {0}. This keeps symmetry and the triangle inequality, and needs
 no constant of the data's scale: the distance of an empty set to a set V grows with the norms of the points of V.
@@ -22,18 +22,17 @@ Peyré & Pfister, "Sliced and Radon Wasserstein barycenters of measures", 2015.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from similia._threads import run_blas_tasks, run_in_ranges
+from similia._threads import run_in_ranges, run_tasks
 from similia._validation import check_positive_int, generator
+from similia.core.products import panels, row_product
 from similia.distances import _sets as loops
-from similia.distances._nearest_points import LANES, ROWS, fill_by_products, integer_of, join_by_product, sides_of
 from similia.distances.base import Distance, Facts
 from similia.objects import SetBatch, as_sets
 from similia.objects._base import runs
@@ -41,8 +40,8 @@ from similia.objects._sequences import as_second, named
 from similia.objects._series_forms import check_finite
 
 _GROUNDS = ("euclidean", "sqeuclidean", "manhattan")
-_LARGEST_TILE = 2**22  # squared distances; larger pairs of sets are computed without a tile
-_FEW_DIMENSIONS = 4  # up to which differences are faster than products
+_LANES = 1024  # points of a run of sets
+_FEW_TILES = 8  # runs of sets below which threads share the other side too
 _LARGEST_SINGLE = 1e15  # float32 numbers above it have squares that overflow
 _WORK_OF_A_THREAD = 2**22  # operations
 
@@ -76,17 +75,24 @@ class _NearestPoints(Distance):
         Returns
         -------
         ndarray of float32 or float64, shape (n, m)
-            float32 if both are float32.
+            The type of `Y`: an estimator gives its own objects as `Y`, so that a distance to them does not change with
+            the type of the sets around `x`. float32 holds numbers up to 1e15; with larger ones in `Y` it is float64.
         """
         self._check()
         A = self.as_objects(X)
         A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
-        out = np.empty((len(A), len(B)), A.values.dtype)
-        # The points of the larger sets are the lanes of the loops.
-        if len(A.values) * len(B) < len(B.values) * len(A):
-            self._fill(B, A, out.T, same=False)
-        else:
-            self._fill(A, B, out, same=Y is None)
+        out = np.empty((len(A), len(B)), B.values.dtype)
+        if Y is None:
+            self._fill(A, A, out, same=True)
+            return out
+        for rows, part, others in _by_precision(A, B):
+            found = out if len(part) == len(A) else np.empty((len(part), len(B)), others.values.dtype)
+            # The points of the larger sets are the lanes of the loops.
+            if len(part.values) * len(B) < len(B.values) * len(part):
+                self._fill(others, part, found.T, same=False)
+            else:
+                self._fill(part, others, found, same=False)
+            out[rows] = found
         return out
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
@@ -101,63 +107,59 @@ class _NearestPoints(Distance):
         Returns
         -------
         ndarray of float32 or float64, shape (n_pairs,)
-            Up to rounding those of all pairs.
+            The same as those of all pairs.
         """
         self._check()
         (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
         A, B = _comparable(A, B)
-        out = np.empty(len(left), A.values.dtype)
+        out = np.empty(len(left), B.values.dtype)
         order = np.argsort(left, kind="stable")
         ends = np.searchsorted(left[order], np.arange(len(A) + 1))
-        if self._directly(A, B, int(A.lengths.max()), int(B.lengths.max())):
-            pair_of = partial(self._join_directly, A, B)
-        else:
-            pair_of = partial(join_by_product, *sides_of(A, B), self._kind, self.ground == "euclidean")
 
         def fill(a: int) -> None:
-            join = pair_of(a)
-            for pair in order[ends[a] : ends[a + 1]]:
-                join(right[pair], out[pair : pair + 1, None])
+            pairs = order[ends[a] : ends[a + 1]]
+            for _, part, others in _by_precision(A[a : a + 1], B):
+                found = np.empty((1, len(pairs)), others.values.dtype)
+                self._join(part, slice(0, 1), others, right[pairs], found)
+                out[pairs] = found[0]
 
         mean_points = len(A.values) / len(A) * len(B.values) / len(B)
-        run_blas_tasks(fill, range(len(A)), int(len(left) * mean_points * A.n_dims))
+        run_tasks(fill, range(len(A)), int(len(left) * mean_points * A.n_dims))
         return out
 
     def _check(self) -> None:
         if self.ground not in self._grounds:
             raise ValueError(f"ground must be one of {', '.join(map(repr, self._grounds))}, got {self.ground!r}")
 
-    def _directly(self, A: SetBatch, B: SetBatch, a_points: int, b_points: int) -> bool:
-        """Return whether distances of so many points are found without a tile of products."""
-        return self.ground == "manhattan" or A.n_dims <= _FEW_DIMENSIONS or a_points * b_points > _LARGEST_TILE
-
     def _fill(self, A: SetBatch, B: SetBatch, out: Array, *, same: bool) -> None:
-        if self._directly(A, B, max(LANES, int(A.lengths.max())), max(ROWS, int(B.lengths.max()))):
+        """Write all distances, run of sets of A by run of sets of B; of `same` sets each pair once."""
+        tiles = list(runs(A.offsets, _LANES))
+        chunks = [np.arange(len(B))]
+        if len(tiles) < _FEW_TILES and not same:
+            chunks = np.array_split(chunks[0], min(len(B), _FEW_TILES))
 
-            def rows(start: int, stop: int) -> None:
-                self._loop(A, B, A.offsets, B.offsets, (start, stop), same, out)
+        def fill(number: int) -> None:
+            rows, chosen = tiles[number // len(chunks)], chunks[number % len(chunks)]
+            if same:
+                chosen = chosen[rows.start :]
+            found = np.empty((rows.stop - rows.start, len(chosen)), out.dtype)
+            self._join(A, rows, B, chosen, found)
+            out[rows, chosen[0] : chosen[-1] + 1] = found
+            if same:
+                out[rows.stop :, rows] = found[:, rows.stop - rows.start :].T
 
-            run_in_ranges(rows, len(A), _grain(A, len(B.values) * A.n_dims))
-        else:
-            fill_by_products(A, B, self._kind, self.ground == "euclidean", same, out)
+        work = len(A.values) * len(B.values) * A.n_dims // (2 if same else 1)
+        run_tasks(fill, range(len(tiles) * len(chunks)), work)
 
-    def _join_directly(self, A: SetBatch, B: SetBatch, a: int) -> Callable[[int, Array], None]:
-        def join(b: int, out: Array) -> None:
-            self._loop(A, B, A.offsets[a : a + 2], B.offsets[b : b + 2], (0, 1), False, out)
-
-        return join
-
-    def _loop(
-        self, A: SetBatch, B: SetBatch, a_offsets: Any, b_offsets: Any, rows: Any, same: bool, out: Array
-    ) -> None:
-        bits, manhattan, root = (
-            np.empty(0, integer_of(A.values)),
-            self.ground == "manhattan",
-            self.ground == "euclidean",
-        )
-        loops.join_directly(
-            A.values, bits, a_offsets, B.values, b_offsets, *rows, self._kind, manhattan, root, same, out
-        )
+    def _join(self, A: SetBatch, rows: slice, B: SetBatch, chosen: npt.NDArray[np.int64], out: Array) -> None:
+        first, last = A.offsets[rows.start], A.offsets[rows.stop]
+        columns = panels(A.values[first:last].T).values
+        offsets = A.offsets[rows.start : rows.stop + 1] - first
+        bits = np.empty(0, np.int32 if columns.itemsize == 4 else np.int64)
+        loops.join(
+            columns, bits, offsets, B.values, B.offsets, chosen, self._kind, self.ground == "manhattan",
+            self.ground == "euclidean", out,
+        )  # fmt: skip
 
 
 class ModifiedHausdorff(_NearestPoints):
@@ -184,7 +186,7 @@ class ModifiedHausdorff(_NearestPoints):
     -----
     An empty set counts as the set of the origin, {0}: two empty sets have distance 0, an empty set and V the
     mean norm of the points of V. Values of float32 give float32 distances with a relative error of about 1e-6
-    (float64: 1e-14); blocks and threads change them within that. Equal sets have distance 0 exactly.
+    (float64: 1e-14). A distance depends on its two sets only, bit for bit. Equal sets have distance 0 exactly.
 
     References
     ----------
@@ -354,7 +356,8 @@ class SlicedWasserstein(Distance):
         Returns
         -------
         ndarray of float32 or float64, shape (n, m)
-            float32 if both are float32.
+            The type of `Y`: an estimator gives its own objects as `Y`, so that a distance to them does not change with
+            the type of the sets around `x`. float32 holds numbers up to 1e15; with larger ones in `Y` it is float64.
         """
         n_projections = check_positive_int(self.n_projections, "n_projections")
         if self.p not in (1, 2):
@@ -362,9 +365,9 @@ class SlicedWasserstein(Distance):
         A = self.as_objects(X)
         A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
         directions = self._directions(n_projections, A.n_dims)
-        a = _sorted_projections(A, directions)
-        b = a if Y is None else _sorted_projections(B, directions)
-        out = np.empty((len(A), len(B)), A.values.dtype)
+        a = _sorted_projections(A, directions, B.values.dtype)
+        b = a if Y is None else _sorted_projections(B, directions, B.values.dtype)
+        out = np.empty((len(A), len(B)), B.values.dtype)
 
         def rows(start: int, stop: int) -> None:
             loops.wasserstein(a, A.offsets, b, B.offsets, start, stop, int(self.p), Y is None, out)
@@ -383,33 +386,44 @@ class SlicedWasserstein(Distance):
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
-def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> Array:
+def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64], dtype: npt.DTypeLike) -> Array:
     """Return the projections of the points on each direction, ascending within each set, shape (total, L)."""
-    # In float64, so that sums in another order, in another batch, leave the float32 numbers as they are.
-    projections = np.empty((len(sets.values), len(directions)), sets.values.dtype)
+    projections = np.empty((len(sets.values), len(directions)), dtype)
     for run in runs(sets.offsets, 4096):
         points = slice(sets.offsets[run.start], sets.offsets[run.stop])
-        projections[points] = sets.values[points].astype(np.float64) @ directions.T
+        projections[points] = row_product(sets.values[points], directions.T)
     for start, stop in zip(sets.offsets[:-1], sets.offsets[1:], strict=True):
         projections[start:stop].sort(axis=0)
     return projections
 
 
 def _comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
-    """Return both batches in one dtype, empty sets replaced by {0}, or raise if the dimensions differ."""
+    """Return both batches with {0} for empty sets, `B` in the type of the distances; raise if they do not fit."""
     same = A is B
     n_dims = A.n_dims if len(A.values) else B.n_dims
     if len(B.values) and B.n_dims != n_dims:
         raise ValueError(
             f"X holds points of dimension {n_dims} and Y of dimension {B.n_dims}, expected one dimension for both"
         )
-    dtype = np.result_type(A.values, B.values)
+    dtype = B.values.dtype
     for batch, name in ((A, "X"), (B, "Y")):
         check_finite(batch.values, batch.offsets, name + "[{i}], point {place}, coordinate {column}")
-        if max(batch.values.max(initial=0), -batch.values.min(initial=0)) > _LARGEST_SINGLE:
-            dtype = np.dtype(np.float64)
-    A = _without_empty(A.astype(dtype), n_dims)
-    return A, A if same else _without_empty(B.astype(dtype), n_dims)
+    if max(B.values.max(initial=0), -B.values.min(initial=0)) > _LARGEST_SINGLE:
+        dtype = np.dtype(np.float64)
+    B = _without_empty(B.astype(dtype), n_dims)
+    return B if same else _without_empty(A, n_dims), B
+
+
+def _by_precision(A: SetBatch, B: SetBatch) -> Iterator[tuple[Any, SetBatch, SetBatch]]:
+    """Yield (positions, sets of A, B) in the type of B; sets too large for float32 with B in float64."""
+    largest = np.maximum.reduceat(np.abs(A.values).max(axis=1), A.offsets[:-1])
+    wide = largest > (_LARGEST_SINGLE if B.values.dtype == np.float32 else np.inf)
+    if not wide.any():
+        yield slice(None), A.astype(B.values.dtype), B
+        return
+    for rows, dtype in ((np.flatnonzero(~wide), np.float32), (np.flatnonzero(wide), np.float64)):
+        if len(rows):
+            yield rows, A[rows].astype(dtype), B.astype(dtype)
 
 
 def _without_empty(sets: SetBatch, n_dims: int) -> SetBatch:
