@@ -3,6 +3,7 @@
 python dev.py demo    # the main job on bundled real data
 python dev.py test    # the tests, on up to four cores, with coverage; further arguments go to pytest
 python dev.py lint    # style and types
+python dev.py cpus    # the same models under the instructions of other processors: equal codes, labels, neighbours
 python dev.py docs    # the documentation, into docs/_build/html; warnings are errors
 """
 
@@ -25,6 +26,7 @@ STEPS = {
         ["-m", "ruff", "format", "--check", "."],
         ["-m", "mypy"],
     ],
+    "cpus": [["reliability/run.py", "cpus"]],
     "docs": [["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]],
 }
 

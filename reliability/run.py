@@ -9,7 +9,7 @@ A section is a module beside this file with
     TITLE, TEXT       heading and a paragraph of what is done, what counts, and what is not covered
     INPUTS            how many trials by default
     MUST_BE_ZERO      columns whose every number must be 0; otherwise the command fails
-    run(n, seed)      the rows of the table: dicts with equal keys, in the order of the columns
+    run(n, seed)      the rows of the table: dicts with equal keys, in the order of the columns; or several tables
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-ORDER = ("fuzz", "faults", "together", "soak", "determinism")  # of the document; a module that is not there is left out
+ORDER = ("fuzz", "faults", "together", "soak", "cpus")  # of the document; a module that is not there is left out
 SECTIONS = tuple(name for name in ORDER if (FOLDER / f"{name}.py").exists())
 
 _HEAD = """# Reliability
@@ -38,18 +38,25 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[*SECTIONS, []], help=f"any of {', '.join(SECTIONS)}")
     parser.add_argument("--inputs", type=int, help="number of trials, by default that of the section")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="cpus: only the settings that CI runs")
+    parser.add_argument("--only", metavar="WORD", help="cpus: only the cases with this word in their names")
     parser.add_argument("--output", type=Path, help="Markdown file whose sections of these names are replaced")
     arguments = parser.parse_args()
+    parts = {name: value for name in ("quick", "only") if (value := getattr(arguments, name))}
+    if parts and (arguments.names != ["cpus"] or arguments.output):
+        parser.error("--quick and --only are for cpus alone, and without --output: a part is not written")
     failed = False
     for name in arguments.names or SECTIONS:
         module = importlib.import_module(name)
         n, start = arguments.inputs or module.INPUTS, time.perf_counter()
-        rows = module.run(n, arguments.seed)
-        print(f"\n== {name}: {time.perf_counter() - start:.0f} s\n{_table(rows)}", flush=True)
-        failed |= any(row[column] for row in rows for column in module.MUST_BE_ZERO)
+        found = module.run(n, arguments.seed, **parts)
+        tables = found if isinstance(found[0], list) else [found]
+        text = "\n\n".join(map(_table, tables))
+        print(f"\n== {name}: {time.perf_counter() - start:.0f} s\n{text}", flush=True)
+        failed |= any(row.get(column) for rows in tables for row in rows for column in module.MUST_BE_ZERO)
         if arguments.output:
             command = f"python reliability/run.py {name} --inputs {n} --seed {arguments.seed}"
-            body = f"## {module.TITLE}\n\n`{command}`\n\n{module.TEXT.strip()}\n\n{_table(rows)}"
+            body = f"## {module.TITLE}\n\n`{command}`\n\n{module.TEXT.strip()}\n\n{text}"
             before = arguments.output.read_text(encoding="utf-8") if arguments.output.exists() else ""
             arguments.output.write_text(updated(before, name, body), encoding="utf-8")
             print(f"wrote section {name} of {arguments.output}")

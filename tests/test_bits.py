@@ -51,6 +51,7 @@ def test_distances_are_those_of_the_slow_twin(n, m, n_bytes, seed):
     np.testing.assert_array_equal(inner_products(A, B), products)
 
 
+@pytest.mark.same_bits
 def test_distances_in_threads_and_on_awkward_memory():
     A = random_codes(300, 1250, 0)
     expected = np.bitwise_count(A[:, None] ^ A[None]).sum(axis=2, dtype=np.int32)
@@ -87,6 +88,7 @@ def test_kernel_by_hand():
     np.testing.assert_allclose(kernel_from_codes(A, B, correct=False)[0, 0], np.sqrt(0.5), rtol=1e-14)
 
 
+@pytest.mark.same_bits
 def test_kernel_in_blocks():
     codes = random_codes(50, 16, 0)
     kernel, std = kernel_from_codes(codes, return_std=True)

@@ -226,6 +226,7 @@ def test_an_asymmetric_function_is_called_for_all_pairs():
     np.testing.assert_array_equal(difference([1, 2, 5]), np.subtract.outer([1, 2, 5], [1, 2, 5]))
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_processes_give_the_same_values(symmetric):
     factor = 0.1  # a closure, which plain pickle refuses

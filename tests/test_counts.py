@@ -93,6 +93,7 @@ def test_counts_stay_exact_beyond_float32(repeats):
     np.testing.assert_array_equal(inner_products(counted(X), counted(X)), expected(X, X))
 
 
+@pytest.mark.same_bits
 def test_blocks_do_not_change_values():
     rng = np.random.default_rng(1)
     A = counted([rng.integers(0, 30, 25).tolist() for _ in range(600)])

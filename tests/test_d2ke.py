@@ -178,6 +178,7 @@ def test_the_seed_decides():
     assert objects(d2ke.seed_) == list(d2ke.random_objects_)
 
 
+@pytest.mark.same_bits
 def test_rows_do_not_depend_on_blocks_or_company():
     d2ke = D2KE(DTW(), 50, random_state=0).fit(SERIES)
     together = d2ke.transform(SERIES)

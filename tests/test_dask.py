@@ -57,6 +57,7 @@ def assert_same(model, other):
         assert np.array_equal(value, getattr(other, name)), name
 
 
+@pytest.mark.same_bits
 @settings(max_examples=15, deadline=None)
 @given(at=cuts, landmarks=st.sampled_from(["uniform", "kmeans++", "leverage", "rpcholesky", "adaptive", "ensemble"]))
 def test_nystroem(at, landmarks):
@@ -69,6 +70,7 @@ def test_nystroem(at, landmarks):
     assert np.array_equal(Z.compute(scheduler="sync"), local.transform(WORDS))
 
 
+@pytest.mark.same_bits
 @settings(max_examples=8, deadline=None)
 @given(at=cuts, init=st.sampled_from([("zeros", 4), ("bundle", 0), ("bundle", 3)]))
 def test_nyshd(at, init):
@@ -85,6 +87,7 @@ def test_nyshd(at, init):
     assert np.array_equal(margins.compute(), local.decision_function(WORDS))
 
 
+@pytest.mark.same_bits
 @settings(max_examples=8, deadline=None)
 @given(at=cuts, columns=st.integers(1, 16), dtype=st.sampled_from([np.float32, np.float64]))
 @pytest.mark.parametrize(
@@ -118,6 +121,7 @@ def test_itq_groups_of_many_rows():
     assert_same(local, sm.ITQ(8, max_iter=3, random_state=0).fit(da.from_array(X, chunks=(9_999, 8))))
 
 
+@pytest.mark.same_bits
 def test_pca_of_more_rows_than_fit_into_memory():
     X = RNG.normal(size=(20_000, 32)).astype(np.float32)
     with sm.config(max_memory=2**20):
@@ -133,12 +137,14 @@ def test_pca_of_sparse_rows():
     assert np.array_equal(remote.transform(there).compute(), local.transform(X))
 
 
+@pytest.mark.same_bits
 def test_float_hypervectors():
     local = sm.HDClassifier(init="bundle", max_iter=2, random_state=0).fit(VECTORS, LABELS)
     remote = sm.HDClassifier(init="bundle", max_iter=2, random_state=0).fit(array(VECTORS, [7, 70]), LABELS)
     assert_same(local, remote)
 
 
+@pytest.mark.same_bits
 def test_map_of_the_sphere_is_decided_by_all_rows():
     X = np.abs(VECTORS)
     X[100, 3] = -1e-3
@@ -239,6 +245,7 @@ def test_refusals():
         sm.ITQ(16).fit(da.zeros((3, 16, 2)))
 
 
+@pytest.mark.same_bits
 @settings(max_examples=10, deadline=None)
 @given(at=cuts, k=st.integers(1, 120), radius=st.integers(0, 9), shuffled=st.booleans())
 def test_sharded_index(at, k, radius, shuffled):
@@ -299,6 +306,7 @@ def nyshd_steps():
     return [sm.SignRandomProjection(64, random_state=0), sm.HDClassifier(init="bundle", max_iter=0)]
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize(
     "kernel",
     [

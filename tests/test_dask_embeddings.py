@@ -167,6 +167,7 @@ def check_same(local, remote, X, there, scheduler="synchronous"):
     check_equal(expected, type(expected)(found) if sp.issparse(expected) else found)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("name", ESTIMATORS)
 @settings(max_examples=5, deadline=None)
 @given(at=cuts, scheduler=st.sampled_from(["synchronous", "threads"]))
@@ -213,6 +214,7 @@ def test_rows_of_a_frame_are_records():
     assert np.array_equal(local.transform(dd.from_pandas(frame, npartitions=7)).compute(), local.transform(frame))
 
 
+@pytest.mark.same_bits
 @settings(max_examples=4, deadline=None)
 @given(at=cuts, name=st.sampled_from(["Optical single", "Heat single", "GraphletSampling optical", "D2KE series"]))
 def test_codes_of_features_are_the_same(name, at):
@@ -226,6 +228,7 @@ def test_codes_of_features_are_the_same(name, at):
     assert len(np.unique(codes, axis=0)) > 5  # they tell objects apart
 
 
+@pytest.mark.same_bits
 @settings(max_examples=6, deadline=None)
 @given(
     at=cuts,

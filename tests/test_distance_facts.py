@@ -200,6 +200,7 @@ def test_metric(distance, draw, seed):
     np.testing.assert_array_equal(margin(D) >= D, [[same(x, y) for y in X] for x in X])
 
 
+@pytest.mark.same_bits
 @each
 @laws
 @given(seed=SEEDS)

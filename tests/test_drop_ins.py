@@ -90,6 +90,7 @@ def test_dtw_search_agrees_with_the_recurrence_written_out():
     np.testing.assert_allclose(distances, expected, rtol=1e-12)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("k", [1, 3])
 def test_dtw_search_does_not_depend_on_threads(k):
     random = np.random.default_rng(1)
@@ -132,6 +133,7 @@ def test_a_nearest_series_too_far_for_the_type_is_refused():
 # ---- any distance, any kernel
 
 
+@pytest.mark.same_bits
 @settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32), n=st.integers(1, 30), k=st.integers(1, 30), memory=st.sampled_from([1, 2000, 2**30]),

@@ -97,6 +97,7 @@ def test_a_value_depends_on_its_pair_only_bit_for_bit(seed, n, m, p, window, dty
     np.testing.assert_array_equal(distance(list(X), list(X)), together[:n, :n])
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_threads_change_no_bit(monkeypatch, cores):
     random = np.random.default_rng(3)

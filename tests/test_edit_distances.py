@@ -106,6 +106,7 @@ def test_laws(distance, X, Y):
     assert (distance(as_strings(X), as_strings(Y)) == distance(X, Y)).all()
 
 
+@pytest.mark.same_bits
 @each_distance
 def test_blocks_and_threads_change_nothing(distance, monkeypatch):
     X, Y = words(0, 40, 0, 90), words(1, 30, 0, 20)

@@ -186,6 +186,7 @@ def test_soft_dtw_of_long_series_is_finite():
     assert raw[0, 0] == pytest.approx(-2 * math.log(b), rel=1e-12)
 
 
+@pytest.mark.same_bits
 @each_distance
 def test_threads_change_no_bit(distance, monkeypatch):
     rng = np.random.default_rng(3)

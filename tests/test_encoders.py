@@ -52,6 +52,7 @@ def test_ngrams_are_sums_of_bound_letters(strings, n, binding, n_bits):
     np.testing.assert_array_equal(naive.signs(bits), naive.majority(sums, ties))
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("binding", ["multiply", "add"])
 @pytest.mark.parametrize("output", ["bits", "counts"])
 def test_strings_do_not_depend_on_blocks_or_neighbours(binding, output):
@@ -223,6 +224,7 @@ def test_unquantised_parts_have_the_same_say():
     assert set(np.round(np.unique(rest), 9)) <= {-2, 0, 2}  # the graph and the numbers, ±1 each
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("text", ["bits", "counts"])
 @pytest.mark.parametrize("output", ["bits", "counts"])
 def test_records_do_not_depend_on_their_container_or_blocks(output, text):

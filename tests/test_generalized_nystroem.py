@@ -221,6 +221,7 @@ def awkward_rows(d, random):
     return random.permutation(np.vstack(rows)).astype(np.float32)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("d", "k"), [(33, 1), (40, 8), (300, 17), (700, 64)])
 def test_transform_does_not_depend_on_other_rows_blocks_or_threads(d, k, dtype):
@@ -253,6 +254,7 @@ def test_a_stream_may_come_from_another_model():
             np.testing.assert_array_equal(Z, first.transform(X))
 
 
+@pytest.mark.same_bits
 def test_fit_does_not_depend_on_threads():
     X = decaying(3000, 300, np.float32)
     model = GeneralizedNystroemPCA(20, 0.5, 0.5, random_state=0)

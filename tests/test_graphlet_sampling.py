@@ -179,6 +179,7 @@ def test_quantised_optical_features_go_pattern_by_pattern():
     np.testing.assert_allclose(model.transform(graphs()), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("features", FEATURES)
 def test_blocks_and_company_change_nothing(features):
     model = fitted(features, size=4)

@@ -128,6 +128,7 @@ def test_directions_and_loops_do_not_matter(seed, directed, sampling):
     )
 
 
+@pytest.mark.same_bits
 def test_samples_of_a_graph_do_not_depend_on_the_others_nor_on_threads(monkeypatch):
     graphs = [*GRAPHS.values(), nx.gnp_random_graph(70, 0.1, seed=2)] * 2
     codes = sample_graphlets(graphs, 6, 1000, seed=9)

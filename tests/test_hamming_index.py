@@ -67,6 +67,7 @@ def test_neighbours_are_those_of_brute_force(n_bits, n_queries):
         assert pairs(found, -1) == slow_neighbors(stored, queries[-1], radius=radius)
 
 
+@pytest.mark.same_bits
 def test_equal_distances_are_cut_by_the_smaller_id_in_any_order_of_rows():
     codes = np.zeros((5000, 8), np.uint8)
     codes[::2, 0] = 1
@@ -100,6 +101,7 @@ def test_a_walk_through_a_graph_orders_what_it_met_by_distance_then_id():
     assert equal.kneighbors(np.zeros((1, 8), np.uint8), 7)[1].tolist() == [sorted(ids[:40].tolist())[:7]]
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("n_queries", [1, 40])
 def test_results_do_not_depend_on_threads_order_or_memory(n_queries):
     codes, queries = random_codes(70_000, 64, distinct=4), random_codes(n_queries, 64, seed=1, distinct=4)

@@ -133,6 +133,7 @@ def test_descriptors_by_loops(side):
     np.testing.assert_allclose(found, [_descriptor(image) for image in images], atol=2e-5)
 
 
+@pytest.mark.same_bits
 def test_descriptors_do_not_depend_on_blocks_and_blank_pictures_are_zero():
     images = _pictures(600, 16)
     images[5] = 77
@@ -300,6 +301,7 @@ def test_the_bound_from_dense_matrices():
 SMALL = Scale("small", 5000, 10, 128, 56)
 
 
+@pytest.mark.same_bits
 def test_rows_are_the_same_however_they_are_read():
     source = WordRows(SMALL, 3)
     whole = source[:]

@@ -203,6 +203,7 @@ def test_sparse_equals_dense(seed, dtype, signed):
     np.testing.assert_allclose(embedding.transform(X.astype(np.float32)), Z, atol=1e-5)
 
 
+@pytest.mark.same_bits
 def test_blocks_and_threads():
     X = np.random.default_rng(0).random((3000, 50))
     embedding = HeatRandomFeatures(4000, random_state=0).fit(X)

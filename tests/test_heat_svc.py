@@ -121,6 +121,7 @@ def test_order_of_cs_does_not_change_scores():
     np.testing.assert_array_equal(up, down[:, ::-1])
 
 
+@pytest.mark.same_bits
 def test_results_do_not_depend_on_threads(monkeypatch):
     X, y = documents(6)
     folds, of = fold_array(y, 5), heat_of(X)
@@ -288,6 +289,7 @@ def test_any_splits():
         HeatSVC(PARAMETERS, 1.0, cv=splits).nested_scores(X, y)
 
 
+@pytest.mark.same_bits
 @given(seed=st.integers(0, 10**6), block=st.integers(1, 50))
 @settings(max_examples=10, deadline=None)
 def test_rows_are_classified_one_by_one_or_together(seed, block):

@@ -219,6 +219,7 @@ def test_small_versines_have_all_digits(dtype, sparse):
     np.testing.assert_allclose(V, expected, rtol=1e-13, atol=1e-6 if dtype == np.float32 else 1e-15)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_equal_rows_are_at_zero(dtype, form):
@@ -248,6 +249,7 @@ def test_tiles_agree_with_one_tile(density, dtype, monkeypatch):
             np.testing.assert_allclose(versines(a, a[:211]), crossed, **tolerance)
 
 
+@pytest.mark.same_bits
 def test_threads_agree():
     A = to_hypersphere(rows(700, 30, 4, "projection", 0.3))
     with threadpool_limits(1):

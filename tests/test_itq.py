@@ -172,6 +172,7 @@ def as_memmap(Z, path):
     return np.load(path / "Z.npy", mmap_mode="r")
 
 
+@pytest.mark.same_bits
 def test_rotation_does_not_depend_on_threads_memory_layout_or_float_type(tmp_path):
     Z = clustered(9000, 24, dtype=np.float32)
     assert len(Z) > 2 * _itq._GROUP_ROWS
@@ -292,6 +293,7 @@ def awkward_rows(itq, random):
     return random.permutation(rows)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("k", [8, 24, 64])
 def test_bits_do_not_depend_on_blocks_threads_or_other_rows(k, tmp_path):
     itq = ITQ(k, max_iter=3, random_state=0).fit(clustered(500, k))
@@ -316,6 +318,7 @@ def test_bits_do_not_depend_on_blocks_threads_or_other_rows(k, tmp_path):
         np.testing.assert_array_equal(itq.transform(other), codes)
 
 
+@pytest.mark.same_bits
 def test_bits_are_the_signs_of_sums_in_one_order():
     itq = ITQ(8, max_iter=3, random_state=0).fit(clustered(500, 8))
     X = awkward_rows(itq, np.random.default_rng(2))

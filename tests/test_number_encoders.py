@@ -194,6 +194,7 @@ def test_bits_are_signs_of_cosine_and_sine(seed, n, n_features, n_bits):
     np.testing.assert_allclose(np.linalg.norm(floats, axis=1), 1, rtol=1e-12)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("max_memory", [1, 2_000, "1GiB"])
 def test_phases_on_the_edge_of_a_quarter_never_flip_with_the_block(max_memory):
     rng = np.random.default_rng(0)
@@ -284,6 +285,7 @@ def test_codes_keep_the_laws_of_encoders(encoder, X):
     assert (clone(encoder).set_params(random_state=4).fit_transform(X) != first).any()
 
 
+@pytest.mark.same_bits
 @all_encoders
 def test_codes_do_not_depend_on_blocks_or_threads(encoder, X):
     encoder = clone(encoder).fit(X)

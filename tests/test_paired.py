@@ -151,6 +151,7 @@ def test_of_sets(distance, n_dims, ground):
     assert (found[(rows == 2) & (columns == 3)] == 0).all()
 
 
+@pytest.mark.same_bits
 def test_products_of_pairs_do_not_depend_on_threads(monkeypatch):
     from similia.kernels import _counts
 

@@ -196,6 +196,7 @@ def test_what_is_refused(parameters, sentence):
         Parametrix(**parameters)(np.eye(5))
 
 
+@pytest.mark.same_bits
 def test_equal_rows_are_one_at_any_time():
     X = np.repeat(np.random.default_rng(0).random((4, 7)), 3, axis=0)
     assert not versines(to_hypersphere(X))[:3, :3].any()

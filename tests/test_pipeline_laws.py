@@ -64,6 +64,7 @@ def encoder(kernel, method, n_bits=256, **parameters):
 # ---- the bits of an object
 
 
+@pytest.mark.same_bits
 @pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
 @pytest.mark.parametrize("method", ["gaussian", "structured"])
 @pytest.mark.parametrize("name", KERNELS)
@@ -83,6 +84,7 @@ def test_bits_depend_on_the_object_alone(name, method, seed, n, normalize, memor
             np.testing.assert_array_equal(clone(model).fit_transform(X), codes)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("method", ["gaussian", "structured"])
 @pytest.mark.parametrize(("name", "landmarks"), [("pairs", "rpcholesky"), ("refined colours", "leverage")])
 def test_bits_of_many_landmarks_depend_on_the_object_alone(name, landmarks, method):
@@ -117,6 +119,7 @@ def on_the_edge(model, n, random):
     return np.vstack([ties, halves]) @ np.linalg.inv(images)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("method", ["gaussian", "structured"])
 def test_bits_on_the_edge_depend_on_the_object_alone(method):
     """Here the last bit of a float decides; random objects come near such an edge once in 10**8 bits."""

@@ -307,6 +307,7 @@ def test_seeds():
     assert (one != other).any()
 
 
+@pytest.mark.same_bits
 def test_hellinger_blocks_change_nothing(monkeypatch):
     graphs = batch(samples(9, n=12))
     kernel = Propagation(metric="hellinger", bin_width=0.05)

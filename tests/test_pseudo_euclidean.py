@@ -118,6 +118,7 @@ def test_training_objects_are_embedded_from_the_distances_of_fit():
     assert computed == [(30, None)]
 
 
+@pytest.mark.same_bits
 def test_rows_do_not_depend_on_blocks_or_threads():
     X = points(300)
     embedding = PseudoEuclidean(manhattan, 16, n_landmarks=40, random_state=0).fit(X)

@@ -29,6 +29,7 @@ def test_auto_landmarks_follow_the_paper(promoters):
     assert len(model["nystroem"].fit(many).landmark_indices_) == 300
 
 
+@pytest.mark.same_bits
 def test_same_seed_same_codes_and_predictions(promoters):
     X, y = promoters
     model = sm.recipes.nyshd(sm.kernels.Spectrum(k=3), n_landmarks=40, n_bits=512, random_state=5)
@@ -76,6 +77,7 @@ def test_d2ke_learns_series(waves):
     assert cross_val_score(model, X, y, cv=4).mean() > 0.85  # a coin gives 0.5 +- 0.06
 
 
+@pytest.mark.same_bits
 def test_d2ke_same_seed_same_model(waves):
     X, y = waves
     model = sm.recipes.d2ke(sm.distances.DTW(), 64, random_state=3)

@@ -18,6 +18,7 @@ from similia.core.products import panels, row_product
 from similia.kernels.hypersphere import to_hypersphere, versines
 
 
+@pytest.mark.same_bits
 @settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(0, 40),
@@ -39,6 +40,7 @@ def test_rows_are_those_of_the_product_and_the_same_alone(n, k, m, single, seed)
     assert np.array_equal(row_product(X[::-1], panels(np.asfortranarray(W), 10**6)), out[::-1])
 
 
+@pytest.mark.same_bits
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 27), st.integers(1, 11), st.integers(1, 35), st.booleans(), st.integers(0, 2**16))
 def test_entries_are_sums_in_order_with_each_term_rounded_once(n, k, m, single, seed):
@@ -75,6 +77,7 @@ def test_a_processor_without_fused_multiply_adds_gives_the_same_bits(processor, 
     assert there == here
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("shape", [(5, 300, 20_000), (700, 300, 70), (1, 64, 64)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_and_places_change_no_bit(shape, dtype):
@@ -102,6 +105,7 @@ def test_rows_that_do_not_fit_are_refused():
         row_product(np.ones((2, 3)), panels(np.ones((4, 5)), 2))
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "estimator",
@@ -120,6 +124,7 @@ def test_features_do_not_depend_on_other_vectors(estimator, dtype):
         assert np.array_equal(estimator.transform(X), Z)
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_versines_to_landmarks_do_not_depend_on_other_rows(sparse, dtype):
@@ -135,6 +140,7 @@ def test_versines_to_landmarks_do_not_depend_on_other_rows(sparse, dtype):
         assert np.array_equal(versines(part, landmarks), V[start:stop])
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("features", ["gaussian_eig", "gaussian", "optical", np.sin])
 def test_means_over_graphlets_do_not_depend_on_other_graphs(features):
     graphs = [*batch(samples(0, 60))]

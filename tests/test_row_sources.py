@@ -39,6 +39,7 @@ def sources(X, folder):
     yield "sparse chunks", (sp.csr_array(chunk) for chunk in chunks(X, 50))
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("fraction", [0.1, 40, 1.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_all_sources_give_the_same_bits(dtype, fraction, tmp_path):

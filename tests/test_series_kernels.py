@@ -192,6 +192,7 @@ def test_suggested_bandwidth():
             suggest_bandwidth(constant)
 
 
+@pytest.mark.same_bits
 @each_kernel
 def test_threads_change_no_bit(kernel, monkeypatch):
     X = SeriesBatch.from_arrays(collection(3, n=30, longest=25))

@@ -68,6 +68,7 @@ def test_agrees_with_the_twin(distance, seed, p, dtype):
     np.testing.assert_allclose(D, twin(distance, X, Y), rtol=TOLERANCE[dtype], atol=1e-30)
 
 
+@pytest.mark.same_bits
 @each_distance
 @laws
 @given(seed=SEEDS, p=DIMENSIONS, dtype=st.sampled_from([np.float32, np.float64]))
@@ -129,6 +130,7 @@ def test_more_projections_keep_the_old_ones():
     assert (few._directions(4, 3) == many._directions(9, 3)[:4]).all()
 
 
+@pytest.mark.same_bits
 @each_distance
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_and_threads_change_nothing(distance, dtype, monkeypatch):

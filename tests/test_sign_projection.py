@@ -43,6 +43,7 @@ def fitted(method, n_features, n_bits=3000):
     return SignRandomProjection(n_bits, method, random_state=0).fit(np.ones((1, n_features)))
 
 
+@pytest.mark.same_bits
 # ---- the same bits, whatever the way
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_features", [3, 50, 300])

@@ -51,6 +51,7 @@ def sources(folder):
     yield (sm.objects.as_strings(part) for part in (WORDS[:50], WORDS[50:51], WORDS[51:]))
 
 
+@pytest.mark.same_bits
 def test_as_in_memory_for_any_chunk_and_source(tmp_path):
     for chunk in (1, 10, 102, 103, 10_000):
         for number, source in enumerate(sources(tmp_path)):

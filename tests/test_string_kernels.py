@@ -180,6 +180,7 @@ def test_laws_of_a_kernel(kernel, normalize):
         assert K.max() <= 1 + 1e-12
 
 
+@pytest.mark.same_bits
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_values_do_not_depend_on_the_working_memory(kernel):
     strings = ["GATTACA", "", "GATTTACAGATTACA" * 5, "ACGT", "TTTTTTTT"]

@@ -1,0 +1,350 @@
+"""What `cpus.py` computes: every public estimator, kernel, distance and function of numbers, and how each is called."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.svm import LinearSVC
+
+import similia as sm
+from similia import codes, distances, embeddings, kernels, learn, search
+from similia.objects import AttributeScaler, FromColumn, as_column
+from similia.recipes import FeatureScaler
+from similia.selection import SeriesVectors
+
+ROOMS = (
+    "",
+    "objects",
+    "kernels",
+    "distances",
+    "embeddings",
+    "codes",
+    "learn",
+    "search",
+    "scale",
+    "selection",
+    "recipes",
+)
+LEFT_OUT = {
+    "Kernel": "base class",
+    "FeatureKernel": "base class",
+    "Distance": "base class",
+    "ShardedIndex": "searches its shards as HammingIndex does; tests/test_dask.py compares the two",
+}
+METHODS = ("transform", "predict", "predict_proba", "decision_function", "kneighbors", "search")
+N_NEIGHBORS = 11
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, the name of the objects it gets, and which of its methods are called.
+
+    `one_machine`: equality is promised for one machine only.
+    """
+
+    data: str
+    make: Callable[[], Any]
+    methods: tuple[str, ...] = METHODS
+    one_machine: bool = False
+    prepare: Callable[[Any], Any] = field(default=lambda X: X)
+
+
+def public() -> dict[str, Any]:
+    """Return by name every public class with parameters: estimators, kernels, distances, samplers."""
+    found = {}
+    for room in ROOMS:
+        module = importlib.import_module(f"similia.{room}".rstrip("."))
+        names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+        for name in names:
+            value = getattr(module, name)
+            ours = inspect.isclass(value) and value.__module__.startswith("similia.")
+            if ours and issubclass(value, BaseEstimator) and value.__name__ not in found:
+                found[value.__name__] = value
+    return found
+
+
+def covered(some: dict[str, Case]) -> set[str]:
+    """Return the names of the classes that cases compute with: of models, and of the steps of pipelines."""
+    models = [case.make() for case in some.values()]
+    parts = [part for model in models for part in (model.named_steps.values() if _is_pipeline(model) else (model,))]
+    drawn = [part.objects for part in parts if hasattr(part, "objects")]  # random objects of D2KE
+    return {type(part).__name__ for part in [*parts, *drawn]}
+
+
+def missing(some: dict[str, Case]) -> list[str]:
+    """Return a sentence for each public class that no case covers, and for each reason that excuses nothing."""
+    there, names = covered(some), set(public())
+    sentences = [
+        f"{name} is public and no case computes with it; add one to reliability/_cpus_cases.py, or a reason to LEFT_OUT"
+        for name in sorted(names - there - set(LEFT_OUT))
+    ]
+    idle = [name for name in sorted(LEFT_OUT) if name in there or name not in names]
+    return sentences + [f"{name} is in LEFT_OUT, but is covered or not public; delete it there" for name in idle]
+
+
+def _is_pipeline(model: Any) -> bool:
+    return isinstance(model, Pipeline)
+
+
+def cases() -> dict[str, Case]:
+    """Return all cases by name."""
+    return dict([*_kernels(), *_distances(), *_embeddings(), *_samplers(), *_codes(), *_learners(), *_searches()])
+
+
+def _short(value: Any) -> str:
+    return " ".join(repr(value).split())
+
+
+def _named(data: str, values: list[Any]) -> Iterator[tuple[str, Case]]:
+    """Yield a case for each kernel or distance of objects of one kind, named by its parameters."""
+    for value in values:
+        kind = data.partition(", ")[2]
+        yield _short(value) + (f", {kind}" if kind else ""), Case(data, lambda value=value: value)
+
+
+def _kernels() -> Iterator[tuple[str, Case]]:
+    k, d = kernels, distances
+    spectrum = k.Spectrum(k=4)
+    yield from _named(
+        "strings",
+        [
+            spectrum,
+            k.GappyKmers(normalize=True),
+            k.Mismatch(k=3),
+            k.WeightedDegree(normalize=True),
+            k.Sum([spectrum, k.Normalized(k.Mismatch(k=3))], weights=[0.1, 0.7]),
+            k.Product([k.Normalized(spectrum), k.DistanceRBF(d.Levenshtein(), gamma=0.01)]),
+            k.Normalized(spectrum),
+            k.DistanceRBF(d.JaroWinkler(), gamma=3.0),
+            k.NegativeDistance(d.Levenshtein()),
+            k.FromDistance(d.Levenshtein(), embeddings.RandomStrings((3, 9), "ACGT"), 0.1, n_components=64),
+        ],
+    )
+    yield from _named(
+        "graphs",
+        [
+            k.WeisfeilerLehman(n_iter=2, normalize=True),
+            k.ShortestPath(),
+            k.VertexHistogram(),
+            k.EdgeHistogram(normalize=True),
+            k.Propagation(bin_width=0.3, use="attributes", normalize=True),
+            k.Propagation(n_iter=3, use="labels", metric="hellinger"),
+            k.Graphlet(size=3),
+            k.Graphlet(size=4, n_samples=200, normalize=True),
+            k.DistanceRBF(d.MMD(4, 200)),
+        ],
+    )
+    for kind in ("series", "series, float32"):
+        yield from _named(kind, [k.GlobalAlignment(2.0), k.DistanceRBF(d.DTW(), gamma=1e-3)])
+    for kind in ("sets", "sets, float32", "sets, unit norm"):
+        yield from _named(kind, [k.DistanceRBF(d.ModifiedHausdorff(), gamma=0.3)])
+    for kind in ("vectors", "vectors, float32", "frequencies"):
+        yield from _named(
+            kind,
+            [
+                k.Optical(0.1, normalize=True),
+                k.Cosine(),
+                k.HypersphericalHeat(2.0),
+                k.Parametrix(contrast=2.0, order=2),
+            ],
+        )
+
+
+def _distances() -> Iterator[tuple[str, Case]]:
+    d = distances
+    words = [d.Levenshtein(), d.DamerauLevenshtein(), d.JaroWinkler(), d.FromFunction(_letters_apart, pairwise=True)]
+    yield from _named("strings", words)
+    yield "Hamming()", Case("strings", d.Hamming, prepare=lambda X: [x for x in X if len(x) == 60])
+    elastic = [d.DTW(), d.DTW(window=0.3, local="sqeuclidean", root=True), d.ERP(), d.MSM(), d.TWE(), d.LCSS(0.5)]
+    for kind in ("series", "series, float32"):
+        yield from _named(kind, [*elastic, d.SoftDTW(0.5)])
+    for kind in ("sets", "sets, float32", "sets, unit norm"):
+        yield from _named(kind, [d.ModifiedHausdorff(), d.Hausdorff(), d.Chamfer(), d.SlicedWasserstein(33)])
+    yield from _named("graphs", [d.MMD(4, 200), d.MMD(3, 150, kernel="match")])
+
+
+def _letters_apart(X: Any, Y: Any) -> np.ndarray:
+    """Return the differences of the numbers of letters."""
+    return np.abs(np.array([len(x) for x in X])[:, None] - np.array([len(y) for y in Y])[None]).astype(float)
+
+
+def _embeddings() -> Iterator[tuple[str, Case]]:
+    k, d, seed = kernels, distances, {"random_state": 0}
+    for data, kernel, how in [
+        ("strings", k.GappyKmers(normalize=True), "uniform"),
+        ("strings", k.Normalized(k.Spectrum(k=4)), "rpcholesky"),
+        ("graphs", k.WeisfeilerLehman(n_iter=2), "leverage"),
+        ("series", k.GlobalAlignment(2.0), "uniform"),
+        ("series, float32", k.DistanceRBF(d.DTW(), gamma=1e-3), "uniform"),
+        ("sets, float32", k.DistanceRBF(d.ModifiedHausdorff(), gamma=0.3), "uniform"),
+        ("sets, unit norm", k.DistanceRBF(d.ModifiedHausdorff(), gamma=0.3), "uniform"),
+        ("vectors", k.HypersphericalHeat(2.0), "uniform"),
+        ("vectors, float32", k.Optical(0.1, normalize=True), "kmeans++"),
+    ]:
+        m = 301 if data.startswith("vectors") else 201 if data == "strings" else 41
+        name = f"Nystroem({type(kernel).__name__}, {how}), {data}"
+        make = lambda kernel=kernel, m=m, how=how: _hashed(sm.Nystroem(kernel, m, how, **seed))  # noqa: E731
+        yield name, Case(data, make)
+    for data, distance in [
+        ("strings", d.Levenshtein()),
+        ("series", d.DTW()),
+        ("series, float32", d.MSM()),
+        ("sets", d.Hausdorff()),
+        ("sets, float32", d.SlicedWasserstein(33)),
+        ("graphs", d.MMD(4, 200)),
+    ]:
+        objects = embeddings.Representatives() if data == "graphs" else "auto"
+        make = lambda distance=distance, objects=objects: _hashed(sm.D2KE(distance, 65, objects, **seed))  # noqa: E731
+        yield f"D2KE({type(distance).__name__}), {data}", Case(data, make)
+        make = lambda distance=distance: _hashed(sm.PseudoEuclidean(distance, 9, 31, **seed))  # noqa: E731
+        yield f"PseudoEuclidean({type(distance).__name__}), {data}", Case(data, make)
+    yield (
+        "D2KESearch",
+        Case("strings", lambda: sm.recipes.d2ke(d.Levenshtein(), 33, gamma="tune", cv=3, **seed), LABELS),
+    )
+    yield "KernelFeatures", Case("strings", lambda: sm.KernelFeatures(k.Mismatch(k=3, normalize=True), 128))
+    for how in ("match", "match_iso", "optical", "gaussian", "gaussian_complex", "gaussian_eig"):
+        make = lambda how=how: sm.GraphletSampling(4, 200, features=how, n_components=65, **seed)  # noqa: E731
+        yield f"GraphletSampling({how})", Case("graphs", make)
+    yield "GraphletSampling, FeatureScaler", Case("graphs", lambda: make_pipeline(_graphlets(), FeatureScaler()))
+    for data in ("signed vectors", "signed vectors, float32"):
+        for options in ({}, {"structured": True, "bias": 0.5, "quantize": 8}):
+            make = lambda options=options: _hashed(sm.OpticalRandomFeatures(129, **options, **seed))  # noqa: E731
+            yield f"OpticalRandomFeatures{', structured' if options else ''}, {data}", Case(data, make)
+    for data in ("vectors", "vectors, float32", "frequencies"):
+        make = lambda: _hashed(sm.HeatRandomFeatures(129, 2.0, **seed))  # noqa: E731
+        yield f"HeatRandomFeatures, {data}", Case(data, make)
+    yield "AttributeScaler", Case("graphs", lambda: make_pipeline(AttributeScaler(), _scaled_graphs()))
+    yield "SeriesVectors", Case("series, one length", SeriesVectors)
+    column = lambda: make_pipeline(FromColumn(), sm.KernelFeatures(k.Spectrum(k=2), 64))  # noqa: E731
+    yield "FromColumn", Case("strings", column, prepare=as_column)
+
+
+LABELS = ("predict",)  # margins of scikit-learn's learners go through BLAS
+
+
+def _hashed(embedding: Any) -> Pipeline:
+    """Return the embedding with bits behind it: vectors and codes are both looked at."""
+    return make_pipeline(embedding, sm.SignRandomProjection(520, random_state=0))
+
+
+def _graphlets() -> Any:
+    return sm.GraphletSampling(3, 150, features="match", random_state=0)
+
+
+def _scaled_graphs() -> Any:
+    kernel = kernels.Propagation(n_iter=2, bin_width=0.3, use="attributes")
+    return sm.Nystroem(kernel, 21, random_state=0)
+
+
+def _samplers() -> Iterator[tuple[str, Case]]:
+    e = embeddings
+    for data, samplers in {
+        "strings": [e.RandomStrings(), e.Mosaics(), e.Mixture([e.RandomStrings(), e.Mosaics()])],
+        "series": [e.RandomSeries(), e.Mosaics()],
+        "series, float32": [e.RandomSeries()],
+        "sets": [e.RandomSets()],
+        "sets, unit norm": [e.RandomSets()],
+    }.items():
+        yield from ((f"{_short(sampler)}, {data}", Case(data, lambda sampler=sampler: sampler)) for sampler in samplers)
+
+
+def _codes() -> Iterator[tuple[str, Case]]:
+    c, seed = codes, {"random_state": 0}
+    for data in ("signed vectors", "signed vectors, float32", "vectors"):
+        for how in ("gaussian", "structured"):
+            make = lambda how=how: c.SignRandomProjection(1032, how, **seed)  # noqa: E731
+            yield f"SignRandomProjection({how}), {data}", Case(data, make)
+        yield f"PCA, ITQ, {data}", Case(data, lambda: sm.recipes.pca_itq(16, 0.5, 0.8, **seed))
+        pca = lambda: make_pipeline(sm.GeneralizedNystroemPCA(24, 0.4, 0.7, **seed), c.SignCodes())  # noqa: E731
+        yield f"PCA, SignCodes, {data}", Case(data, pca)
+        for output in ("bits", "floats"):
+            make = lambda output=output: c.FractionalPowerEncoder(3.0, 520, output, **seed)  # noqa: E731
+            yield f"FractionalPowerEncoder({output}), {data}", Case(data, make)
+    for output in ("bits", "counts"):
+        more = {"output": output, **seed}
+        yield f"NGramEncoder({output})", Case("strings", lambda more=more: c.NGramEncoder(3, 520, **more))
+        yield f"GraphHDEncoder({output})", Case("graphs", lambda more=more: c.GraphHDEncoder(520, **more))
+        yield f"LevelEncoder({output})", Case("signed vectors", lambda more=more: c.LevelEncoder(33, 520, **more))
+        for data in ("series", "series, float32"):
+            make = lambda more=more: c.SequenceEncoder(33, 3, 520, **more)  # noqa: E731
+            yield f"SequenceEncoder({output}), {data}", Case(data, make)
+    yield "LevelEncoder of numbers", Case("numbers", lambda: c.LevelEncoder(33, 520, **seed))
+    yield "Bundle", Case("records", _bundle)
+
+
+def _bundle() -> Any:
+    of_strings = codes.NGramEncoder(3, 520, random_state=0)
+    return codes.Bundle([(0, of_strings), (1, codes.LevelEncoder(33, 520, random_state=0))], random_state=0)
+
+
+def _learners() -> Iterator[tuple[str, Case]]:
+    k, d, seed = kernels, distances, {"random_state": 0}
+    yield "NysHD", Case("strings", lambda: sm.recipes.nyshd(k.GappyKmers(), 101, 1032, **seed))
+    graph_kernel = k.WeisfeilerLehman(n_iter=2)
+    nyshd = lambda: sm.recipes.nyshd(graph_kernel, 31, 520, init="bundle", **seed)  # noqa: E731
+    yield "NysHD, graphs", Case("graphs", nyshd)
+    yield "HDClassifier of codes", Case("codes", lambda: sm.HDClassifier(max_iter=5, **seed))
+    for data in ("signed vectors", "signed vectors, float32"):
+        yield f"HDClassifier, {data}", Case(data, lambda: sm.HDClassifier(max_iter=3, **seed))
+    yield "D2KE, LinearSVC", Case("strings", lambda: make_pipeline(_d2ke(), LinearSVC(random_state=0)), LABELS)
+    graphlet_optical = lambda: sm.recipes.graphlet_optical(4, 200, n_components=65, **seed)  # noqa: E731
+    yield "GSA-phi", Case("graphs", graphlet_optical, LABELS)
+    heat = lambda: learn.HeatSVC(contrast=2.0, C=10.0)  # noqa: E731
+    yield "HeatSVC, vectors", Case("vectors", heat)
+    yield "HeatSVC, vectors, float32", Case("vectors, float32", heat)
+    for data, kernel in [("strings", k.Spectrum(k=4)), ("graphs", graph_kernel), ("series", k.GlobalAlignment(2.0))]:
+        yield f"KernelSVC, {data}", Case(data, lambda kernel=kernel: sm.KernelSVC(k.Normalized(kernel)))
+    yield "KernelSVR", Case("series", lambda: sm.KernelSVR(k.GlobalAlignment(2.0)))
+    yield "KernelRidge", Case("graphs", lambda: sm.KernelRidge(k.Normalized(graph_kernel)))
+    for data, metric in [
+        ("strings", d.Levenshtein()),
+        ("strings", k.Spectrum(k=4)),
+        ("series", d.DTW()),
+        ("series, float32", d.DTW()),
+        ("series, float32", d.ERP()),
+        ("sets", d.ModifiedHausdorff()),
+        ("sets, unit norm", d.Chamfer()),
+        ("vectors", k.HypersphericalHeat(2.0)),
+    ]:
+        name = f"{type(metric).__name__}, {data}"
+        make = lambda metric=metric: sm.KNeighborsClassifier(metric, 5, "distance")  # noqa: E731
+        yield f"KNeighborsClassifier of {name}", Case(data, make)
+    yield "KNeighborsRegressor of DTW, series", Case("series", lambda: sm.KNeighborsRegressor(d.DTW(), 3))
+    yield "VoteClassifier", Case("strings", lambda: sm.VoteClassifier([_of_spectra(), sm.KNeighborsClassifier(_PAIRS)]))
+    voters = lambda: sm.VoteRegressor([sm.KNeighborsRegressor(d.DTW(), 3), sm.KNeighborsRegressor(d.ERP())])  # noqa: E731
+    yield "VoteRegressor", Case("series", voters)
+
+
+_PAIRS = kernels.GappyKmers(normalize=True)
+
+
+def _of_spectra() -> Any:
+    return sm.KernelSVC(kernels.Spectrum(k=4, normalize=True))
+
+
+def _d2ke() -> Any:
+    return sm.D2KE(distances.Levenshtein(), 65, random_state=0)
+
+
+def _searches() -> Iterator[tuple[str, Case]]:
+    for kind in ("exact", "multihash", "ivf", "hnsw"):
+        index = lambda kind=kind: search.HammingIndex(256, kind, random_state=0)  # noqa: E731
+        yield f"HammingIndex({kind})", Case("codes", index, one_machine=kind in ("ivf", "hnsw"))
+    for rerank in (None, "projected", "kernel"):
+        make = lambda rerank=rerank: sm.SimilaritySearch(_encoder(_PAIRS), rerank, n_candidates=50)  # noqa: E731
+        yield f"SimilaritySearch({rerank})", Case("strings", make)
+    of_sets = kernels.DistanceRBF(distances.ModifiedHausdorff(), gamma=0.3)
+    make = lambda: sm.SimilaritySearch(_encoder(of_sets), "kernel", n_candidates=50)  # noqa: E731
+    yield "SimilaritySearch(kernel) of sets", Case("sets, unit norm", make)
+
+
+def _encoder(kernel: Any) -> Pipeline:
+    return _hashed(sm.Nystroem(kernel, 41, random_state=0))
