@@ -56,6 +56,22 @@ for name, X in (("series", SERIES), ("plane", PLANE)):
     }
 
 
+VECTORS = rng.normal(size=(12, 5))
+CASES |= {
+    "Optical": of_pairs(lambda unit: kernels.Optical(), VECTORS, 4, (-240, 250)),
+    "Optical bias": of_pairs(lambda unit: kernels.Optical(bias=unit), VECTORS, 4, (-240, 250)),
+    "Optical scale": of_pairs(lambda unit: kernels.Optical(scale=1 / unit), VECTORS, 0),
+    "Optical normalized": of_pairs(lambda unit: kernels.Optical(normalize=True), VECTORS, 0),
+    "Optical normalized bias": of_pairs(lambda unit: kernels.Optical(bias=unit, normalize=True), VECTORS, 0),
+    "Optical diag": Case(VECTORS, 4, lambda X, unit: kernels.Optical().diag(X), (-240, 250)),
+    "Optical features": Case(VECTORS, 2, lambda X, unit: kernels.Optical().features(X, 16).toarray(), (-500, 500)),
+    "Optical unit features": Case(
+        VECTORS, 0, lambda X, unit: kernels.Optical(normalize=True).features(X, 16).toarray()
+    ),
+    "Normalized": of_pairs(lambda unit: kernels.Normalized(kernels.Optical()), VECTORS, 0, (-240, 250)),
+}
+
+
 def scaled(X, k):
     return [np.ldexp(x, k) for x in X] if isinstance(X, list) else np.ldexp(X, k)
 
@@ -131,6 +147,16 @@ def test_a_distance_does_not_depend_on_the_magnitude_of_other_objects(distance, 
     for i, j in [(0, 1), (1, 5), (5, 6), (2, 9), (6, 10), (9, 10)]:
         assert distance([X[i]], [X[j]])[0, 0] == together[i, j]
         assert distance([X[j]], [X[i]])[0, 0] == together[i, j]
+
+
+def test_normalized_kernels_at_the_edges_of_float64():
+    K = np.array([[2.0, 1.0], [1.0, 2.0]])
+    for value in (1e-170, 1e-300, 1e155, 8e307):
+        kernel = kernels.Normalized(lambda X, Y=None, value=value: K * value)
+        np.testing.assert_allclose(kernel([[0.0], [1.0]]), [[1, 0.5], [0.5, 1]], rtol=1e-15)
+    far = np.array([1e-150, 1e150])  # of unlike objects
+    wide = kernels.Normalized(lambda X, Y=None: np.outer(far, far))
+    np.testing.assert_allclose(wide([[0.0], [1.0]]), np.ones((2, 2)), rtol=1e-15)
 
 
 def test_what_is_no_float_names_its_pair():

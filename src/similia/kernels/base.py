@@ -162,14 +162,25 @@ def scale_by_norms(
     columns are the same objects, 1 to itself.
     """
     step = rows_per_block(8 * len(kyy), at_most=256)
+    extreme = any(((k > 0) & ((k < 1e-150) | (k > 1e150))).any() for k in (kxx, kyy))  # products may be no float64
+    if extreme:
+        (kxx, a), (kyy, b) = _mantissas(kxx), _mantissas(kyy)
     for start in range(0, len(kxx), step):
         rows = slice(start, start + step)
         # The root of the product, so that K stays symmetric and equal objects are alike by exactly 1.
         norms = np.sqrt(np.outer(kxx[rows], kyy))
         norms[norms == 0] = 1.0  # K is 0 there
+        if extreme:
+            K[rows] = np.ldexp(K[rows], -np.add.outer(a[rows], b))
         K[rows] /= norms
     if same:
         np.fill_diagonal(K, 1.0)
+
+
+def _mantissas(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return numbers m in [1/2, 2) and integers e with values = m 4**e; 0 is 0."""
+    mantissas, exponents = np.frexp(values)
+    return np.ldexp(mantissas, exponents % 2), (exponents // 2).astype(np.int64)
 
 
 def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> None:

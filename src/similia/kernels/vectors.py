@@ -38,7 +38,8 @@ class Optical(Kernel):
     Raises
     ------
     ValueError
-        When called, if `scale` is not positive, `bias` is negative, or `X` is no 2-D array of finite numbers.
+        When called, if `scale` is not positive, `bias` is negative, or `X` is no 2-D array of finite numbers; without
+        `normalize`, also if a value is no float64 (rows are scaled by powers of two, so that only values count).
 
     Notes
     -----
@@ -90,30 +91,35 @@ class Optical(Kernel):
         """
         from similia.core.products import row_product
 
-        scale, q = self._parameters()
-        A = self.as_objects(X).astype(np.float64)
-        B = A if Y is None else as_second(self.as_objects, Y).astype(np.float64)
-        if A.shape[1] != B.shape[1]:
-            raise ValueError(f"X has {A.shape[1]} features and Y has {B.shape[1]}, expected as many in both")
+        _, _, power = self._parameters()
+        X = self.as_objects(X)
+        same = Y is None
+        Y = X if same else as_second(self.as_objects, Y)
+        if X.shape[1] != Y.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}, expected as many in both")
+        A, a = self._in_units(X)
+        B, b = (A, a) if same else self._in_units(Y)
         K = row_product(A, B.T)
-        norms_a, norms_b = _squared_norms(A) + q, _squared_norms(B) + q
+        norms_a, norms_b = _squared_norms(A), _squared_norms(B)
         step = rows_per_block(8 * len(B), at_most=256)
-        with np.errstate(over="ignore"):  # infinity, which is refused where kernel values are used
-            for start in range(0, len(A), step):
-                rows = K[start : start + step]
-                rows += q
-                np.square(rows, out=rows)
-                rows += np.outer(norms_a[start : start + step], norms_b)
-            K *= scale**4
+        for start in range(0, len(A), step):
+            rows = K[start : start + step]
+            np.square(rows, out=rows)
+            rows += np.outer(norms_a[start : start + step], norms_b)
+            if not self.normalize:
+                rows *= power**4
+                rows[:] = _back(rows, np.add.outer(a[start : start + step], b), start, "k(X[{}], Y[{}])")
         if self.normalize:
-            scale_by_norms(K, 2 * scale**4 * norms_a**2, 2 * scale**4 * norms_b**2, same=Y is None)
+            scale_by_norms(K, 2 * norms_a**2, 2 * norms_b**2, same=same)
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) = 2 scale^4 (norm^2 + q)^2 for each vector, shape (n,)."""
-        scale, q = self._parameters()
-        norms = _squared_norms(self.as_objects(X).astype(np.float64)) + q
-        return np.ones(len(norms)) if self.normalize else 2 * scale**4 * norms**2
+        _, _, power = self._parameters()
+        A, a = self._in_units(self.as_objects(X))
+        if self.normalize:
+            return np.ones(len(A))
+        return _back(2 * power**4 * _squared_norms(A) ** 2, 2 * a, 0, "k(X[{0}], X[{0}])")
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return explicit features whose inner products are the kernel: products of pairs of coordinates.
@@ -134,33 +140,65 @@ class Optical(Kernel):
         ValueError
             If `n_features` is too small for the map, which is exact and never folded.
         """
-        scale, q = self._parameters()
-        A = self.as_objects(X).astype(np.float64)
-        if q > 0:
-            A = np.column_stack([A, np.full(len(A), np.sqrt(q))])
+        _, _, power = self._parameters()
+        A, exponents = self._in_units(self.as_objects(X))
         p, r = np.triu_indices(A.shape[1])
         if check_positive_int(n_features, "n_features") < len(p) + 1 or n_features > 2**31 - 1:
             raise ValueError(
                 f"n_features must be from {len(p) + 1} (for {A.shape[1]} coordinates) to 2**31 - 1, got {n_features}"
             )
-        weights = scale**2 * np.where(p == r, 1.0, np.sqrt(2.0))
+        weights = np.where(p == r, 1.0, np.sqrt(2.0))
         parts = []
         step = rows_per_block(32 * len(p))
         for start in range(0, len(A), step):
             rows = A[start : start + step]
             norms = _squared_norms(rows)
-            products = np.column_stack([rows[:, p] * rows[:, r] * weights, scale**2 * norms])
+            products = np.column_stack([rows[:, p] * rows[:, r] * weights, norms])
             if self.normalize:
-                products /= np.sqrt(2) * scale**2 * np.where(norms > 0, norms, 1.0)[:, None]
+                products /= np.sqrt(2) * np.where(norms > 0, norms, 1.0)[:, None]
+            else:
+                products *= power**2
+                to = exponents[start : start + step, None]
+                _back(products[:, -1:], to, start, "the norm of the features of X[{}]")
+                with np.errstate(under="ignore"):  # of coordinates far below the largest one
+                    products = np.ldexp(products, to)
             parts.append(sp.csr_array(products))
         features = sp.csr_array(sp.vstack(parts, format="csr"))
         features.resize((len(A), n_features))
         return features
 
-    def _parameters(self) -> tuple[float, float]:
-        """Return (scale, q = bias^2 / scale^2), or raise."""
+    def _parameters(self) -> tuple[float, int, float]:
+        """Return bias / scale, and scale as an exponent and a factor: scale = factor 2**exponent; or raise."""
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
-        return scale, (bias / scale) ** 2
+        if bias > 0 and not 0 < bias / scale < np.inf:
+            raise ValueError(f"bias={bias!r} and scale={scale!r} have no float64 as their ratio; scale the vectors")
+        factor, exponent = np.frexp(scale)
+        return bias / scale, int(exponent), float(factor)
+
+    def _in_units(self, X: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Return rows (x, bias / scale), each divided by a power of two, and the exponents of values of degree 2."""
+        q, exponent, _ = self._parameters()
+        A = X.astype(np.float64, order="C")
+        if q > 0:
+            A = np.column_stack([A, np.full(len(A), q)])
+        powers = np.frexp(np.abs(A).max(axis=1))[1]
+        with np.errstate(under="ignore"):
+            A = np.ldexp(A, -powers[:, None])
+        return A, 2 * (powers.astype(np.int64) + exponent)
+
+
+def _back(values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str) -> npt.NDArray[np.float64]:
+    """Return values times 2**exponents, or raise naming one that is too large or too small; the first row is `first`."""
+    with np.errstate(over="ignore", under="ignore"):
+        found: npt.NDArray[np.float64] = np.ldexp(values, exponents)
+    bad = np.isinf(found) | ((found == 0) & (values > 0))
+    if bad.any():
+        place = np.argwhere(bad)[0]
+        how = "exceeds the largest" if np.isinf(found[tuple(place)]) else "is below the smallest"
+        raise ValueError(
+            f"{what.format(place[0] + first, *place[1:])} {how} float64; scale the vectors, or take normalize=True"
+        )
+    return found
 
 
 def _squared_norms(A: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
