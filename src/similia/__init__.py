@@ -37,6 +37,7 @@ _NAMES = {
     "VoteClassifier": "learn", "VoteRegressor": "learn",
     "HammingIndex": "search", "SimilaritySearch": "search",
     "select": "selection", "Selection": "selection", "explain": "explanations",
+    "Pipeline": "pipelines",
     "save": "persistence", "load": "persistence",
     "config": "_config",
 }  # fmt: skip

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Condition
-from typing import Any
+from functools import wraps
+from threading import Condition, Lock
+from typing import Any, TypeVar
 from weakref import WeakSet
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class SharedLock:
@@ -21,40 +24,50 @@ class SharedLock:
         _locks.add(self)
 
     def _free(self) -> None:
-        self._changed = Condition()
+        self._mutex = Lock()  # taken and left in C, where no signal comes between
+        self._changed = Condition(self._mutex)
         self._readers = self._waiting = 0
         self._writing = False
+
+    def _wait(self, free: Callable[[], bool]) -> None:
+        """Wait until the lock is free; look again now and then, as Ctrl-C may have stopped who should tell."""
+        while not self._changed.wait_for(free, timeout=1.0):
+            pass
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Wait until nobody changes the object; nobody changes it inside."""
-        with self._changed:
-            self._changed.wait_for(lambda: not (self._writing or self._waiting))
-            self._readers += 1
+        mine = 0
         try:
+            with self._mutex:
+                self._wait(lambda: not (self._writing or self._waiting))
+                self._readers, mine = self._readers + 1, 1
             yield
-        finally:
-            with self._changed:
-                self._readers -= 1
-                self._changed.notify_all()
+        finally:  # whatever is raised above, Ctrl-C too
+            if mine:
+                with self._mutex:
+                    self._readers -= 1
+                    self._changed.notify_all()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Wait until nobody else uses the object; nobody else uses it inside."""
-        with self._changed:
-            self._waiting += 1
-            try:
-                self._changed.wait_for(lambda: not (self._writing or self._readers))
-                self._writing = True
-            finally:
-                self._waiting -= 1
-                self._changed.notify_all()  # readers that waited for a writer who gave up
+        mine = False
         try:
+            with self._mutex:
+                self._waiting += 1
+                try:
+                    self._wait(lambda: not (self._writing or self._readers))
+                    self._writing = mine = True
+                finally:
+                    self._waiting -= 1
+                    self._changed.notify_all()  # readers that waited for a writer who gave up
             yield
-        finally:
-            with self._changed:
-                self._writing = False
-                self._changed.notify_all()
+        finally:  # whatever is raised above, Ctrl-C too
+            if mine:
+                with self._mutex:
+                    self._writing = False
+                    self._changed.notify_all()
 
 
 _locks: WeakSet[SharedLock] = WeakSet()
@@ -68,6 +81,17 @@ def lock_of(owner: Any) -> SharedLock:
     state = vars(owner)
     lock: SharedLock = state.get("_lock") or state.setdefault("_lock", SharedLock())  # setdefault is atomic
     return lock
+
+
+def exclusively(method: Method) -> Method:
+    """Let a method change its object while no other thread uses it; see `SharedLock.writing`."""
+
+    @wraps(method)
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with lock_of(self).writing():
+            return method(self, *args, **kwargs)
+
+    return alone  # type: ignore[return-value]
 
 
 def _free_all() -> None:

@@ -23,6 +23,7 @@ _HEADER = "similia-model"
 _TRUSTED = (
     "scipy.sparse._csr.csr_matrix",  # arrays, read without pickle; what an SVC on sparse features keeps
     "scipy.sparse._csr.csr_array",
+    "similia.pipelines.Pipeline",
     "similia.objects.scaling.AttributeScaler",
     "similia.objects.columns.FromColumn",
     "similia.objects._strings.StringBatch",

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
@@ -20,6 +19,7 @@ from similia.embeddings.d2ke_search import D2KESearch
 from similia.embeddings.graphlets import FeatureScaler
 from similia.embeddings.random_objects import Representatives
 from similia.learn import HDClassifier, HeatSVC
+from similia.pipelines import Pipeline as Pipeline
 
 _GAMMAS = ("0.25*median", "median", "4*median", "16*median")
 _CS = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -61,7 +61,7 @@ def nyshd(
 
     Returns
     -------
-    sklearn.pipeline.Pipeline
+    similia.Pipeline
         With steps ``nystroem``, ``projection`` and ``classifier``; grid search reaches the
         kernel's parameters as ``nystroem__kernel__...``.
 
@@ -137,7 +137,7 @@ def d2ke(
 
     Returns
     -------
-    sklearn.pipeline.Pipeline or D2KESearch
+    similia.Pipeline or D2KESearch
         With steps ``d2ke``, ``scaler`` and ``learner``; a `D2KESearch` of that pipeline where something is
         tuned or held out, or the task is "auto".
 
@@ -215,7 +215,7 @@ def graphlet_optical(
 
     Returns
     -------
-    sklearn.pipeline.Pipeline
+    similia.Pipeline
         With steps ``graphlets``, ``scaler`` and ``classifier``; ``graphlets__features`` takes the other maps.
 
     Raises
@@ -300,7 +300,7 @@ def pca_itq(
 
     Returns
     -------
-    sklearn.pipeline.Pipeline
+    similia.Pipeline
         With steps ``pca`` and ``itq``: vectors (n, n_features) in, packed bits (n, n_bits // 8) out.
 
     References

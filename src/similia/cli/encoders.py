@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import similia as sm
@@ -21,6 +20,7 @@ from similia.cli.inputs import Objects
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import note
 from similia.objects.streams import ObjectStream
+from similia.pipelines import Pipeline
 
 FIT_ON = 20_000  # objects that an encoder is fitted to
 FIT_BYTES = 2**28  # that they may have

@@ -24,6 +24,7 @@ from similia._lazily import from_parts, is_lazy, lazily
 from similia._validation import generator
 from similia.codes.bits import unpack_signs
 from similia.codes.hypervectors import bind, check_output, empty_output, random, sign
+from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
 from similia.objects._sequences import at_least_one
 
@@ -77,6 +78,7 @@ class Bundle(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.output = output
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the encoders and draw the roles.
@@ -100,6 +102,7 @@ class Bundle(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._fit(X, y)
         return self
 
+    @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> Vectors:
         """Fit, and return what `transform` returns for the same records."""
         return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))

@@ -8,6 +8,7 @@ reading those only. A stream has `blocks` alone, once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import scipy.sparse as sp
 
 from similia._config import rows_per_block
 from similia._validation import not_2d, not_real, too_narrow
+from similia.core.fitting import twin_of
 from similia.objects._distributed import Distributed
 from similia.objects._sequences import as_csr
 
@@ -221,6 +223,12 @@ class Reservoir:
         self._random, self._share, self._least = random, share, least
         self._parts: list[Part] = []
         self._pruned_at = 1
+
+    def copy(self) -> Reservoir:
+        """Return a reservoir that may be changed while this one stays as it is; the kept rows are shared."""
+        twin = twin_of(self)
+        twin._random, twin._parts = deepcopy(self._random), [*self._parts]
+        return twin
 
     def add(self, chunk: npt.NDArray) -> None:
         """Draw the numbers of a chunk's rows and copy those that may be needed."""

@@ -37,6 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._validation import check_columns, check_n_bits, check_positive, check_vectors, generator
+from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
 
 _LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
@@ -98,6 +99,7 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.output = output
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw frequencies and phases; of `X` only the number of features is used.

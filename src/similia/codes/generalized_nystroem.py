@@ -34,6 +34,7 @@ from similia.codes import _generalized_nystroem as core
 from similia.codes import _row_sources as sources
 from similia.codes._projection import offset_of, projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows
+from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
 
 Floats = npt.NDArray[np.float64]
@@ -127,6 +128,8 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     True
     """
 
+    _reservoir: Reservoir  # the rows that `partial_fit` keeps
+
     def __init__(
         self,
         n_components: int,
@@ -147,6 +150,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.truncation = truncation
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Sample rows and features and find the directions.
@@ -183,6 +187,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self._fit_rows(source, source.n_rows, random)
         return self
 
+    @all_at_once
     def partial_fit(self, X: Any, y: Any = None, refit: bool = True) -> Self:
         """Add a chunk of rows to the sample and find the directions anew.
 
@@ -211,7 +216,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if not hasattr(self, "_reservoir"):
             self._start(X)
         check_table(self, X, reset=False)
-        reservoir = self._reservoir
+        reservoir = self._reservoir = self._reservoir.copy()
         reservoir.add(sources.check_chunk(X, reservoir.n_chunks, self.n_features_in_, reservoir.dtype))
         if reservoir.nbytes > settings().max_memory // 2:
             raise ValueError(

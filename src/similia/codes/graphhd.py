@@ -26,6 +26,7 @@ from similia._lazily import lazily
 from similia._validation import check_n_bits, check_positive_int
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output
+from similia.core.fitting import all_at_once
 from similia.objects import GraphBatch
 
 
@@ -87,6 +88,7 @@ class GraphHDEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.output = output
         self.random_state = random_state
 
+    @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the seed.
 

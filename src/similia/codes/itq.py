@@ -29,6 +29,7 @@ from similia._validation import (
     generator,
     wrong_width,
 )
+from similia.core.fitting import all_at_once
 from similia.objects import take
 from similia.objects._distributed import Distributed
 
@@ -124,6 +125,7 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.max_samples = max_samples
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the mean and the rotation.
@@ -240,6 +242,7 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def __init__(self, center: bool = True) -> None:
         self.center = center
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the mean.

@@ -38,6 +38,7 @@ from similia._validation import (
 )
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, level, random
+from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
 
 Floats = npt.NDArray[np.float64]
@@ -106,6 +107,7 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.output = output
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the ranges that are not given; draw levels and roles.

@@ -35,6 +35,7 @@ from similia._lazily import from_parts, lazily
 from similia._validation import check_positive_int, generator
 from similia.codes.hypervectors import Codes, Counts, empty_output
 from similia.codes.levels import check_level_parameters, column_ends, draw_levels, learn_range, level_indices
+from similia.core.fitting import all_at_once
 from similia.objects import SeriesBatch
 
 
@@ -110,6 +111,7 @@ class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.output = output
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the ranges that are not given; draw levels and roles.

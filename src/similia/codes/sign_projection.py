@@ -19,6 +19,7 @@ from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._validation import check_columns, check_n_bits, check_vectors, generator
 from similia.codes import _sign_projection as dense
+from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
 
 _METHODS = ("gaussian", "structured")
@@ -108,6 +109,7 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.method = method
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> SignRandomProjection:
         """Draw the directions; of `X` only the number of features is used.

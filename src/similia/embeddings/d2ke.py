@@ -30,6 +30,7 @@ from similia._validation import (
     check_vectors,
     generator,
 )
+from similia.core.fitting import all_at_once
 from similia.distances.base import check_distance
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels._evaluate import as_objects, read_objects, takes_sparse
@@ -134,6 +135,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.memory = memory
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the random objects and settle gamma.
@@ -189,6 +191,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         D = self.distances(X)
         return exp_features(D if self.memory is None else np.array(D), self.gamma_)  # a cache may map its files
 
+    @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
         """Fit to objects and embed them; see `fit` and `transform`."""
         if isinstance(self.objects, Representatives) and self.objects.hold_out:
@@ -235,6 +238,7 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return exp_features(np.array(check_vectors(D, "D", self._n_features_out)), self.gamma_)
 
+    @all_at_once
     def extend(self, n_components: int, X: Any = None) -> Self:
         """Draw more random objects; those drawn before, and gamma, stay.
 

@@ -32,6 +32,7 @@ from similia._config import settings
 from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._validation import check_labels
+from similia.core.fitting import all_at_once
 from similia.embeddings.d2ke import D2KE, gamma_spec
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels._evaluate import as_objects
@@ -40,6 +41,7 @@ from similia.learn.targets import as_numbers, task_of
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 from similia.objects._sequences import _short
+from similia.pipelines import Pipeline as BlockPipeline
 
 Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
 Part = tuple[npt.NDArray, float, list[Split]]  # distances, what gamma="median" is there, folds
@@ -117,6 +119,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.regression = regression
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the parameters and fit the pipeline; the distances, n x R numbers, are held in memory.
@@ -179,7 +182,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         fitted = Pipeline([(name, _ExpFeatures(d2ke.gamma_)), *steps]).set_params(**clone(best, safe=False)).fit(D, y)
         d2ke.gamma_ = fitted[0].gamma
         d2ke.set_params(gamma=d2ke.gamma_)
-        self.pipeline_ = Pipeline([(name, d2ke), *fitted.steps[1:]])
+        self.pipeline_ = BlockPipeline([(name, d2ke), *fitted.steps[1:]])
         return self
 
     def _splits(self, X: Any, y: npt.NDArray) -> list[Split]:
@@ -323,6 +326,7 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
 
+    @all_at_once
     def fit(self, D: npt.NDArray, y: Any = None) -> Self:
         return self
 

@@ -26,6 +26,7 @@ from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._validation import RandomState, check_columns, check_positive, check_positive_int, check_table, generator
+from similia.core.fitting import all_at_once
 from similia.embeddings import _graphlet_maps as maps
 from similia.embeddings._moments import moments
 from similia.embeddings.random_features import OpticalRandomFeatures
@@ -58,6 +59,7 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
            [2., 3.]])
     """
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the means and deviations of columns.
@@ -233,6 +235,7 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.bandwidth = bandwidth
         self.small = small
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features.

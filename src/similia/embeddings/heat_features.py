@@ -31,6 +31,7 @@ from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._threads import run_tasks
 from similia._validation import RandomState, check_columns, check_positive_int, check_table, generator, wrong_width
+from similia.core.fitting import all_at_once
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
 from similia.objects._distributed import Distributed
@@ -153,6 +154,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.orthogonal = orthogonal
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the directions.

@@ -21,6 +21,7 @@ from sklearn.utils import Tags
 
 from similia._lazily import is_lazy, lazily
 from similia._validation import check_positive_int, is_table
+from similia.core.fitting import all_at_once
 from similia.kernels._evaluate import (
     as_objects,
     check_kernel,
@@ -79,6 +80,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.kernel = kernel
         self.n_features = n_features
 
+    @all_at_once
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the parameters; objects other than vectors are not read; forget `met_`, `compared_`.
 
@@ -108,6 +110,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             read_objects(self, self.kernel, X, reset=True)
         return self
 
+    @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """Return the features of objects, and remember in `met_` which columns they have.
 

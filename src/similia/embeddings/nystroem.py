@@ -25,6 +25,7 @@ from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive_int, check_table, generator
+from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.embeddings import _spectrum
 from similia.embeddings._ensemble import block_diagonal, mixture_weights
@@ -154,6 +155,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.random_state = random_state
         self.rcond = rcond
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks and decompose their kernel matrix.

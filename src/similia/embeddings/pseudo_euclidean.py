@@ -30,6 +30,7 @@ from similia._lazily import from_parts, lazily, refuse_lazy
 from similia._progress import track
 from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive_int, check_table, generator
+from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.distances.base import check_distance, distances_between
 from similia.embeddings._gram import row_blocks
@@ -127,6 +128,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks and decompose their distances.
@@ -144,6 +146,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._fit(X)
         return self
 
+    @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
         """Fit and embed the training objects; where all are landmarks, no distance is computed twice.

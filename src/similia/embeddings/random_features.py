@@ -37,6 +37,7 @@ from similia._validation import (
     too_narrow,
     wrong_width,
 )
+from similia.core.fitting import all_at_once
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 from similia.objects._sequences import as_csr
@@ -162,6 +163,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.binary_input = binary_input
         self.quantize = quantize
 
+    @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the medium; with `quantize`, set the exposure of the camera by the vectors.

@@ -34,6 +34,7 @@ from similia._validation import (
     too_narrow,
     wrong_width,
 )
+from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         self.binary_prototypes = binary_prototypes
         self.random_state = random_state
 
+    @all_at_once
     @from_parts
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Learn prototypes from samples and labels.
@@ -176,6 +178,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         parts = X.map(_bundles, len(classes), along=[targets])
         return self._learnt(classes, X.example().shape[1], sum(parts), [])
 
+    @all_at_once
     def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
         """Make one pass over a batch, in the given order, starting from what was learnt before.
 

@@ -34,6 +34,7 @@ from similia._validation import (
     generator,
     wrong_width,
 )
+from similia.core.fitting import all_at_once
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
 from similia.learn._heat_svc import (
@@ -156,6 +157,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.random_state = random_state
 
+    @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Choose contrast and C where they are to be tuned, and fit the classifier.
 

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._lazily import lazily
 from similia._validation import check_positive
+from similia.core.fitting import all_at_once
 from similia.learn._heat_svc import coded, confidences, fit_machine, most_confident
 from similia.learn._kernel_machine import KernelMachine
 from similia.learn.heat_svc import _checked_labels
@@ -106,6 +107,7 @@ class KernelSVC(ClassifierMixin, KernelMachine):
         self.class_weight = class_weight
         self.probability = probability
 
+    @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Compute the Gram matrix and fit the classifier.
 

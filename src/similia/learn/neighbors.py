@@ -27,6 +27,7 @@ from similia._config import rows_per_block
 from similia._lazily import lazily, refuse_lazy
 from similia._progress import track
 from similia._validation import check_labels, check_positive_int, check_vectors, is_table
+from similia.core.fitting import all_at_once
 from similia.distances.base import distances_between
 from similia.distances.dtw import DTW
 from similia.kernels._evaluate import decided, diagonal, evaluate, read_objects, refuse_class, takes_sparse
@@ -212,6 +213,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     array([[0]])
     """
 
+    @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training objects and their labels.
 
@@ -300,6 +302,7 @@ class KNeighborsRegressor(RegressorMixin, _KNeighbors):
     array([1.5])
     """
 
+    @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training objects and their targets.
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._lazily import lazily, refuse_lazy
 from similia._list_params import ListParams
 from similia._validation import check_labels
+from similia.core.fitting import all_at_once
 from similia.objects import n_objects
 from similia.objects._sequences import _short
 
@@ -34,6 +35,7 @@ class _Vote(ListParams):
     def __init__(self, estimators: Sequence[Any]) -> None:
         self.estimators = estimators
 
+    @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a copy of each estimator.
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from similia.core.fitting import all_at_once
 from similia.objects._sequences import at_least_one
 
 
@@ -81,6 +82,7 @@ class FromColumn(ObjectsOut, BaseEstimator, auto_wrap_output_keys=None):  # type
     array(['GATTACA', 'AC'], dtype=object)
     """
 
+    @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that there is one column.
 

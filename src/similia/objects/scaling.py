@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.fitting import all_at_once
 from similia.objects._graphs import GraphBatch
 from similia.objects.columns import ObjectsOut
 from similia.objects.graphs import as_graphs
@@ -35,6 +36,7 @@ class AttributeScaler(ObjectsOut, BaseEstimator, auto_wrap_output_keys=None):  #
     mean_: np.ndarray
     scale_: np.ndarray
 
+    @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn mean and standard deviation of each attribute.
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from similia._validation import check_codes, check_n_bits, check_positive_int
+from similia.core.fitting import all_at_once
 from similia.scale._partitions import Partitions, as_partitions, inside_task
 from similia.search import HammingIndex
 from similia.search._ids import Ids, check_ids, count_on
@@ -53,6 +54,7 @@ class ShardedIndex(BaseEstimator):
     def __init__(self, n_bits: int) -> None:
         self.n_bits = n_bits
 
+    @all_at_once
     def fit(self, codes: Any, ids: Any = None) -> Self:
         """Build the shards.
 

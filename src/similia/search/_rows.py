@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.fitting import twin_of
 from similia.search._ids import Ids
 
 Codes = npt.NDArray[np.uint8]
@@ -82,6 +83,15 @@ class Rows:
             first += len(part.ids)
         return codes
 
+    def copy(self) -> Rows:
+        """Return rows that may be changed while these stay as they are.
+
+        Rows are appended to the same arrays, behind the rows of both: only one of the two may be changed from now on.
+        """
+        twin = twin_of(self)
+        twin.fixed, twin._recent = [*self.fixed], {**self._recent}
+        return twin
+
     def append(self, codes: Codes, ids: Ids) -> None:
         """Add rows, which are copied; their ids must be new."""
         stop = self._tail + len(ids)
@@ -109,7 +119,9 @@ class Rows:
 
     def kill(self, rows: Ids) -> None:
         """Mark live rows as removed."""
-        self._dead[rows] = True
+        dead = self._dead.copy()
+        dead[rows] = True
+        self._dead = dead
         self.n_dead += len(rows)
 
     def find(self, ids: Ids) -> Ids:

@@ -18,8 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from similia._lazily import is_lazy
-from similia._locks import lock_of
+from similia._locks import exclusively, lock_of
 from similia._validation import check_codes, check_n_bits, check_positive_int, generator
+from similia.core.fitting import all_at_once
 from similia.search import _faiss
 from similia.search._ids import Ids, check_ids, count_on
 from similia.search._rows import Rows
@@ -120,6 +121,8 @@ class HammingIndex(BaseEstimator):
 
     # changing
 
+    @exclusively
+    @all_at_once
     def fit(self, codes: Any, ids: Any = None) -> HammingIndex:
         """Start anew with these codes.
 
@@ -148,11 +151,10 @@ class HammingIndex(BaseEstimator):
         codes = check_codes(codes, n_bits=self.n_bits)
         ids = count_on(0, len(codes)) if ids is None else check_ids(ids, len(codes))
         in_place = isinstance(given, np.ndarray) and not given.flags.writeable and np.shares_memory(given, codes)
-        with lock_of(self).writing():
-            self._start()
-            (self._rows.attach if in_place else self._rows.append)(codes, ids)
-            if not self._is_ready() and len(codes):
-                self._update_structure()
+        self._start()
+        (self._rows.attach if in_place else self._rows.append)(codes, ids)
+        if not self._is_ready() and len(codes):
+            self._update_structure()
         return self
 
     def _start(self) -> None:
@@ -162,6 +164,8 @@ class HammingIndex(BaseEstimator):
         self._origin: dict[str, Any] | None = None  # the folder that holds these rows under the same numbers
         self._mapped = False
 
+    @exclusively
+    @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
         """Add codes; there need not have been a `fit` (then ``"ivf"`` learns its centres at the first search).
 
@@ -182,21 +186,23 @@ class HammingIndex(BaseEstimator):
         ValueError
             If the codes or ids are not as described; then nothing is added.
         """
-        with lock_of(self).writing():
-            new = not self.__sklearn_is_fitted__()
-            if new:
-                self._check_parameters()
-            codes = check_codes(codes, n_bits=self.n_bits)
-            next_id = 0 if new else self._rows.next_id
-            ids = count_on(next_id, len(codes)) if ids is None else check_ids(ids, len(codes))
-            if new:
-                self._start()
-            known = self._rows.find(ids) >= 0
-            if known.any():
-                raise ValueError(f"id {ids[np.argmax(known)]} is in the index already; update it, or remove it first")
-            self._rows.append(codes, ids)
+        new = not self.__sklearn_is_fitted__()
+        if new:
+            self._check_parameters()
+        codes = check_codes(codes, n_bits=self.n_bits)
+        next_id = 0 if new else self._rows.next_id
+        ids = count_on(next_id, len(codes)) if ids is None else check_ids(ids, len(codes))
+        if new:
+            self._start()
+        known = self._rows.find(ids) >= 0
+        if known.any():
+            raise ValueError(f"id {ids[np.argmax(known)]} is in the index already; update it, or remove it first")
+        self._rows = self._rows.copy()
+        self._rows.append(codes, ids)
         return self
 
+    @exclusively
+    @all_at_once
     def remove(self, ids: Any) -> HammingIndex:
         """Remove codes by their ids.
 
@@ -215,10 +221,11 @@ class HammingIndex(BaseEstimator):
         ValueError
             If an id is not in the index or given twice; then nothing is removed.
         """
-        with lock_of(self).writing():
-            self._kill(self._rows_of(check_ids(ids), "removed"))
+        self._kill(self._rows_of(check_ids(ids), "removed"))
         return self
 
+    @exclusively
+    @all_at_once
     def update(self, codes: Any, ids: Any) -> HammingIndex:
         """Give new codes to ids.
 
@@ -241,15 +248,16 @@ class HammingIndex(BaseEstimator):
         """
         codes = check_codes(codes, n_bits=self.n_bits)
         ids = check_ids(ids, len(codes))
-        with lock_of(self).writing():
-            self._kill(self._rows_of(ids, "updated"), codes, ids)
+        self._kill(self._rows_of(ids, "updated"), codes, ids)
         return self
 
     def _kill(self, rows: Ids, codes: Codes | None = None, ids: Ids | None = None) -> None:
         """Mark rows as removed, append those that take their place, and drop the marks when they are more than half."""
+        self._rows = self._rows.copy()
         self._rows.kill(rows)
         if self._origin is not None:
-            self._origin["removed"].append(rows[rows < self._origin["rows"]])
+            removed = [*self._origin["removed"], rows[rows < self._origin["rows"]]]
+            self._origin = {**self._origin, "removed": removed}
         if codes is not None and ids is not None:
             self._rows.append(codes, ids)
         if not self._rows.fixed and 2 * self._rows.n_dead > self._rows.n_rows:

@@ -23,9 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import is_lazy
-from similia._locks import lock_of
+from similia._locks import exclusively, lock_of
 from similia._progress import track
 from similia._validation import check_codes, check_positive_int
+from similia.core.fitting import all_at_once, twin_of
 from similia.objects import concatenate, n_objects, take
 from similia.objects._sequences import at_least_one
 from similia.search._metric import Index, Metric, as_metric, shares_found, sorted_candidates
@@ -134,6 +135,7 @@ class SimilaritySearch(BaseEstimator):
         self.n_candidates = n_candidates
         self.index = index
 
+    @all_at_once
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the encoder to objects and add them.
 
@@ -188,6 +190,8 @@ class SimilaritySearch(BaseEstimator):
         at_least_one(X)
         return self._add(X, ids)
 
+    @exclusively
+    @all_at_once
     def remove(self, ids: Any) -> Self:
         """Remove objects by their ids, all of which must be there.
 
@@ -197,13 +201,12 @@ class SimilaritySearch(BaseEstimator):
             Itself.
         """
         check_is_fitted(self, "encoder_")
-        with lock_of(self).writing():
-            self.index_.remove(ids)
-            kept = np.flatnonzero(~np.isin(self.ids_, ids))
-            self.ids_ = self.ids_[kept]
-            self.objects_ = None if self.objects_ is None else take(self.objects_, kept)
-            self.vectors_ = None if self.vectors_ is None else self.vectors_[kept]
-            self._known = None
+        self.index_ = twin_of(self.index_).remove(ids)
+        kept = np.flatnonzero(~np.isin(self.ids_, ids))
+        self.ids_ = self.ids_[kept]
+        self.objects_ = None if self.objects_ is None else take(self.objects_, kept)
+        self.vectors_ = None if self.vectors_ is None else self.vectors_[kept]
+        self._known = None
         return self
 
     def objects(self, ids: Any) -> Any:
@@ -339,11 +342,13 @@ class SimilaritySearch(BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """Number of columns of the table seen in `fit`; there is none for other objects."""
+        check_is_fitted(self, "encoder_")
         return int(self.encoder_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
         """Names of these columns; there are none unless all are text."""
+        check_is_fitted(self, "encoder_")
         names: npt.NDArray[Any] = self.encoder_.feature_names_in_
         return names
 
@@ -390,14 +395,19 @@ class SimilaritySearch(BaseEstimator):
         X = X if metric is None else metric.as_objects(X)
         codes, vectors = self._encode(X)
         objects = None if metric is None else X
-        with lock_of(self).writing():
-            if objects is not None and self.objects_ is not None:
-                objects = concatenate([self.objects_, objects])  # before codes are added: it raises if they do not fit
-            if vectors is not None and self.vectors_ is not None:
-                vectors = np.concatenate([self.vectors_, vectors])
-            self.index_.add(codes, ids)
-            self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
-            self.objects_, self.vectors_, self._known = objects, vectors, None
+        return self._append(codes, vectors, objects, ids)
+
+    @exclusively
+    @all_at_once
+    def _append(self, codes: Any, vectors: Any, objects: Any, ids: Any) -> Self:
+        if objects is not None and self.objects_ is not None:
+            objects = concatenate([self.objects_, objects])  # before codes are added: it raises if they do not fit
+        if vectors is not None and self.vectors_ is not None:
+            vectors = np.concatenate([self.vectors_, vectors])
+        self.index_ = twin_of(self.index_).add(codes, ids)
+        self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
+        self.objects_, self.vectors_ = objects, vectors
+        self._known = None
         return self
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:

@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from sklearn import neighbors
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import Ridge, RidgeClassifier
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
@@ -34,6 +33,7 @@ from similia.learn import HDClassifier
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler
+from similia.pipelines import Pipeline
 from similia.selection.series_vectors import SeriesVectors
 
 Steps = tuple[tuple[str, Any], ...]

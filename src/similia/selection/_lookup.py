@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from similia._config import settings
+from similia.core.fitting import all_at_once
 from similia.distances.base import Distance
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.random_objects import Representatives
@@ -60,6 +61,7 @@ class Rows(TransformerMixin, BaseEstimator):
     def __init__(self, values: Any) -> None:
         self.values = values
 
+    @all_at_once
     def fit(self, X: Any, y: Any = None) -> Rows:
         return self
 

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia._lazily import lazily, refuse_lazy
+from similia.core.fitting import all_at_once
 from similia.objects._vectors import SeriesBatch
 from similia.objects.series import as_series
 
@@ -33,6 +34,7 @@ class SeriesVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
            [3., 4.]])
     """
 
+    @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the length and number of channels; `y` is ignored.
 

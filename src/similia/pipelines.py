@@ -1,0 +1,216 @@
+"""Pipelines that hold to ``config(max_memory)`` and never mix the states of two fits.
+
+A pipeline of scikit-learn passes all objects through one step after the other: of 100,000 objects, 300 similarities and
+10,000 bits take 240 and 125 MB. Here a block of objects passes through all steps before the next does.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn.pipeline
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from similia._config import config, rows_per_block, settings
+from similia._lazily import is_lazy
+from similia.core.errors import shifted, shifted_text
+from similia.core.fitting import all_at_once, twin_of
+from similia.objects import concatenate, n_objects, take
+from similia.objects._base import Batch
+
+_FEW = 64  # objects that pass in one block, whatever they take
+_PROBED = 8  # objects by which the bytes of an object are measured
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    """Return a check whether the last step of a pipeline has a method."""
+    return lambda self: hasattr(super(Pipeline, self), name)
+
+
+class Pipeline(sklearn.pipeline.Pipeline):
+    """A scikit-learn pipeline whose outputs between steps stay within ``similia.config(max_memory=...)``.
+
+    It takes what `sklearn.pipeline.Pipeline` takes, and differs in two ways. ``transform``, ``predict``,
+    ``decision_function``, ``predict_proba`` and ``score`` run in blocks of objects where the outputs of steps would
+    take more than half of ``max_memory``; the steps themselves may use the other half. And `fit` sets the state of all
+    steps at once, at its end: if it fails or is interrupted, the pipeline is as before.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Names and estimators in order; all but the last one transform.
+    transform_input : list of str, optional
+        See `sklearn.pipeline.Pipeline`.
+    memory : str or joblib.Memory, optional
+        Where fitted transformers are kept; see `sklearn.pipeline.Pipeline`.
+    verbose : bool, default=False
+        Whether the time of each step of a fit is printed.
+
+    Notes
+    -----
+    Where blocks are cut has no influence on what steps of similia return. Linear models of scikit-learn sum with BLAS,
+    which may change the last bits of their confidences from block to block, as it does from call to call.
+
+    Like a scikit-learn pipeline with ``memory``, `fit` leaves the steps that were given as they are: the fitted ones
+    are reached as ``pipeline[0]`` or by their names.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> model = sm.Pipeline([
+    ...     ("nystroem", sm.Nystroem(sm.kernels.Spectrum(k=2), n_components=4, random_state=0)),
+    ...     ("bits", sm.SignRandomProjection(64, random_state=0)),
+    ... ])
+    >>> words = ["GATTACA", "GATTA", "CCGCGG", "ACGTACGT"] * 100
+    >>> with sm.config(max_memory="64KiB"):
+    ...     model.fit_transform(words).shape
+    (400, 8)
+    """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Pipeline:
+        """Fit all steps; see `sklearn.pipeline.Pipeline.fit`."""
+        fitted: Pipeline = self._learn("fit", X, y, params)
+        return fitted
+
+    @available_if(_has("fit_transform"))
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit all steps and return what `transform` would; see `sklearn.pipeline.Pipeline.fit_transform`."""
+        return self._learn("fit_transform", X, y, params)
+
+    @available_if(_has("fit_predict"))
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit all steps and return what the last one's ``fit_predict`` does."""
+        return self._learn("fit_predict", X, y, params)
+
+    @all_at_once
+    def _learn(self, name: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
+        self.steps: list[tuple[str, Any]] = _twins(self.get_params(deep=False)["steps"])
+        return getattr(super(), name)(X, y, **params)
+
+    @available_if(_has("transform"))
+    def transform(self, X: Any, **params: Any) -> Any:
+        """Pass objects through all steps."""
+        return self._by_blocks("transform", X, params)
+
+    @available_if(_has("predict"))
+    def predict(self, X: Any, **params: Any) -> Any:
+        """Pass objects through all steps and return the predictions of the last one."""
+        return self._by_blocks("predict", X, params)
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any, **params: Any) -> Any:
+        """Pass objects through all steps and return the probabilities of the last one."""
+        return self._by_blocks("predict_proba", X, params)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any, **params: Any) -> Any:
+        """Pass objects through all steps and return the confidences of the last one."""
+        return self._by_blocks("decision_function", X, params)
+
+    @available_if(_has("score"))
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
+        """Return the score of the last step: accuracy of a classifier, R squared of a regressor."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        of = getattr(type(self.steps[-1][1]), "score", None)
+        for theirs, metric in ((ClassifierMixin.score, accuracy_score), (RegressorMixin.score, r2_score)):
+            if of is theirs and not params:
+                return metric(y, self.predict(X), sample_weight=sample_weight)
+        return super().score(X, y, sample_weight, **params)
+
+    def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
+        """Return what a method returns, computed in blocks of objects if it must be."""
+        check_is_fitted(self)
+        whole = getattr(super(), name)
+        if params or is_lazy(X) or not _can_be_cut(X) or n_objects(X) <= _FEW:
+            return whole(X, **params)
+        with config(max_memory=max(1, settings().max_memory // 2)):
+            n, step = n_objects(X), rows_per_block(self._bytes_between(X))
+            if step >= n:
+                return whole(X)
+            return _joined(_blocks(whole, X, n, step), n)
+
+    def _bytes_between(self, X: Any) -> int:
+        """Return how many bytes the outputs of steps take of an object, but for what the last step returns."""
+        few, n_bytes = take(X, np.arange(_PROBED)), 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is said of few objects is said of all
+            for _, _, step in self._iter(with_final=False):
+                few = step.transform(few)
+                n_bytes += _n_bytes(few)
+        return -(-n_bytes // _PROBED)
+
+
+def _twins(steps: Any) -> list[tuple[str, Any]]:
+    """Return the steps of a pipeline in a state of their own; scikit-learn fits those of pipelines in place."""
+    twins = []
+    for name, step in steps:
+        if hasattr(step, "fit"):
+            step = twin_of(step)
+            if isinstance(step, sklearn.pipeline.Pipeline):
+                step.steps = _twins(step.steps)
+        twins.append((name, step))
+    return twins
+
+
+def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[Any]:
+    """Yield what `whole` returns for each block of `step` objects."""
+    said: set[tuple[type[Warning], str]] = set()
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n))
+        with _of_whole(start, len(rows), said):
+            part = whole(take(X, rows))
+        yield part
+
+
+def _joined(parts: Iterator[Any], n: int) -> Any:
+    """Return the results of all blocks as one; arrays are written to their place at once."""
+    first = next(parts)
+    if not isinstance(first, np.ndarray):
+        return concatenate([first, *parts])
+    out = np.empty((n, *first.shape[1:]), first.dtype)
+    done = len(first)
+    out[:done] = first
+    for part in parts:
+        out[done : done + len(part)] = part
+        done += len(part)
+    return out
+
+
+def _can_be_cut(X: Any) -> bool:
+    """Return whether `X` is a collection that `take` and `concatenate` know: not a dict of columns or a generator."""
+    return isinstance(X, list | tuple | np.ndarray | Batch) or sp.issparse(X) or hasattr(X, "iloc")
+
+
+def _n_bytes(value: Any) -> int:
+    """Return about the bytes that a collection takes."""
+    if sp.issparse(value):
+        return sum(part.nbytes for part in (value.data, getattr(value, "indices", value.data)))
+    if isinstance(value, Batch):
+        return sum(_n_bytes(part) for part in vars(value).values())
+    return int(getattr(value, "nbytes", 0))
+
+
+@contextmanager
+def _of_whole(start: int, n: int, said: set[tuple[type[Warning], str]]) -> Iterator[None]:
+    """Give errors and warnings about a block of `n` objects the numbers of the whole; say each kind of warning once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            raise shifted(error, start) from error
+    for warning in caught:
+        text = shifted_text(str(warning.message), start, n)
+        kind = warning.category, re.sub(r"\d+", "", text)
+        if kind not in said:
+            said.add(kind)
+            warnings.warn(text, warning.category, stacklevel=6)
