@@ -86,6 +86,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (c.Bundle([("w", c.NGramEncoder(n_bits=64, **s)), (["v"], c.LevelEncoder(4, 64, **s))], **s), table),
         (sm.HDClassifier(max_iter=2, **s), _CODES, _Y), (sm.learn.HeatSVC(contrast=2.0), _VECTORS, _Y),
         (sm.learn.HeatSVC(cv=2, **s), _VECTORS, _Y), (sm.learn.KernelSVC(kernel), _WORDS, labels),
+        (sm.learn.KernelRidge(kernel), _WORDS, labels), (sm.learn.KernelSVR(kernel), _WORDS, labels),
         (sm.learn.KNeighborsClassifier(own), _WORDS, labels), (sm.learn.KNeighborsRegressor(own), _WORDS, labels),
         (sm.VoteClassifier([sm.learn.KernelSVC(kernel), sm.learn.KNeighborsClassifier(own)]), _WORDS, labels),
         (sm.VoteRegressor([sm.learn.KNeighborsRegressor(own)]), _WORDS, labels), (sm.HammingIndex(64), _CODES),

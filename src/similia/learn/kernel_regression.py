@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._lazily import lazily
 from similia._threads import one_blas_thread
 from similia._validation import check_labels, check_positive
+from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.learn._kernel_machine import KernelMachine
 from similia.learn.neighbors import checked_targets
@@ -96,6 +97,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
         self.kernel = kernel
         self.alpha = alpha
 
+    @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Compute the Gram matrix and solve for the coefficients.
 
@@ -200,6 +202,7 @@ class KernelSVR(RegressorMixin, KernelMachine):
         self.C = C
         self.epsilon = epsilon
 
+    @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Compute the Gram matrix and fit the regressor.
 
