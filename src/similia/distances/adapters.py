@@ -16,6 +16,7 @@ import numpy.typing as npt
 from similia.distances.base import Distance, Facts, distances_between
 from similia.kernels.combine import Pairwise
 from similia.objects import as_series
+from similia.objects._tables import objects_in
 
 _AXES = (None, "time, channel", "channel, time")
 
@@ -79,8 +80,8 @@ class FromFunction(Distance):
         self.symmetric = symmetric
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as a `SeriesBatch` if an order of axes is wanted, else `X` itself."""
-        return X if self.axes is None else as_series(X)
+        """Return `X` as a `SeriesBatch` if an order of axes is wanted, else the objects as they are."""
+        return objects_in(X) if self.axes is None else as_series(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
         """Return the function's distances of `X` to `Y`.
@@ -107,6 +108,6 @@ class FromFunction(Distance):
 
     def _arranged(self, X: Any) -> Any:
         if self.axes is None:
-            return X
+            return objects_in(X)
         arrays = list(as_series(X))
         return arrays if self.axes == "time, channel" else [np.ascontiguousarray(array.T) for array in arrays]

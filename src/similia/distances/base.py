@@ -16,6 +16,7 @@ from similia.kernels._evaluate import as_floats, called, name_of, refuse_class
 from similia.kernels.base import Kernel
 from similia.kernels.combine import Pairwise
 from similia.objects import n_objects
+from similia.objects._tables import objects_in
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Distance(BaseEstimator):
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` in the memory layout this distance works on."""
-        return X
+        return objects_in(X)
 
 
 def check_distance(distance: Any) -> None:

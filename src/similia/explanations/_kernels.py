@@ -36,6 +36,7 @@ from similia.kernels.strings import StringKernel, WeightedDegree
 from similia.objects import GraphBatch, take
 from similia.objects._base import Batch
 from similia.objects._sequences import _short
+from similia.objects._tables import is_frame
 
 WHAT = (
     "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, Mismatch, WeightedDegree; of "
@@ -60,7 +61,7 @@ def one(kernel: Any, x: Any, which: str) -> Any:
     """Return a collection of the one object `x` in the layout of a kernel or distance, or raise; `which` names it."""
     if isinstance(x, Batch) and len(x) != 1:
         raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
-    items: Any = x if isinstance(x, Batch) else [x]
+    items: Any = x if isinstance(x, Batch) or (is_frame(x) and x.shape[0] == 1) else [x]
     try:
         return as_objects(kernel, items)
     except (TypeError, ValueError) as error:

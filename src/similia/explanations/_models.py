@@ -216,7 +216,7 @@ def _collection(first: Any, x: Any) -> Any:
     compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
     if callable(compared):
         return one(compared, x, "x")
-    return x if hasattr(x, "shape") and len(x.shape) == 2 and x.shape[0] == 1 else [x]
+    return x if len(getattr(x, "shape", ())) == 2 and x.shape[0] == 1 else [x]
 
 
 def _parts(first: Any, X: Any, rows: Any, found: Decision, naming: Naming) -> tuple[Found, float]:

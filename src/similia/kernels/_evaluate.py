@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from similia._validation import check_table
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
+from similia.objects._tables import objects_in
 
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
 _TOLD = 100  # letters of another's error
@@ -27,12 +28,15 @@ _LIFTS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFu
 
 
 def as_objects(kernel: Any, X: Any) -> Any:
-    """Return `X` in the layout `kernel` (or a distance) works on: its ``as_objects`` hook, or `X` itself."""
+    """Return `X` in the layout `kernel` (or a distance) works on: its ``as_objects`` hook, or `X` itself.
+
+    A table of one column that holds no numbers is the objects in it.
+    """
     refuse_class(kernel, "the kernel or distance")
     if hasattr(X, "__array__") and not hasattr(X, "__len__"):
         X = np.asarray(X)
     if not hasattr(kernel, "as_objects"):
-        return X
+        return objects_in(X)
     return X.converted(kernel.as_objects) if isinstance(X, Distributed) else kernel.as_objects(X)
 
 

@@ -17,6 +17,7 @@ from similia._config import rows_per_block
 from similia._validation import check_positive_int
 from similia.kernels._counts import Counts, inner_products, paired_products
 from similia.objects._sequences import as_second, named
+from similia.objects._tables import objects_in
 
 
 class Kernel(BaseEstimator):
@@ -42,8 +43,8 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` in the memory layout this kernel works on (unchanged for a kernel of any objects)."""
-        return X
+        """Return `X` in the memory layout this kernel works on (as it is for a kernel of any objects)."""
+        return objects_in(X)
 
     def _compared(self, X: Any) -> dict[str, str]:
         """Return in words what of these objects is compared, where that depends on what they have."""

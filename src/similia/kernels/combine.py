@@ -29,6 +29,7 @@ from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects._base import Batch
 from similia.objects._sequences import _short, as_second, at_least_one
+from similia.objects._tables import objects_in
 
 _TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
 
@@ -397,6 +398,7 @@ def _runs(n: int) -> list[range]:
 
 def _objects(X: Any, name: str) -> list[Any]:
     """Return the objects as a list; the rows of a frame, the scalars of Arrow as Python values."""
+    X = objects_in(X)
     n = at_least_one(X, name)
     if hasattr(X, "to_pylist"):
         return X.to_pylist()

@@ -92,6 +92,8 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
         return X.take(positions)
     if not isinstance(X, list | tuple) and hasattr(X, "gather"):  # polars Series
         return X.gather(positions)
+    if hasattr(X, "get_columns"):  # polars frame
+        return X[positions]
     return [X[i] for i in positions.tolist()]
 
 
@@ -134,6 +136,7 @@ def concatenate(collections: Sequence[Any]) -> Any:
         import pandas as pd
 
         return pd.concat(collections)
+    collections = [part.rows() if hasattr(part, "get_columns") else part for part in collections]
     return [x for part in collections for x in part]
 
 

@@ -24,12 +24,11 @@ def collection(X: Any, noun: str) -> Any:
     if isinstance(X, Batch):
         raise TypeError(f"X must hold {many}, got a {type(X).__name__}; list(X) takes its objects out")
     if hasattr(X, "columns"):
-        hint = (
-            ("; similia.objects.series_from_long reads a long one, from_sktime a nested or multi-indexed one")
-            if noun == "series"
-            else ""
+        hint = "similia.objects.series_from_long reads a long table, from_sktime a nested or multi-indexed one"
+        raise TypeError(
+            f"X must be a collection of {many}, got a table ({type(X).__name__}) of {X.shape[1]} columns; select one "
+            f"column of {many}, as in X[[name]]" + (f" ({hint})" if noun == "series" else "")
         )
-        raise TypeError(f"X must be a collection of {many}, got a table ({type(X).__name__}){hint}")
     ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, Mapping | Set | range)
     if not ordered or isinstance(X, str | bytes | bytearray) or hasattr(X, "toarray") or getattr(X, "ndim", 1) == 0:
         raise TypeError(f"X must be an ordered collection of {many}, got {type(X).__name__} ({_short(X)}); use a list")

@@ -12,6 +12,7 @@ from similia._config import settings
 from similia.objects._graph_forms import Names, Part, is_graph, read_graph
 from similia.objects._graphs import GraphBatch
 from similia.objects._sequences import _short
+from similia.objects._tables import is_frame, not_a_column, objects_in
 
 _IDENTITIES = ("name", "_nx_name")  # what igraph calls a node, which says nothing of its kind
 
@@ -44,7 +45,8 @@ def as_graphs(
           ``-``, ``=``, ``#`` or ``:`` (aromatic); `from_smiles` reads texts;
         - a `GraphBatch` of one graph.
 
-        A `GraphBatch` is returned as it is. A path is read by `read_tudataset`.
+        A data frame of one column is the graphs in it. A `GraphBatch` is returned as it is. A path is read by
+        `read_tudataset`.
     node_label, node_attributes, edge_label, edge_weight : str or None
         Names under which networkx and igraph graphs keep them: ``"label"``, ``"attributes"``,
         ``"label"`` and ``"weight"`` by default, where the graphs have data of that name. None
@@ -104,6 +106,9 @@ def as_graphs(
 
 
 def _items(X: Any) -> list[Any]:
+    X = objects_in(X)
+    if is_frame(X):
+        raise TypeError(not_a_column(X, "graphs"))
     if not isinstance(X, list | tuple) and hasattr(X, "to_pylist"):  # Arrow: structs of arrays
         return list(X.to_pylist())
     if hasattr(X, "to_data_list"):  # a PyG Batch is one graph and a collection

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from similia.objects._sequences import _short, at_least_one
 from similia.objects._series_forms import check_finite, collection, joined, read_each
+from similia.objects._tables import wide_series
 from similia.objects._vectors import SeriesBatch
 
 _AXES = ("time, channel", "channel, time")
@@ -26,9 +27,10 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
 
         - a list, tuple or object array of arrays (or lists of numbers) of shape ``(length,)`` or
           ``(length, n_channels)``, whose lengths may differ;
-        - a pandas or polars Series of lists, or an Arrow list array;
+        - a pandas or polars Series of lists or arrays, an Arrow list array, or a data frame of one such column;
         - a 2-D array ``(n, length)``: n series of one channel. One series x of shape ``(length, n_channels)`` is
           written ``[x]``: nothing tells it from n series of one channel;
+        - a wide data frame of numbers, one series of one channel in each row;
         - a 3-D array, the order of whose axes must be said by `axes`;
         - a `SeriesBatch`, which is returned as it is.
 
@@ -46,11 +48,11 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     Raises
     ------
     TypeError
-        If `X` is one series, a table (for long ones there is `series_from_long`) or no sequence, or if an item
-        holds no real numbers.
+        If `X` is one series, a table of anything else (for long ones there is `series_from_long`) or no sequence, or
+        if an item holds no real numbers.
     ValueError
-        If `X` is empty, a series has length 0, holds NaN or infinity or has another number of channels than the
-        first, or `axes` is wrong or missing. The sentence names the series.
+        If `X` is empty, or a table that may be long or wide; if a series has length 0, holds NaN or infinity or has
+        another number of channels than the first; or if `axes` is wrong or missing. The sentence names the series.
 
     Examples
     --------
@@ -71,7 +73,7 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     if axes not in (None, *_AXES):
         raise ValueError(f"axes must be {_AXES[0]!r} or {_AXES[1]!r}, got {axes!r}")
     if not isinstance(X, SeriesBatch):
-        X = collection(X, "series")
+        X = collection(wide_series(X) if axes is None else X, "series")
         at_least_one(X)
         X = _from_array(X, axes) if isinstance(X, np.ndarray) and X.ndim > 1 else _from_each(X, axes)
         check_finite(X.values, X.offsets, _PLACE)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from similia.objects._sequences import at_least_one
 from similia.objects._series_forms import check_finite, collection, joined, read_each
+from similia.objects._tables import objects_in
 from similia.objects._vectors import SetBatch
 
 _PLACE = "set {i}, point {place}, coordinate {column}"
@@ -23,7 +24,7 @@ def as_sets(X: Any) -> SetBatch:
         One of
 
         - a list, tuple or object array of arrays (or lists of points) of shape ``(size, p)``, whose sizes may differ;
-        - a pandas or polars Series, or an Arrow array, of lists of points;
+        - a pandas or polars Series, an Arrow array, or a data frame of one column, of lists of points;
         - a 3-D array ``(n, size, p)``: n sets of one size;
         - a `SetBatch`, which is returned as it is.
 
@@ -55,7 +56,7 @@ def as_sets(X: Any) -> SetBatch:
     dtype('float32')
     """
     if not isinstance(X, SetBatch):
-        X = collection(X, "set")
+        X = collection(objects_in(X, numbers=True), "set")
         if isinstance(X, np.ndarray) and X.ndim == 2:
             raise TypeError(f"X is one array of shape {X.shape}, expected a collection of sets; one set is [X]")
         at_least_one(X)

@@ -9,6 +9,7 @@ import numpy as np
 
 from similia.objects._sequences import _short
 from similia.objects._strings import StringBatch
+from similia.objects._tables import is_frame, not_a_column, objects_in
 
 
 def as_strings(X: Any) -> StringBatch:
@@ -18,8 +19,8 @@ def as_strings(X: Any) -> StringBatch:
     ----------
     X : sequence of str, of bytes or of Biopython sequences
         List, tuple, numpy array (object, str, bytes or `StringDType`), pandas or polars Series,
-        Arrow array (plain, large, dictionary-encoded, chunked), a Biopython alignment (its rows,
-        gaps included) or a `StringBatch`, which is returned as it is. Of a Biopython ``Seq`` or
+        Arrow array (plain, large, dictionary-encoded, chunked), a data frame of one column, a Biopython
+        alignment (its rows, gaps included) or a `StringBatch`, which is returned as it is. Of a Biopython ``Seq`` or
         ``SeqRecord`` the letters are taken. Strings are compared by Unicode code point (no normalisation), bytes
         by byte. Empty strings are objects like any other.
 
@@ -54,6 +55,9 @@ def as_strings(X: Any) -> StringBatch:
 
 def _items(X: Any) -> list[str] | list[bytes]:
     """Return the strings as a list that holds only str or only bytes."""
+    X = objects_in(X, numbers=True)
+    if is_frame(X):
+        raise TypeError(not_a_column(X, "strings"))
     if isinstance(X, str | bytes | bytearray) or _is_biological(X):
         raise TypeError(f"X must be a collection of strings, got one {_short(X)}; write [x]")
     if isinstance(X, Mapping | Set | range) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
@@ -61,7 +65,8 @@ def _items(X: Any) -> list[str] | list[bytes]:
     if hasattr(X, "coordinates") and hasattr(X, "sequences"):  # an alignment of Biopython, which has a shape
         X = [X[i] for i in range(len(X))]
     if len(getattr(X, "shape", (0,))) != 1:
-        raise TypeError(f"X must be one column of strings, got {type(X).__name__} of shape {X.shape}; select a column")
+        found = f"{type(X).__name__} of {X.dtype} and shape" if hasattr(X, "dtype") else f"{type(X).__name__} of shape"
+        raise TypeError(f"X must be one column of strings, got {found} {X.shape}; select a column")
     items = _to_list(X)
     kinds = set(map(type, items))
     if kinds <= {str} or kinds <= {bytes}:

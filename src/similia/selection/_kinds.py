@@ -24,6 +24,7 @@ from similia.objects import (
     take,
 )
 from similia.objects._sequences import _short, at_least_one
+from similia.objects._tables import is_frame, objects_in, to_array
 
 _LOOKED_AT = 8  # objects, to see that a kernel is none
 _BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
@@ -66,14 +67,16 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
         If objects are of no known kind, or could be of two: arrays of two axes are series or point sets.
     """
     refuse_lazy(X, "select works in memory; draw some thousand objects first: similia.objects.take(X, indices)")
+    X = objects_in(X)
     at_least_one(X)
     if type(X) in _BATCHES:
         return _BATCHES[type(X)], X
     if sp.issparse(X):
         return "vectors", sp.csr_array(X)
-    array = X if isinstance(X, np.ndarray) else X.to_numpy() if hasattr(X, "columns") else None
-    if array is not None and array.ndim == 2 and array.dtype.kind in "biuf":
-        return "vectors", check_vectors(array)
+    if is_frame(X):
+        return "vectors", check_vectors(to_array(X))
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
+        return "vectors", check_vectors(X)
     first = _first(X)
     if isinstance(first, str | bytes):
         return "strings", as_strings(X)
