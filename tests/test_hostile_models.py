@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, NuSVC
+from sklearn.tree import DecisionTreeClassifier
 
 import similia as sm
 from hostile_samples import peak_of
+from similia._model_reader import nodes_of
 from similia._states import check_states
 from similia.embeddings.random_features import OpticalRandomFeatures
 
@@ -213,7 +216,7 @@ def test_descriptions_that_grow_while_they_are_read(tmp_path, saved):
 def test_descriptions_that_never_end(tmp_path, saved):
     parts, _ = saved
     schema, state = state_of(parts)
-    state["center"] = {**listing({"__id__": 7}), "__id__": 7}
+    state["center"] = {**listing({"__id__": 7_000_000}), "__id__": 7_000_000}
     write_parts(tmp_path / "m.similia", parts | {"schema.json": json.dumps(schema).encode()})
     with pytest.raises(ValueError, match="has a part that holds itself"):
         sm.load(tmp_path / "m.similia")
@@ -377,3 +380,77 @@ def test_pairs_beyond_the_last_object_do_not_reach_the_loop():
     for column in (len(WORDS), -1):
         with pytest.raises(ValueError, match="columns must be positions of 8 objects"):
             kernel.paired(WORDS, WORDS, [0], [column], counts=kernel.counted(WORDS))
+
+
+def forged_tree(tmp_path, model, change):
+    """Save a model of trees and change the first tree in the file; `change` is given its nodes and its arguments."""
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    parts = parts_of(model.fit(X, np.arange(60) % 3), tmp_path / "m.similia")
+    schema = json.loads(parts["schema.json"])
+    tree = next(node for node in nodes_of(schema) if node["__loader__"] == "TreeNode")
+    state, arguments = tree["content"]["content"], tree["__reduce__"]["args"]["content"]
+    state["node_count"].pop("__id__", None)
+    nodes = np.load(io.BytesIO(parts[state["nodes"]["file"]]))
+    change(nodes, state, arguments)
+    buffer = io.BytesIO()
+    np.save(buffer, nodes)
+    parts |= {state["nodes"]["file"]: buffer.getvalue(), "schema.json": json.dumps(schema).encode()}
+    return write_parts(tmp_path / "m.similia", parts)
+
+
+def child_beyond_the_end(nodes, state, arguments):
+    nodes["right_child"][0] = len(nodes)
+
+
+def child_before_its_parent(nodes, state, arguments):
+    nodes["left_child"][2] = nodes["right_child"][2] = 1
+
+
+def feature_beyond_the_last(nodes, state, arguments):
+    nodes["feature"][0] = 4
+
+
+def feature_before_the_first(nodes, state, arguments):
+    nodes["feature"][0] = -1
+
+
+def more_nodes_than_there_are(nodes, state, arguments):
+    state["node_count"]["content"] = "1000000"
+
+
+def more_outputs_than_classes(nodes, state, arguments):
+    arguments[2]["content"] = "1000"
+
+
+def other_features_than_the_model(nodes, state, arguments):
+    arguments[0]["content"] = "2"
+    nodes["feature"][:] = np.minimum(nodes["feature"], 1)
+
+
+def depth_of_text(nodes, state, arguments):
+    state["max_depth"]["content"] = '"deep"'
+
+
+@pytest.mark.parametrize("model", [DecisionTreeClassifier, RandomForestClassifier, GradientBoostingClassifier])
+@pytest.mark.parametrize(
+    "change",
+    [
+        child_beyond_the_end, child_before_its_parent, feature_beyond_the_last, feature_before_the_first,
+        more_nodes_than_there_are, more_outputs_than_classes, other_features_than_the_model, depth_of_text,
+    ],
+)  # fmt: skip
+def test_trees_that_would_be_walked_out_of_are_refused(tmp_path, model, change):
+    few = {} if model is DecisionTreeClassifier else {"n_estimators": 2}
+    with pytest.raises(ValueError, match=r"a tree has nodes that do not fit|has trees that do not fit it"):
+        sm.load(forged_tree(tmp_path, model(random_state=0, **few), change))
+
+
+def test_a_forest_of_trees_for_other_vectors_is_refused(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
+    forest = RandomForestClassifier(2, random_state=0).fit(X, y)
+    forest.estimators_[0] = DecisionTreeClassifier().fit(np.hstack([X, X]), y)
+    with pytest.raises(ValueError, match="RandomForestClassifier has trees that do not fit it"):
+        sm.save(forest, tmp_path / "m.similia")
+    isolation = IsolationForest(n_estimators=2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="similia does not save it"):
+        sm.save(isolation, tmp_path / "m.similia")

@@ -1,18 +1,35 @@
 """Models on disk: what is saved comes back, and what could run code or is damaged does not."""
 
+import io
 import json
+import os
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import similia as sm
 from similia import persistence
+from similia._model_file import written_by
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +92,117 @@ def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
         options = {"objects": ["a", "b", "c"], "random_state": 0, **options}
         return sm.recipes.d2ke(distance or sm.distances.Levenshtein(), **options)
 
-    trees, search = RandomForestClassifier(2, random_state=0), GridSearchCV(model(), {"learner__C": [1]}, cv=2)
+    near, search = KNeighborsClassifier(1, algorithm="kd_tree"), GridSearchCV(model(), {"learner__C": [1]}, cv=2)
     for case, words in [
-        (model(estimator=trees), r"holds sklearn\.tree\._tree\.Tree, which .*; end it with .* joblib\.dump"),
+        (model(estimator=near), r"holds .*sklearn\.neighbors\._kd_tree\.KDTree, which .*; end it with .* joblib\.dump"),
         (model(sm.pairwise(unlike)), r"holds [\w.]+unlike, which .*; use the kernels and .* or job"),
         (model(sm.distances.FromFunction(unlike)), r"holds [\w.]+unlike, which .* joblib\.load, for files from"),
         (search, r"; save search\.best_estimator_ instead of the search$"),
     ]:
         with pytest.raises(ValueError, match=words):
             sm.save(case.fit(["ab", "b", "dc", "d"], [0, 0, 1, 1]), tmp_path / "m.similia")
+
+
+VECTORS = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+CLASSES = np.array(["a", "b", "c"])[np.arange(60) % 3]
+TREES = [
+    DecisionTreeClassifier(max_leaf_nodes=7, random_state=0),  # grown best first: children far behind their parents
+    ExtraTreeClassifier(random_state=0),
+    RandomForestClassifier(5, random_state=0),
+    ExtraTreesClassifier(5, random_state=0),
+    GradientBoostingClassifier(n_estimators=4, random_state=0),
+    AdaBoostClassifier(n_estimators=3, random_state=0),
+    BaggingClassifier(DecisionTreeClassifier(), n_estimators=3, max_features=0.5, random_state=0),
+    CalibratedClassifierCV(LinearSVC(random_state=0), cv=2),
+    CalibratedClassifierCV(LinearSVC(random_state=0), cv=2, method="isotonic"),
+    CalibratedClassifierCV(RandomForestClassifier(3, random_state=0), cv=2, ensemble=False),
+    RandomForestRegressor(5, random_state=0),
+    GradientBoostingRegressor(n_estimators=4, loss="huber", random_state=0),
+    DecisionTreeRegressor(max_depth=1, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", TREES, ids=lambda model: str(model)[:40])
+def test_trees_and_calibrated_classifiers_come_back_the_same(model, tmp_path):
+    y = VECTORS[:, 0] ** 2 if is_regressor(model) else CLASSES
+    model = clone(model).fit(VECTORS, y)
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    rows = np.random.default_rng(1).normal(size=(200, 5)).astype(np.float32)
+    for method in ("predict", "predict_proba", "decision_function"):
+        if hasattr(model, method):
+            np.testing.assert_array_equal(getattr(loaded, method)(rows), getattr(model, method)(rows))
+
+
+def test_probabilities_of_a_kernel_machine_come_back_the_same(tmp_path):
+    words = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (60, 12))]
+    model = sm.KernelSVC(sm.kernels.Spectrum(k=2), probability=True).fit(words, CLASSES)
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded.predict_proba(words), model.predict_proba(words))
+
+
+def test_saving_a_model_twice_gives_the_same_bytes(fitted, tmp_path):
+    model, _ = fitted
+    first = sm.save(model, tmp_path / "a.similia").read_bytes()
+    assert sm.save(model, tmp_path / "b.similia").read_bytes() == first
+    assert sm.save(sm.load(tmp_path / "a.similia"), tmp_path / "c.similia").read_bytes() == first
+    program = "import sys, similia as sm; sm.save(sm.load(sys.argv[1]), sys.argv[2])"
+    for seed in "12":  # of the order of sets
+        command = [sys.executable, "-c", program, tmp_path / "a.similia", tmp_path / "d.similia"]
+        subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, check=True)
+        assert (tmp_path / "d.similia").read_bytes() == first
+
+
+def test_skops_reads_what_save_writes(fitted, tmp_path):
+    import skops.io
+
+    model, X = fitted
+    path = sm.save(model, tmp_path / "m.similia")
+    theirs = skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))["model"]
+    np.testing.assert_array_equal(theirs.predict(X), model.predict(X))
+
+
+def test_files_that_are_open(fitted, tmp_path):
+    model, X = fitted
+    buffer = io.BytesIO()
+    assert sm.save(model, buffer) is buffer
+    assert buffer.getvalue() == sm.save(model, tmp_path / "m.similia").read_bytes()
+    buffer.seek(0)
+    np.testing.assert_array_equal(sm.load(buffer).predict(X), model.predict(X))
+    with (tmp_path / "m.similia").open("rb") as file:
+        assert isinstance(sm.load(file)[-1], sm.HDClassifier)
+    with pytest.raises(ValueError, match="the file is not a model"):
+        sm.load(io.BytesIO(b"text"))
+    for function in (lambda path: sm.save(model, path), sm.load):
+        with pytest.raises(TypeError, match="open it for bytes"):
+            function(io.StringIO())
+        with pytest.raises(TypeError, match="path must be a str, a path or a binary file, got int"):
+            function(3)
+
+
+def test_a_file_says_which_similia_wrote_it(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(persistence, "__version__", "9.8.7")
+    path = sm.save(fitted[0], tmp_path / "m.similia")
+    monkeypatch.undo()
+    with path.open("rb") as file:
+        assert written_by(file) == "9.8.7"
+    with zipfile.ZipFile(path) as file:
+        schema = json.loads(file.read("schema.json"))
+    assert schema["similia"] == "9.8.7"
+    schema["content"]["model"]["__class__"] = "Absent"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("schema.json", json.dumps(schema))
+    with pytest.raises(ValueError, match=rf"\(similia 9\.8\.7 wrote it; this is {sm.__version__}\)$"):
+        sm.load(path)
+
+
+def test_models_load_without_what_they_do_not_need(fitted, tmp_path):
+    path = sm.save(fitted[0], tmp_path / "m.similia")
+    program = (
+        "import sys, similia as sm; sm.load(sys.argv[1]).predict(['ACGTACGTACGT']);"
+        "print([m for m in ('skops', 'dask', 'pytest', 'matplotlib', 'faiss', 'sklearn.svm') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):

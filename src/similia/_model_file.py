@@ -17,6 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import PurePath
 from typing import IO, Any
 
 from similia._config import settings
@@ -32,15 +33,64 @@ _SCALARS = {"bool", "bool_", "str_", "datetime64", "timedelta64"} | {
 _CONTAINERS = {"ListNode": "list", "TupleNode": "tuple", "SetNode": "set"}
 _PLAIN = ("JsonNode", "TypeNode", "FunctionNode", "SliceNode")  # without nodes inside; skops checks types by its list
 _LOSSES = ("sklearn.linear_model._sgd_fast", "sklearn._loss._loss")  # of SGDClassifier and the like
+_TREE = "sklearn.tree._tree.Tree"  # of decision trees; `_trees` looks at what is in it
 _FILES = ("NdArrayNode", "SparseMatrixNode", "BytesNode", "BytearrayNode")
 
 
-def check_model_file(stream: IO[bytes]) -> None:
-    """Raise ValueError unless the archive is whole and its description one that can be followed."""
+def canonical(data: bytes, **facts: str) -> bytes:
+    """Return an archive of skops written so that equal models make equal bytes; `facts` stand in its description.
+
+    Addresses in memory become numbers in the order they are met, members are named by these and dated 1980, sets are
+    sorted.
+    """
+    numbers: dict[int, int] = {}
+    names: dict[str, str] = {}
+
+    def renumbered(value: Any) -> Any:
+        if isinstance(value, list):
+            return [renumbered(item) for item in value]
+        if not isinstance(value, dict) or not isinstance(value.get("__loader__"), str):
+            return {key: renumbered(item) for key, item in value.items()} if isinstance(value, dict) else value
+        node = dict(value)
+        number = node.pop("__id__", None)
+        if "file" in node:
+            node["file"] = names.setdefault(node["file"], f"{len(names) + 1}{PurePath(node['file']).suffix}")
+        if node["__loader__"] == "SetNode":
+            node["content"] = sorted(node["content"], key=lambda item: json.dumps(item.get("content")))
+        known = {} if node["__loader__"] == "JsonNode" else {"__id__": numbers.setdefault(number, len(numbers) + 1)}
+        return known | {key: item if key == "file" else renumbered(item) for key, item in node.items()}
+
+    target = BytesIO()
+    with zipfile.ZipFile(BytesIO(data)) as source, zipfile.ZipFile(target, "w") as archive:
+        schema = facts | renumbered(json.loads(source.read(_SCHEMA)))
+        for old, new in names.items():
+            archive.writestr(_member(new), source.read(old))
+        archive.writestr(_member(_SCHEMA), json.dumps(schema))
+    return target.getvalue()
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info.create_system, info.external_attr = 3, 0o600 << 16
+    return info
+
+
+def written_by(stream: IO[bytes]) -> str | None:
+    """Return the version of similia that wrote a file, None if the file does not say so."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            version = json.loads(archive.read(_SCHEMA)).get("similia")
+    except Exception:
+        return None
+    return _short(version)[1:-1] if isinstance(version, str) else None
+
+
+def check_model_file(stream: IO[bytes]) -> Any:
+    """Return the description, or raise ValueError unless the archive is whole and its description can be followed."""
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_archive(archive)
-            _Description(archive).check()
+            return _Description(archive).check()
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         problem = _short(str(error), 120)[1:-1]
         raise ValueError(f"is not a model, or it is truncated ({problem}); save the model again") from None
@@ -70,13 +120,14 @@ class _Description:
         self.sizes: dict[Any, int] = {}  # of finished nodes by id: how many nodes are in them
         self.open: set[Any] = set()  # ids of the nodes around this one
 
-    def check(self) -> None:
+    def check(self) -> Any:
         try:
             root = json.loads(self.archive.read(_SCHEMA))
         except (ValueError, RecursionError):
             raise ValueError("is damaged: its description is no JSON; save the model again") from None
         if self._walk(root, 0) > 2 * self.written:  # skops looks at a node again wherever its number stands
             raise _refused("has a description that refers to the same parts over and over")
+        return root
 
     def _walk(self, node: Any, depth: int) -> int:
         """Check a node and those in it; return how many they are."""
@@ -127,7 +178,7 @@ class _Description:
             return iter([content])
         if loader in ("RandomGeneratorNode", "MaskedArrayNode"):
             return iter(_typed(content, dict).values())
-        if loader == "LossNode" and module in _LOSSES:
+        if (loader == "LossNode" and module in _LOSSES) or (loader == "TreeNode" and place == _TREE):
             return iter([content, _typed(node.get("__reduce__"), dict).get("args")])
         raise _refused(f"holds {_short(place)} by way of {_short(loader)}, which no model needs")
 

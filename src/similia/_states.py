@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from similia._trees import check_trees_of
 from similia.objects._base import Batch
 from similia.objects._sequences import _short
 
@@ -346,6 +347,8 @@ def check_states(root: Any, state_of: Callable[[Any], dict[str, Any]] = vars) ->
     for value in _inside(root, state_of):
         name = type(value).__name__
         ours = type(value).__module__.startswith("similia.")
+        if type(value).__module__.startswith("sklearn."):
+            check_trees_of(name, state_of(value))
         if not ours and name not in _THEIRS:
             continue
         state, sizes = state_of(value), dict[str, int]()
@@ -488,7 +491,10 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
     stack, met = [root], set()
     while stack:
         value = stack.pop()
-        if id(value) in met or isinstance(value, np.ndarray | str | bytes | type):
+        if id(value) in met or isinstance(value, str | bytes | type):
+            continue
+        if isinstance(value, np.ndarray):
+            stack.extend(value.ravel().tolist() if value.dtype == object else ())
             continue
         met.add(id(value))
         if isinstance(value, dict):

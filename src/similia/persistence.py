@@ -1,28 +1,31 @@
 """Models on disk, without pickle: a loaded file cannot run code.
 
-A model is a zip archive of arrays and one JSON description (the skops format). On loading, every
-class that the description names must be on a literal list: similia's own classes below and
-scikit-learn's estimators. Functions are never loaded.
+A model is a zip archive of arrays and one JSON description (the skops format), which names the version of similia
+that wrote it. On loading, every class that the description names must be on a literal list: similia's own classes
+below and what `_model_reader` adds of scikit-learn. Functions are never loaded, but for ufuncs.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import stat
 import tempfile
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from similia._model_file import check_model_file
+from similia._model_file import canonical, check_model_file, written_by
+from similia._model_reader import Builder, refused_names
 from similia._states import check_states, written
+from similia._version import __version__
 from similia.objects._sequences import _short
 
 _HEADER = "similia-model"
 
 # Literal names, never a prefix: a trusted prefix would load anything that a module re-exports.
 _TRUSTED = (
-    "scipy.sparse._csr.csr_matrix",  # arrays, read without pickle; what an SVC on sparse features keeps
-    "scipy.sparse._csr.csr_array",
     "similia.pipelines.Pipeline",
     "similia.objects.scaling.AttributeScaler",
     "similia.objects.columns.FromColumn",
@@ -116,28 +119,29 @@ _TRUSTED = (
 )
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> Path:
+def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """Write a fitted model to one file.
 
-    The file appears complete or not at all: it is written beside `path` and then moved there.
+    The file appears complete or not at all: it is written beside `path` and then moved there. Saving a model twice
+    gives the same bytes.
 
     Parameters
     ----------
     model : object
         A similia or scikit-learn estimator, or a pipeline of them.
-    path : str or path
-        Where to write; the folder must exist.
+    path : str, path or binary file
+        Where to write; the folder must exist. A binary file, such as `io.BytesIO`, is written to where it stands.
 
     Returns
     -------
-    pathlib.Path
+    pathlib.Path or binary file
         `path`.
 
     Raises
     ------
     ValueError
-        If the model holds something that `load` would refuse: a user's kernel or distance, or what scikit-learn
-        compiles (trees, neighbours). The sentence names it and the way out.
+        If the model holds something that `load` would refuse: a user's kernel or distance, or parts of scikit-learn
+        that cannot be checked (k-d trees, histogram gradient boosting). The sentence names it and the way out.
 
     Examples
     --------
@@ -147,16 +151,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     >>> sm.load(path)
     Spectrum(k=4)
     """
-    from skops.io import dumps
-
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
+    target = _file_or_path(path, "write")
+    if isinstance(target, Path) and not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
     if f"{type(model).__module__}.{type(model).__name__}" == "similia.selection._select.Selection":
         raise ValueError(
             "a Selection is no model but what select found; save its pipeline: save(selection.best_, path)"
         )
-    data = dumps({"format": _HEADER, "model": model})
+    data = _dumped({"format": _HEADER, "model": model})
     refused = _refused(data)
     if refused:
         held = [name for name in refused if not name.startswith("similia.")] or refused  # not what wraps a function
@@ -168,21 +170,38 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         check_states(model, written)
     except ValueError as error:
         raise ValueError(f"the model cannot be saved: {error}") from None
-    write_atomically(path, data)
-    return path
+    if isinstance(target, Path):
+        write_atomically(target, data)
+    else:
+        target.write(data)
+    return target
+
+
+def _file_or_path(path: Any, method: str) -> Any:
+    """Return a path, or a binary file as it is."""
+    if hasattr(path, method):
+        if isinstance(path, io.TextIOBase):
+            raise TypeError("the file is open for text; open it for bytes, with mode 'wb' or 'rb'")
+        return path
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a str, a path or a binary file, got {type(path).__name__}")
+    return Path(path)
+
+
+def _dumped(content: Any) -> bytes:
+    from skops.io import dumps
+
+    return canonical(dumps(content), similia=__version__)
 
 
 def refused_types(model: Any) -> list[str]:
     """Return the names of the classes and functions in `model` for which `save` refuses it, sorted."""
-    from skops.io import dumps
-
-    return _refused(dumps(model))
+    return _refused(_dumped(model))
 
 
 def _refused(data: bytes) -> list[str]:
-    from skops.io import get_untrusted_types
-
-    return sorted(set(get_untrusted_types(data=data)) - set(_TRUSTED))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return refused_names(json.loads(archive.read("schema.json")), _TRUSTED)
 
 
 def _way_out(held: list[str]) -> str:
@@ -220,12 +239,13 @@ def _umask() -> int:
     return mask
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """Read a model that `save` wrote.
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or binary file
+        A binary file, such as `io.BytesIO`, is read from where it stands to its end.
 
     Returns
     -------
@@ -236,7 +256,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ValueError
         If the file is truncated, corrupted, of another program, or names a class that is not on
-        the list of classes that may be loaded.
+        the list of classes that may be loaded. The sentence names the version of similia that wrote the file if it is
+        another one.
     FileNotFoundError
         If there is no such file.
 
@@ -250,27 +271,46 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     sm.load(path).transform(["TACA"]).shape
     (1, 2)
     """
-    from skops.io import load as skops_load
-    from skops.io.exceptions import UntrustedTypesFoundException
+    source = _file_or_path(path, "read")
+    if not isinstance(source, Path):
+        return _load(io.BytesIO(source.read()), "the file")
+    if (source / "search.similia").is_file():
+        raise ValueError(f"{source} is the folder of a search; similia.SimilaritySearch.load({str(source)!r}) reads it")
+    if not source.is_file():
+        raise FileNotFoundError(f"no model at {source}; similia.save(model, path) writes one")
+    with source.open("rb") as stream:
+        return _load(stream, str(source))
 
-    path = Path(path)
-    if (path / "search.similia").is_file():
-        raise ValueError(f"{path} is the folder of a search; similia.SimilaritySearch.load({str(path)!r}) reads it")
-    if not path.is_file():
-        raise FileNotFoundError(f"no model at {path}; similia.save(model, path) writes one")
-    with path.open("rb") as stream:
-        try:
-            check_model_file(stream)
-        except ValueError as error:
-            raise ValueError(f"{path} {error}") from None
-        try:
-            content = skops_load(stream, trusted=list(_TRUSTED))
-            check_states(content)
-        except UntrustedTypesFoundException as error:
-            raise ValueError(f"{path} was not loaded: {_short(str(error), 200)[1:-1]}") from None
-        except (Exception, RecursionError, MemoryError) as error:  # whatever a part raises that was tampered with
-            problem = _short(f"{type(error).__name__}: {error}", 200)[1:-1]
-            raise ValueError(f"{path} is not a model that similia.save wrote ({problem})") from error
+
+def _load(stream: IO[bytes], name: str) -> Any:
+    try:
+        return _read(stream)
+    except ValueError as error:
+        writer = written_by(stream)
+        other = f" (similia {writer} wrote it; this is {__version__})" if writer not in (None, __version__) else ""
+        raise ValueError(f"{name} {error}{other}") from error.__cause__
+
+
+def _read(stream: IO[bytes]) -> Any:
+    """Return the model of a file, or raise what to say of it behind its name."""
+    schema = check_model_file(stream)
+    try:
+        refused = refused_names(schema, _TRUSTED)
+        if refused:
+            held = _short(", ".join(refused), 200)[1:-1]
+            raise _NotLoadedError(f"was not loaded: it holds {held}, which a model file may not contain")
+        with zipfile.ZipFile(stream) as archive:
+            content = Builder(archive).make(schema)
+        check_states(content)
+    except _NotLoadedError:
+        raise
+    except (Exception, RecursionError, MemoryError) as error:  # whatever a part raises that was tampered with
+        problem = _short(f"{type(error).__name__}: {error}", 200)[1:-1]
+        raise ValueError(f"is not a model that similia.save wrote ({problem})") from error
     if not isinstance(content, dict) or content.get("format") != _HEADER or "model" not in content:
-        raise ValueError(f"{path} was written by another program; similia.save(model, path) writes what load reads")
+        raise ValueError("was written by another program; similia.save(model, path) writes what load reads")
     return content["model"]
+
+
+class _NotLoadedError(ValueError):
+    """The file names what may not be loaded."""

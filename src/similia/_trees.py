@@ -1,0 +1,99 @@
+"""Decision trees of scikit-learn in a model file: compiled code walks them without looking at bounds.
+
+So a tree is held against what walking it needs before it is made, and an ensemble against what it hands to its trees:
+children come after their parent (a walk ends), features exist, sizes are those of the arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
+_FORESTS = ("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor",
+            "RandomTreesEmbedding")  # fmt: skip
+_BOOSTED = ("GradientBoostingClassifier", "GradientBoostingRegressor")
+_LEAF = -1
+
+
+def check_tree(arguments: Any, state: Any) -> None:
+    """Raise ValueError unless the arguments and the state of a `sklearn.tree._tree.Tree` fit each other."""
+    try:
+        n_features, n_classes, n_outputs = arguments
+        nodes, values = state["nodes"], state["values"]
+        fits = isinstance(n_features, int) and isinstance(n_outputs, int) and n_features > 0 and n_outputs > 0
+        fits = fits and n_classes.dtype == np.intp and n_classes.shape == (n_outputs,) and n_classes.min() > 0
+        fits = fits and nodes.ndim == 1 and len(nodes) == state["node_count"] > 0
+        fits = fits and values.dtype == np.float64 and bool(np.isfinite(values).all())
+        fits = fits and values.shape == (len(nodes), n_outputs, n_classes.max()) and values.flags.c_contiguous
+        fits = fits and isinstance(state["max_depth"], int) and 0 <= state["max_depth"] < len(nodes)
+        fits = fits and set(state) == {"max_depth", "node_count", "nodes", "values"} and _walks_end(nodes, n_features)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError):
+        fits = False
+    if not fits:
+        raise ValueError("a tree has nodes that do not fit each other")
+
+
+def _walks_end(nodes: Any, n_features: int) -> bool:
+    """Whether each node is a leaf or asks for a feature there is, and has two children behind it."""
+    left, right, numbers = nodes["left_child"], nodes["right_child"], np.arange(len(nodes))
+    inner = left != _LEAF
+    children = np.concatenate([left[inner], right[inner]])
+    behind = (children > np.tile(numbers[inner], 2)) & (children < len(nodes))
+    features = nodes["feature"][inner]
+    return bool(behind.all() and (features >= 0).all() and (features < n_features).all())
+
+
+def check_trees_of(name: str, state: dict[str, Any]) -> None:
+    """Raise ValueError unless the trees of an estimator of scikit-learn fit it; `name` is that of its class."""
+    if name == "IsolationForest" and "estimators_" in state:
+        raise ValueError("an IsolationForest cannot be checked on loading; similia does not save it")
+    if name in TREES and "tree_" in state:
+        fits = _fits_estimator(state)
+    elif name in _FORESTS and "estimators_" in state:
+        trees = state["estimators_"]
+        fits = isinstance(trees, list) and len(trees) > 0 and all(_fits_forest(tree, state) for tree in trees)
+    elif name in _BOOSTED and "estimators_" in state:
+        fits = _fits_boosting(state)
+    else:
+        return
+    if not fits:
+        raise ValueError(f"a {name} has trees that do not fit it")
+
+
+def _fits_estimator(state: dict[str, Any]) -> bool:
+    tree, classes = state["tree_"], state.get("classes_")
+    known = (type(tree).__module__, type(tree).__name__) == ("sklearn.tree._tree", "Tree")
+    if not known or tree.n_features != state.get("n_features_in_") or tree.n_outputs != state.get("n_outputs_"):
+        return False
+    if classes is None:
+        return int(tree.max_n_classes) == 1
+    many = classes if tree.n_outputs > 1 else [classes]
+    return [len(one) for one in many] == np.asarray(tree.n_classes).tolist()
+
+
+def _fits_forest(tree: Any, state: dict[str, Any]) -> bool:
+    if type(tree).__name__ not in TREES or "tree_" not in vars(tree):
+        return False
+    same = all(vars(tree).get(name) == state.get(name) for name in ("n_features_in_", "n_outputs_"))
+    classes, of_tree = state.get("classes_"), vars(tree).get("classes_")
+    if classes is None or of_tree is None:
+        return same and (classes is None) == (of_tree is None)
+    pairs = zip(classes, of_tree, strict=True) if state["n_outputs_"] > 1 else [(classes, of_tree)]
+    return same and all(len(a) == len(b) for a, b in pairs)
+
+
+def _fits_boosting(state: dict[str, Any]) -> bool:
+    trees, classes = state["estimators_"], state.get("classes_")
+    if not isinstance(trees, np.ndarray) or trees.ndim != 2 or trees.size == 0:
+        return False
+    columns = 1 if classes is None or len(classes) == 2 else len(classes)
+    rate = state.get("learning_rate")
+    return (
+        trees.shape[1] == columns
+        and isinstance(rate, int | float)
+        and all(type(tree).__name__ == "DecisionTreeRegressor" and "tree_" in vars(tree) for tree in trees.flat)
+        and all(vars(tree).get("n_features_in_") == state.get("n_features_in_") for tree in trees.flat)
+        and all(tree.tree_.n_outputs == 1 and _fits_estimator(vars(tree)) for tree in trees.flat)
+    )
