@@ -47,12 +47,12 @@ def test_a_constant_cost_is_not_taken_to_grow():
         costs.note(0, n, 0.5)  # a constant
         costs.note(1, n, n**2 / 1024)  # a square
         costs.note(2, n, 0.5 + n**2 / 1024)  # both
-    assert costs.expected(0, 640, slow=True) <= 0.5 * (1 + 0.1 * 99)
-    assert costs.expected(1, 640, slow=True) == pytest.approx(640**2 / 1024)
-    assert costs.expected(2, 640, slow=True) == pytest.approx(0.5 + 640**2 / 1024)
+    assert costs.expected(0, 640, 2.0) <= 0.5 * (1 + 0.1 * 99)
+    assert costs.expected(1, 640, 2.0) == pytest.approx(640**2 / 1024)
+    assert costs.expected(2, 640, 2.0) == pytest.approx(0.5 + 640**2 / 1024)
     costs.note(3, 100, 1.0)
-    assert costs.expected(3, 200, slow=True) == pytest.approx(4.0)
-    assert costs.expected(4, 200, slow=True) == 0.0
+    assert costs.expected(3, 200, 2.0) == pytest.approx(4.0)
+    assert costs.expected(4, 200, 2.0) == 0.0
 
 
 # what is cached
@@ -278,7 +278,9 @@ def test_a_pipeline_is_found_for_each_kind_and_tells_the_classes_apart(kind):
     assert np.mean(found.predict(take(X, np.arange(24, 36))) == y[24:]) > 0.6
     assert found.table_[0]["name"] == found.name_
     assert [row["state"] for row in found.table_].count("chosen") == 1
-    assert len(found.table_) == sum(len(g.learners) for g in ladder(*_recognised(X)))
+    candidates = [row for row in found.table_ if not row["name"].startswith("vote of ")]
+    assert len(candidates) == sum(len(g.learners) for g in ladder(*_recognised(X)))
+    assert len({row["name"] for row in found.table_}) == len(found.table_)
     assert {"name", "mean_score", "standard_error", "fit_seconds", "state"} <= {*found.table_[0]}
 
 
@@ -395,6 +397,7 @@ def test_more_time_finds_the_better_candidate_that_costs_more(monkeypatch, slow_
     poor, rich = select(X, y, budget=30, random_state=0), select(X, y, budget=3000, random_state=0)
     assert (poor.name_, rich.name_) == ("cheap", "dear")
     assert poor.table_[-1]["state"] in ("out of time", "too slow for the final fit")
+    assert (poor.stopped_early_, rich.stopped_early_) == (True, False)
     assert rich.n_outer_ == 5
     assert abs(rich.score_ - 0.9) < 0.03
 
@@ -424,13 +427,14 @@ def test_a_candidate_whose_final_fit_would_be_late_is_not_chosen(monkeypatch, sl
     assert (dear["n_objects"], dear["state"]) == (300, "too slow for the final fit")
 
 
-def test_without_time_for_an_outer_fold_there_is_no_score(monkeypatch, slow_objects):
+def test_without_time_for_an_outer_fold_the_other_folds_choose_and_this_is_said(monkeypatch, slow_objects):
     X, y = slow_objects
-    use_ladder(monkeypatch, [group("one", None, Slow(1e-3, 0.9))])
+    use_ladder(monkeypatch, [group("one", None, Slow(1e-3, 0.9)), group("two", None, Slow(1e-6, 0.7))])
     found = select(X, y, budget=1.0, random_state=0)
-    assert np.isnan(found.score_)
-    assert np.isnan(found.score_interval_).all()
     assert found.n_outer_ == 0
+    assert abs(found.score_ - (0.9 if found.name_ == "one" else 0.7)) < 0.05
+    assert found.score_interval_[0] < found.score_ < found.score_interval_[1]
+    assert any("repeated without 0 of 5 outer folds" in note for note in found.notes_)
 
 
 class Interrupting(ClassifierMixin, BaseEstimator):
@@ -468,7 +472,7 @@ def test_progress_is_said_where_it_is_asked_for(monkeypatch, capsys):
     select(X, y, budget=60, cv=3, random_state=0, progress=True)
     said = capsys.readouterr().err
     assert "3 folds of 30 vectors, 0 s of 60; best so far fine" in said
-    assert "nested estimate, fold 3 of 3" in said
+    assert "estimate, fold 3 of 3" in said
     with sm.config(progress=True):
         select(X, y, budget=None, cv=3, random_state=0, progress=False)
     assert capsys.readouterr().err == ""

@@ -51,7 +51,7 @@ def test_a_model_is_chosen_scored_on_a_held_out_part_and_written(table, tmp_path
         "40 strings in 2 classes",
         "candidates tried in",
         "chosen: ",
-        "(nested, ",
+        "of a choice like this on new objects: ",
         "all: accuracy",
         "--kernel",
     ):

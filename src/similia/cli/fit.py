@@ -66,9 +66,8 @@ def fit_selected(
     voters : int, optional
         Pipelines that may vote, 5 if not given; with 1 none do.
     """
-    from sklearn.model_selection import train_test_split
-
     from similia.selection import select
+    from similia.selection._folds import held_out
 
     check_output(output, data)
     _check_scorer(scoring)
@@ -86,8 +85,7 @@ def fit_selected(
     say.print(_described(read, y, numbers))
     train = test = np.arange(len(y))
     if test_share > 0:
-        stratify = y if not numbers and np.unique(y, return_counts=True)[1].min() > 1 else None
-        train, test = train_test_split(train, test_size=test_share, random_state=seed, stratify=stratify)
+        train, test = held_out(read.objects, y, test_share, seed, stratify=not numbers)
         seconds *= 1 - _FINAL
     task: Any = "regression" if numbers else "classification"
     _check_suits(scoring, task, y[train])
@@ -104,10 +102,11 @@ def fit_selected(
     if option:
         say.print(f"to fit another model with the same comparison: similia fit ... {option}", markup=False)
     facts = {"objects": len(y), "kind": read.kind, "chosen": found.name_, "option": option}
+    facts["stopped_early"] = found.stopped_early_
     nested = {"score": found.score_, "interval": found.score_interval_, "outer_folds": found.n_outer_}
     rows = [{key: value for key, value in row.items() if key != "pipeline"} for row in found.table_]
     files = {"model": output, "bytes": output.stat().st_size}
-    result({**facts, found.measure_: nested, "held_out": scores, "candidates": rows, **files})
+    result({**facts, found.measure_: nested, "held_out": scores, "candidates": rows, "notes": found.notes_, **files})
     say.print(f"fitted on all {len(y)} and wrote {written(output)} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -226,17 +225,12 @@ def _say_found(found: Any) -> None:
         say.print(f"  {voter}", markup=False)
     if found.stopped_:
         say.print("stopped with Ctrl-C: this is the best of what was tried until then")
-    late = sum(row["state"] == "out of time" and not row["n_objects"] for row in found.table_)
-    if late:
-        say.print(f"{late} candidates were expected to take too long for this budget; a larger --budget tries them")
-    if found.n_outer_:
+    if np.isfinite(found.score_):
         low, high = found.score_interval_
-        interval = f", 95 % from {low:.3f} to {high:.3f}" if np.isfinite(low) else ""  # one fold of some scores: none
-        say.print(
-            f"{found.measure_} of a choice like this (nested, {found.n_outer_} folds): {found.score_:.3f}{interval}"
-        )
-    elif not found.stopped_:
-        say.print("no time was left for a nested estimate; a larger --budget leaves some")
+        interval = f", 95 % from {low:.3f} to {high:.3f}" if np.isfinite(low) else ""
+        say.print(f"{found.measure_} of a choice like this on new objects: {found.score_:.3f}{interval}")
+    for text in found.notes_:
+        note(f"note: {text}")
 
 
 def _held_out(found: Any, read: Objects, y: npt.NDArray, train: npt.NDArray, test: npt.NDArray) -> dict[str, Any]:

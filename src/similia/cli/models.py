@@ -49,9 +49,9 @@ def fit_model(
     """
     from sklearn.base import clone
     from sklearn.metrics import r2_score
-    from sklearn.model_selection import train_test_split
 
     from similia.distances import Distance
+    from similia.selection._folds import held_out
 
     check_output(output, data)
     if not 0 <= test_share < 1:
@@ -84,7 +84,7 @@ def fit_model(
             raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
         model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=bits, random_state=seed)
     _check_comparison(compared, data_read, sm.objects.take(X, [0]), text)
-    classes, counts = np.unique(y, return_counts=True)
+    classes = np.unique(y)
     numbers = y.dtype.kind == "f"
     if numbers and not isinstance(compared, Distance):
         raise ValueError(f"{data} has numbers to predict, which NysHD does not; a --distance makes D2KE, which does")
@@ -96,10 +96,9 @@ def fit_model(
     if tuned:
         say.print(f"gamma and C are chosen by {folds}-fold cross-validation ...")
     if test_share > 0:
-        stratify = y if counts.min() > 1 and not numbers else None
-        train, test = train_test_split(np.arange(len(y)), test_size=test_share, random_state=seed, stratify=stratify)
-        held_out = _fitted(clone(model), sm.objects.take(X, train), y[train])
-        predicted = held_out.predict(sm.objects.take(X, test))
+        train, test = held_out(X, y, test_share, seed, stratify=not numbers)
+        scored = _fitted(clone(model), sm.objects.take(X, train), y[train])
+        predicted = scored.predict(sm.objects.take(X, test))
         if numbers:
             scores = {"objects": len(test), "r_squared": r2_score(y[test], predicted)}
             say.print(f"held-out objects: {len(test)}, R squared {scores['r_squared']:.3f}")
@@ -107,7 +106,7 @@ def fit_model(
             scores = {"objects": len(test), **accuracies(y[test], predicted, y[train])}
             say.print(score_table(y[test], scores))
         if tuned:  # what was chosen holds for the final fit
-            model = clone(held_out.pipeline_)
+            model = clone(scored.pipeline_)
     _fitted(model, X, y)
     model = getattr(model, "pipeline_", model)
     if tuned:

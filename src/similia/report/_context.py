@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from similia._validation import check_labels
 from similia.objects import n_objects
+from similia.objects._identical import are_among
 from similia.objects._sequences import at_least_one
 from similia.report import _scores as scores
 from similia.report._model import (
@@ -28,7 +29,7 @@ from similia.report._model import (
     task_of,
     vectors_only,
 )
-from similia.report._objects import Seen, are_among, look_at
+from similia.report._objects import Seen, look_at
 
 _TIMED = 500  # objects transformed to see how long one takes
 

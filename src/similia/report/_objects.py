@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import scipy.sparse as sp
 from similia.kernels._evaluate import as_objects
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_strings, n_objects
 from similia.objects._base import segments
+from similia.objects._identical import identical
 from similia.objects._labels import SYMBOLS
 from similia.objects._sequences import _short
 from similia.report._model import Parts
@@ -72,7 +72,7 @@ def look_at(X: Any, parts: Parts | None = None) -> Seen:
         sizes = np.diff(batch.offsets)
     elif kind == "vectors":
         sizes = np.asarray((batch != 0).sum(axis=1)).ravel()
-    return Seen(kind, batch, sizes, _groups(batch))
+    return Seen(kind, batch, sizes, identical(batch))
 
 
 def _layout(X: Any, parts: Parts | None) -> Any:
@@ -92,50 +92,6 @@ def _layout(X: Any, parts: Parts | None) -> Any:
         except (TypeError, ValueError, AttributeError):
             continue
     return [X[i] for i in range(n_objects(X))] if not hasattr(X, "iloc") else X.to_numpy().tolist()
-
-
-def are_among(batch: Any, others: Any) -> npt.NDArray[np.bool_]:
-    """Return which objects of a batch equal one of another batch of the same layout."""
-    met = {_digest(part) for part in _bytes(others)}
-    return np.array([_digest(part) in met for part in _bytes(batch)], dtype=bool)
-
-
-def _groups(batch: Any) -> npt.NDArray[np.int64]:
-    """Return the same number for objects that are the same, byte for byte."""
-    numbers: dict[bytes, int] = {}
-    groups = [numbers.setdefault(_digest(part), len(numbers)) for part in _bytes(batch)]
-    return np.array(groups, dtype=np.int64)
-
-
-def _digest(data: bytes) -> bytes:
-    return data if len(data) < 32 else hashlib.blake2b(data, digest_size=32).digest()
-
-
-def _bytes(batch: Any) -> Any:
-    n = n_objects(batch)
-    if isinstance(batch, GraphBatch):
-        yield from (_graph_bytes(batch, g) for g in range(n))
-    elif type(batch) in _KINDS:
-        yield from (batch.values[batch.offsets[i] : batch.offsets[i + 1]].tobytes() for i in range(n))
-    elif sp.issparse(batch):
-        yield from (batch[[i]].indices.tobytes() + batch[[i]].data.tobytes() for i in range(n))
-    elif isinstance(batch, np.ndarray):
-        yield from (np.ascontiguousarray(row).tobytes() for row in batch)
-    else:
-        yield from (f"{id(x)}" .encode() if type(x).__repr__ is object.__repr__ else repr(x).encode("utf-8", "replace")
-                    for x in batch)  # fmt: skip
-
-
-def _graph_bytes(batch: GraphBatch, g: int) -> bytes:
-    first, last = batch.node_offsets[g : g + 2]
-    arcs = slice(batch.indptr[first], batch.indptr[last])
-    found = [batch.indptr[first : last + 1] - batch.indptr[first], batch.indices[arcs] - first]
-    for values, where in (
-        (batch.node_labels, slice(first, last)), (batch.node_attributes, slice(first, last)),
-        (batch.edge_labels, arcs), (batch.edge_weights, arcs),
-    ):  # fmt: skip
-        found.extend([] if values is None else [values[where]])
-    return b"|".join(np.ascontiguousarray(part).tobytes() for part in found)
 
 
 def described(seen: Seen, i: int) -> str:

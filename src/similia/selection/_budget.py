@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-SEARCH, REFIT = 0.5, 0.3  # of the budget: what the search may take, and what the final fit may be expected to take
+SEARCH, REFIT = 0.5, 0.3  # of the budget: for the search before time is shared, and for the final fit at most
 
 _GROWS = 0.1  # share of a time that is taken to grow with n, at least
 
@@ -30,23 +31,24 @@ class Budget:
 
 @dataclass
 class Costs:
-    """Seconds that groups took, and from these what they will take: a constant, and n to a power."""
+    """Seconds that pieces of work took, and from these what they will take: a constant, and n to a power."""
 
-    taken: dict[tuple[int, int], float] = field(default_factory=dict)  # (group, objects) to seconds of a fit
+    taken: dict[Hashable, dict[int, float]] = field(default_factory=dict)  # work to {objects: seconds}
 
-    def note(self, group: int, n: int, seconds: float) -> None:
-        """Remember the seconds of one fit (and scoring) of a group's learners on n objects."""
-        self.taken[group, n] = seconds
+    def note(self, work: Hashable, n: int, seconds: float) -> None:
+        """Remember the seconds of a piece of work on n objects."""
+        self.taken.setdefault(work, {})[n] = seconds
 
-    def expected(self, group: int, n: int, slow: bool) -> float:
-        """Return the expected seconds of one fit on n objects: 0 if nothing is known yet."""
-        known = sorted(m for g, m in self.taken if g == group)
+    def expected(self, work: Hashable, n: int, power: float) -> float:
+        """Return the expected seconds of a piece of work on n objects: 0 if nothing is known yet."""
+        known = self.taken.get(work)
         if not known:
             return 0.0
-        power, m, grows = 2.0 if slow else 1.2, known[-1], 1.0
-        seconds = self.taken[group, m]
-        if len(known) > 1 and seconds > 0:
-            fewer = known[-2]
-            more = 1 - self.taken[group, fewer] / seconds
+        sizes = sorted(known)
+        m, grows = sizes[-1], 1.0
+        seconds = known[m]
+        if len(sizes) > 1 and seconds > 0:
+            fewer = sizes[-2]
+            more = 1 - known[fewer] / seconds
             grows = min(1.0, max(_GROWS, more / (1 - (fewer / m) ** power)))
         return seconds * (1 + grows * ((n / m) ** power - 1))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,7 +22,8 @@ from similia.selection import _budget
 from similia.selection._ladder import Group
 from similia.selection._lookup import Cache, fresh
 
-_PROBED = (8, 9, 16, 32, 64, 128)  # objects on which costs are tried
+_PROBED = (8, 9, 16, 32, 64, 128)  # objects on which costs are tried; the first call compiles
+_CLEARLY = 0.1  # of the time that there is: what is expected to take less needs no closer look
 _SPARSE = 0.3  # share of weights above which a dense array is smaller, with room for what is faster
 
 Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds that are left out of training
@@ -66,15 +66,21 @@ class Evaluator:
         self._cache = Cache(self.X)
         self.scores_answers = scores_answers(self.score, self.y)
 
-    def run(self, group: int, learners: Sequence[int], n: int, left_out: Sequence[Left]) -> None:
-        """Fit and score learners of a group wherever that has not been done; what fails is noted."""
+    def run(self, group: int, learners: Sequence[int], n: int, left_out: Sequence[Left]) -> tuple[float, float, int]:
+        """Fit and score learners of a group wherever that has not been done; what fails is noted.
+
+        Return the seconds for what folds share, those of all fits, and the number of fits.
+        """
+        begin = _budget.clock()
         wanted = {left: [i for i in learners if (group, i, n, left) not in self.kept] for left in left_out}
         wanted = {left: missing for left, missing in wanted.items() if missing}
         if not wanted or (group, -1) in self.failed:
-            return
+            return 0.0, 0.0, 0
+        start = begin
         try:
             # Computes what is shared, once, with all threads.
             made = [self._pipelines(group, missing, n) for missing in wanted.values()]
+            start = _budget.clock()
             with ThreadPoolExecutor(n_threads()) as pool:
                 tasks = []
                 for (left, missing), parts in zip(wanted.items(), made, strict=True):
@@ -83,50 +89,48 @@ class Evaluator:
                 wait_for(pool, tasks)
         except Exception as error:  # a candidate that does not fit the data must not end the search
             self.failed[group, -1] = f"{type(error).__name__}: {error}"
+        return start - begin, _budget.clock() - start, len(wanted)
+
+    def holds(self, group: int, n: int) -> bool:
+        """Return whether what folds of a group share of n objects is there, or folds share nothing."""
+        return self.shared(group) is None or self._cache.holds(self.groups[group], n)
+
+    def shared(self, group: int) -> Hashable:
+        """Return what tells apart what folds of a group share, None if they share nothing."""
+        return self._cache.name(self.groups[group]) if self.cached else None
 
     def scores(self, group: int, learner: int, n: int, cells: Sequence[tuple[Left, int]]) -> npt.NDArray | None:
         """Return the scores of a candidate on held-out folds, or None where one is missing."""
         found = [self.kept.get((group, learner, n, left), {}).get(fold) for left, fold in cells]
         return None if any(score is None for score in found) else np.array(found, dtype=np.float64)
 
-    def probe(self, group: int, most: int, folds: int, allowed: float) -> list[tuple[int, float]]:
-        """Return (n, expected seconds of one of `folds` fits on n objects) of the two largest n that were tried.
+    def probe(
+        self, group: int, learner: int, most: int, note: Callable[[int, float], Any], enough: float, allowed: float
+    ) -> None:
+        """Tell `note` of the seconds that a group takes on few objects, more of them until that says enough.
 
-        n is doubled until trying has taken more than the seconds `allowed`, or is large enough to tell from.
+        Timed is what folds share, for all of them; for a group without that, one fit. It says enough once `most`
+        objects would take clearly less than the seconds `enough`, or trying has taken more than the seconds `allowed`.
         """
-        points: list[tuple[int, float]] = []
-        there, looked_up = self._cache.holds(self.groups[group], most), self._cache.looks_up(self.groups[group])
-        begin = _budget.clock()
+        one, begin = self.groups[group], _budget.clock()
         for n in _PROBED:
             if n > min(most, len(self.y)):
                 break
-            start = _budget.clock()
+            X, y, start = take(self.X, np.arange(n)), self.y[:n], _budget.clock()
             try:
-                V, tails = self._shared(group, take(self.X, np.arange(n)), self.y[:n])
+                if self.shared(group) is not None:
+                    self._cache.compute(one, X)
+                else:
+                    fitted(one.pipeline(learner), X, y)
             except Exception:  # it will say so on its rung
-                return [(n, 0.0)]
-            shared = _budget.clock() - start
-            for tail in tails:
-                with suppress(Exception):  # more neighbours than objects
-                    make_pipeline(*tail).fit(V, self.y[:n])
-            learners = _budget.clock() - start - shared
-            seconds = learners + (0.0 if there else shared / folds if looked_up else shared)
-            points.append((n, seconds))
-            if len(points) > 2 and _budget.clock() - begin > allowed:
+                return
+            seconds = _budget.clock() - start
+            if n == _PROBED[0]:
+                continue
+            note(n, seconds)
+            clear = seconds * (most / n) ** 2 < _CLEARLY * enough
+            if n > _PROBED[1] and (clear or _budget.clock() - begin > allowed):
                 break
-        return points[-2:] if len(points) > 2 else points[-1:]  # the first call compiles
-
-    def _shared(self, group: int, X: Any, y: npt.NDArray) -> tuple[Any, list[list[Any]]]:
-        """Return what the learners of a group take (and compute all pairs they compare), and fresh learners."""
-        steps, tails = fresh(self.groups[group], [*range(len(self.groups[group].learners))])
-        fit_to_size(steps, len(y))
-        for step in steps:
-            X = step.fit_transform(X, y)
-        compare = getattr(tails[0][0], "kernel", getattr(tails[0][0], "distance", None))
-        if callable(compare):
-            compare(X, X)
-            return X, []
-        return X, tails
 
     def _pipelines(self, group: int, learners: list[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
         if self.cached:

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import KFold, StratifiedKFold
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from sklearn.model_selection import train_test_split
 
 from similia._validation import check_labels, check_positive_int
 from similia.learn.targets import Task, as_numbers, task_of
+from similia.objects._identical import identical
 from similia.objects._sequences import _short
 
 Index = npt.NDArray[np.int64]
@@ -71,8 +74,23 @@ class Order:
     fold: Index
 
 
-def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator) -> Order:
-    """Return a random order; of classes, `folds` objects of each come first, then all in proportion."""
+def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
+    """Return a random order; of classes, `folds` objects of each come first, then all in proportion.
+
+    With `groups`, numbers from 0, the first object of each group is put into this order and takes its group into its
+    fold; then come the second objects of all groups, and so on.
+    """
+    if groups is not None and len(np.unique(groups)) < len(groups):
+        _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
+        order = ordered(y[firsts], task, folds, rng)
+        place, fold = np.empty((2, len(firsts)), dtype=np.int64)
+        place[order.objects], fold[order.objects] = np.arange(len(firsts)), order.fold
+        by_group = np.argsort(members, kind="stable")
+        turn = np.empty(len(groups), dtype=np.int64)
+        sizes = np.bincount(members)
+        turn[by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        objects = np.lexsort((place[members], turn))
+        return Order(objects, fold[members][objects])
     n = len(y)
     if task == "regression":
         return Order(rng.permutation(n), np.arange(n) % folds)
@@ -81,21 +99,74 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator) -> 
     for label in range(len(counts)):
         members = np.flatnonzero(labels == label)
         rank[members] = rng.permutation(len(members))
-    place = (rank + rng.random(len(counts))[labels]) / counts[labels]
-    objects = np.argsort(np.where(rank < folds, place - 2, place), kind="stable")
+    share = (rank + rng.random(len(counts))[labels]) / counts[labels]
+    objects = np.argsort(np.where(rank < folds, share - 2, share), kind="stable")
     shift = np.cumsum(counts) - counts  # classes begin at different folds, so that folds are of one size
     return Order(objects, ((rank + shift[labels]) % folds)[objects])
 
 
-def again(y: npt.NDArray, task: str, folds: int, seed: int) -> Index:
+def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None = None) -> Index:
     """Return another partition of objects into folds."""
-    splitter: Any = KFold(folds, shuffle=True, random_state=seed)
-    if task == "classification":
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    order = ordered(y, task, folds, np.random.default_rng(seed), groups)
     fold = np.empty(len(y), dtype=np.int64)
-    for i, (_, held) in enumerate(splitter.split(np.zeros(len(y)), y)):
-        fold[held] = i
+    fold[order.objects] = order.fold
     return fold
+
+
+def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool) -> tuple[Index, Index]:
+    """Return random training and test objects; the copies of an object are on one side.
+
+    Parameters
+    ----------
+    X : collection of n objects
+    y : ndarray, shape (n,)
+    share : float
+        Of the objects (of copies the first counts) that are held out.
+    seed : int
+    stratify : bool
+        Whether `y` are classes, to be shared out in proportion where each has two objects or more.
+    """
+    _, firsts, members = np.unique(identical(X), return_index=True, return_inverse=True)
+    classes = y[firsts] if stratify and np.unique(y[firsts], return_counts=True)[1].min() > 1 else None
+    train, _ = train_test_split(np.arange(len(firsts)), test_size=share, random_state=seed, stratify=classes)
+    place = np.empty(len(firsts), dtype=np.int64)  # objects without copies are split, and ordered, as by scikit-learn
+    place[train] = np.arange(len(train))
+    inside = np.isin(members, train)
+    rows = np.flatnonzero(inside)
+    return rows[np.argsort(place[members[rows]], kind="stable")], np.flatnonzero(~inside)
+
+
+def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
+    """Return the group of each object, from 0, and what there is to say of it; identical objects are in one group.
+
+    Two groups that have an object in common are joined.
+    """
+    same = identical(X)
+    n, notes = len(same), []
+    if len(np.unique(same)) < n:
+        notes.append(
+            f"{n - len(np.unique(same))} of {n} objects are copies of others; all copies are kept on one side of a fold"
+        )
+    if groups is not None:
+        given = np.unique(_checked_groups(groups, n), return_inverse=True)[1]
+        links = sp.coo_array((np.ones(2 * n), (np.r_[0:n, 0:n], np.r_[n + same, 2 * n + given])), shape=(3 * n, 3 * n))
+        same = connected_components(links, directed=False)[1][:n]
+    same = np.unique(same, return_inverse=True)[1]
+    if same.max() + 1 < folds:
+        what = "different objects" if groups is None else "groups (copies of an object are in one)"
+        raise ValueError(f"X has {same.max() + 1} {what}, and cv={folds} folds need {folds} at least")
+    return same, notes
+
+
+def _checked_groups(groups: Any, n: int) -> npt.NDArray:
+    groups = np.asarray(groups)
+    if groups.shape != (n,):
+        raise ValueError(f"groups must be one name or number per object, shape ({n},), got shape {groups.shape}")
+    missing = np.array([name is None or name != name for name in groups.tolist()])
+    if missing.any():
+        i = int(np.argmax(missing))
+        raise ValueError(f"groups[{i}] is {groups[i]}, expected a name or number; give an object alone its own")
+    return groups.astype(str) if groups.dtype == object else groups
 
 
 def _plain(value: Any) -> Any:

@@ -8,8 +8,9 @@ values of the data: what is learnt is learnt in ``fit``, on training folds.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -34,6 +35,7 @@ from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler
 from similia.pipelines import Pipeline
+from similia.selection._names import identity, short_name
 from similia.selection.series_vectors import SeriesVectors
 
 Steps = tuple[tuple[str, Any], ...]
@@ -47,6 +49,7 @@ _CS, _RBF_CS, _SCALED_CS, _NEIGHBOURS = (
     (0.001, 0.01, 0.1),
     (1, 3, 5, 9, 15),
 )
+_OWN, _PAIRS, _LEARNT, _DEAR = -1, 1, 2, 3  # ranks of cost; 0 for explicit features and vectors
 _ALPHAS = (1.0, 30.0, 1000.0)
 _SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
 
@@ -66,7 +69,16 @@ class Group:
     pairs : bool
         Whether a model on n objects holds n x n numbers while it is fitted.
     slow : bool
-        Whether the cost grows with the square of the number of objects.
+        Whether the cost of a fit grows with the square of the number of objects, beside that of comparing them.
+    partners : int or None
+        Training objects that each object is compared with in the final fit, at most; None for all of them.
+    family : str
+        The cheapest embedding of each family is tried before all others.
+    cost : int
+        Rank of what it costs, as far as that is known without measuring: the cheap ones are tried first.
+    turns : tuple of int
+        Learners in the order in which they are tried, one by one; empty if all are tried at once, as most of the time
+        goes into the embedding.
     """
 
     name: str
@@ -75,6 +87,10 @@ class Group:
     floor: bool = False
     pairs: bool = False
     slow: bool = True
+    partners: int | None = None
+    family: str = ""
+    cost: int = 0
+    turns: tuple[int, ...] = ()
 
     def named(self, learner: int) -> str:
         """Return the name of a candidate."""
@@ -94,10 +110,28 @@ def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Dista
     parts = _Parts(task == "classification", seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [*chain.from_iterable(map(parts.own, own))]
-        if kind in groups:
-            found += groups[kind](X, parts)
-        return [*{(group.name, group.learners[0][0]): group for group in found}.values()]  # each once
+        first = [replace(group, cost=_OWN) for group in chain.from_iterable(map(parts.own, own))]
+        found = [*first, *(groups[kind](X, parts) if kind in groups else ())]
+        return _told_apart(each_once(found))
+
+
+def each_once(groups: Iterable[Group]) -> list[Group]:
+    """Return groups without those that compute the same as an earlier one."""
+    found: dict[Hashable, Group] = {}
+    for group in groups:
+        found.setdefault(identity(group.pipeline(0)), group)
+    return [*found.values()]
+
+
+def _told_apart(groups: list[Group]) -> list[Group]:
+    """Return groups with a number behind names that are those of an earlier candidate."""
+    met: Counter[str] = Counter()
+    named = []
+    for group in groups:
+        met[group.named(0)] += 1
+        again = met[group.named(0)]
+        named.append(group if again == 1 else replace(group, name=f"{group.name} ({again})"))
+    return named
 
 
 @dataclass(frozen=True)
@@ -112,7 +146,9 @@ class _Parts:
         if not self.classify:
             return self.landmarks(kernel, *before)
         steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
-        return Group(f"{_short(kernel, before)} · features", steps, self.linear(Cs), slow=False)
+        turns = tuple(sorted(range(len(Cs)), key=lambda i: abs(np.log10(Cs[i]))))  # large C take long
+        facts: dict[str, Any] = {"slow": False, "family": "features", "turns": turns}
+        return Group(f"{_name(kernel, before)} · features", steps, self.linear(Cs), **facts)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
         """Return Nystroem vectors with an RBF machine, and the hyperdimensional classifier on their bits (NysHD).
@@ -121,21 +157,26 @@ class _Parts:
         """
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
         learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
-        return Group(f"{_short(kernel, before)} · landmarks", (*before, ("nystroem", nystroem)), learners)
+        facts: dict[str, Any] = {"partners": _LANDMARKS, "family": "landmarks", "cost": _LEARNT}
+        return Group(f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem)), learners, **facts)
 
     def exact(self, kernel: Any) -> Iterator[Group]:
         """Yield the exact kernel machine on the Gram matrix; none for numbers to predict."""
         if self.classify:
             learners = tuple((f"KernelSVC(C={C:g})", (("learner", KernelSVC(kernel, C)),)) for C in _RBF_CS)
-            yield Group(_short(kernel), (), learners, pairs=True)
+            cost = _LEARNT if isinstance(kernel, k.HypersphericalHeat) else _DEAR
+            yield Group(short_name(kernel), (), learners, pairs=True, family="exact", cost=cost)
 
     def random(self, distance: Any, objects: Any, gamma: str) -> Group:
         """Return D2KE: distances to random objects, standardised, with linear models."""
         n = 256 if isinstance(objects, Representatives) else _RANDOM
         d2ke = D2KE(distance, n, objects, gamma, self.seed)
         drawn = "auto" if isinstance(objects, str) else _class(objects)
-        name = f"{_short(distance)} · D2KE({drawn}, gamma={gamma})"
-        return Group(name, (("d2ke", d2ke), ("scaler", StandardScaler())), self.scaled_linear())
+        name = f"{short_name(distance)} · D2KE({drawn}, gamma={gamma})"
+        steps = (("d2ke", d2ke), ("scaler", StandardScaler()))
+        cost = _LEARNT if isinstance(objects, Representatives) else _DEAR
+        facts: dict[str, Any] = {"slow": False, "partners": n, "family": "D2KE", "cost": cost}
+        return Group(name, steps, self.scaled_linear(), **facts)
 
     def around(self, distance: Any) -> Iterator[Group]:
         """Return nearest neighbours, and D2KE with training objects, which look up the same matrix."""
@@ -157,7 +198,12 @@ class _Parts:
         """Return nearest neighbours under a distance, or that of a kernel's feature space."""
         machine = KNeighborsClassifier if self.classify else KNeighborsRegressor
         learners = tuple((f"{n} nearest", (("learner", machine(compare, n)),)) for n in _NEIGHBOURS)
-        return Group(_short(compare), (), learners, floor=True)
+        facts: dict[str, Any] = {
+            "partners": 0,
+            "family": f"nearest {'distance' if isinstance(compare, Distance) else 'kernel'}",
+        }
+        cost = 0 if hasattr(compare, "features") else _PAIRS
+        return Group(short_name(compare), (), learners, floor=True, cost=cost, **facts)
 
     def linear(self, Cs: tuple[float, ...] = _CS) -> tuple[tuple[str, Steps], ...]:
         """Return linear models of vectors as they are."""
@@ -244,7 +290,7 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
     optical = GraphletSampling(size=6, n_samples=2000, n_components=None, random_state=parts.seed)
     steps = (("graphlets", optical), ("scaler", FeatureScaler()))
     learners = (*parts.scaled_linear()[1:], *parts.rbf())
-    yield Group("GraphletSampling(size=6) · optical", steps, learners, slow=False)
+    yield Group("GraphletSampling 6 · optical", steps, learners, slow=False, family="graphlets", cost=_LEARNT)
     if X.node_attributes is not None:
         scaler = ("scaler", AttributeScaler())
         for width in (1.0, 2.0):
@@ -262,10 +308,10 @@ def _attributes(width: float) -> Any:
 def _series(X: Any, parts: _Parts) -> Iterator[Group]:
     if len(np.unique(X.lengths)) == 1:
         flat = ("vectors", SeriesVectors())
-        yield Group("values", (flat,), parts.neighbours(), floor=True, slow=False)
+        yield Group("values", (flat,), parts.neighbours(), floor=True, slow=False, family="neighbours")
         scaled = (flat, ("scaler", StandardScaler()))
-        yield Group("standardised values", scaled, parts.rbf())
-        yield Group("standardised values", scaled, parts.ridge(), slow=False)
+        yield Group("standardised values", scaled, parts.rbf(), family="rbf")
+        yield Group("standardised values", scaled, parts.ridge(), slow=False, family="ridge")
     for distance in (d.DTW(window=0.1), d.DTW(), d.MSM(), d.TWE()):
         yield from parts.around(distance)
     for objects in ("auto", Mosaics()):
@@ -283,11 +329,11 @@ def _sets(X: Any, parts: _Parts) -> Iterator[Group]:
 
 def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
     scaler, n_features = ("scaler", FeatureScaler() if sp.issparse(X) else StandardScaler()), X.shape[1]
-    yield Group("values", (), parts.neighbours(), floor=True, slow=False)
-    yield Group("standardised values", (scaler,), parts.neighbours(), floor=True, slow=False)
-    yield Group("values", (), parts.rbf())
-    yield Group("standardised values", (scaler,), parts.rbf())
-    yield Group("standardised values", (scaler,), parts.ridge(), slow=False)
+    for name, steps in (("values", ()), ("standardised values", (scaler,))):
+        yield Group(name, steps, parts.neighbours(), floor=True, slow=False, family="neighbours")
+    for name, steps in (("values", ()), ("standardised values", (scaler,))):
+        yield Group(name, steps, parts.rbf(), family="rbf")
+    yield Group("standardised values", (scaler,), parts.ridge(), slow=False, family="ridge")
     if n_features > 1:
         mapping = "projection" if X.min() < 0 else "sqrt"
         for contrast in (c for c in (1.0, 4.0, 16.0) if c < n_features):
@@ -296,14 +342,12 @@ def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
             if contrast == 4.0:
                 yield parts.landmarks(heat)
     if parts.classify:
-        yield Group("standardised values", (scaler,), parts.hypervectors(), slow=False)
+        yield Group("standardised values", (scaler,), parts.hypervectors(), slow=False, family="hypervectors")
 
 
 def _class(thing: Any) -> str:
     return (thing if isinstance(thing, type) else type(thing)).__name__
 
 
-def _short(compare: Any, before: tuple[tuple[str, Any], ...] = ()) -> str:
-    """Return a kernel or distance in one line, as the command line takes it."""
-    text = " ".join(repr(compare).split()).replace("( ", "(")
-    return f"{text} on scaled attributes" if before else text
+def _name(compare: Any, before: tuple[tuple[str, Any], ...] = ()) -> str:
+    return f"{short_name(compare)} on scaled attributes" if before else short_name(compare)

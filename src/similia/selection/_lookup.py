@@ -10,7 +10,7 @@ Cost: n^2 values (n feature vectors) for n objects; memory is bounded, the least
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
 from similia.selection._ladder import Group
+from similia.selection._names import identity
 
 _SHARE = 0.5  # of the working memory, for matrices that are kept
 
@@ -74,51 +75,44 @@ class Cache:
 
     def __init__(self, X: Any) -> None:
         self.X = X
-        self._kept: OrderedDict[str, tuple[int, Any]] = OrderedDict()
-        self._names: dict[int, str | None] = {}
+        self._kept: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+        self._names: dict[int, Hashable] = {}
 
     def pipelines(self, group: Group, learners: Sequence[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
         """Return fresh steps, those of some learners, and whether they take positions among the first n objects."""
         steps, tails = fresh(group, learners)
-        name = self._name(group)
+        name = self.name(group)
         if name is None:
             return steps, tails, False
         for part in [steps] if steps else tails:
             part[0] = self._looked_up(part[0], name, n)
         return steps, tails, True
 
-    def looks_up(self, group: Group) -> bool:
-        """Return whether the folds of a group share what is computed of objects."""
-        return self._name(group) is not None
-
     def holds(self, group: Group, n: int) -> bool:
         """Return whether what a group looks up of n objects is there."""
-        return self._kept.get(self._name(group) or "", (0, None))[0] >= n
+        return self._kept.get(self.name(group) or "", (0, None))[0] >= n
 
-    def _name(self, group: Group) -> str | None:
-        """Return what is looked up, as text; None for what is learnt from objects, which folds do not share."""
+    def compute(self, group: Group, X: Any) -> Any:
+        """Return what a group looks up, computed for some objects."""
+        return _shared(clone(group.pipeline(0)[0]))(X)
+
+    def name(self, group: Group) -> Hashable:
+        """Return what tells apart what is looked up; None for what is learnt from objects, which folds do not share."""
         if id(group) not in self._names:
             first = group.pipeline(0)[0]
             what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(first)
-            self._names[id(group)] = _named(what) if _is_shared(first) else None
+            self._names[id(group)] = identity(what) if _is_shared(first) else None
         return self._names[id(group)]
 
-    def _looked_up(self, step: Any, name: str, n: int) -> Any:
+    def _looked_up(self, step: Any, name: Hashable, n: int) -> Any:
         """Return a step that reads a matrix in the place of one that computes."""
-        if isinstance(step, KernelFeatures):
-            return Rows(self._get(name, n, lambda X: _compact(step.transform(X))))
-        if isinstance(step, GraphletSampling):
-            return Rows(self._get(name, n, step.fit_transform))
-        compare = _compare(step)
-        if isinstance(compare, Distance):
-            symmetric = compare.facts.symmetric
-            values = self._get(name, n, compare if symmetric else lambda X: compare(X, X))
-            return step.set_params(distance=DistancePairs(values))
-        # Always with both arguments, as in the steps: k(X) alone has ones on the diagonal of empty objects.
-        pairs = KernelPairs(self._get(name, n, lambda X: compare(X, X)))
+        values = self._get(name, n, _shared(step))
+        if isinstance(step, KernelFeatures | GraphletSampling):
+            return Rows(values)
+        pairs = (DistancePairs if isinstance(_compare(step), Distance) else KernelPairs)(values)
         return step.set_params(**{"distance" if hasattr(step, "distance") else "kernel": pairs})
 
-    def _get(self, name: str, n: int, compute: Callable[[Any], Any]) -> Any:
+    def _get(self, name: Hashable, n: int, compute: Callable[[Any], Any]) -> Any:
         if name not in self._kept or self._kept[name][0] < n:
             self._kept.pop(name, None)
             values = compute(self.X if n == len(self.X) else take(self.X, np.arange(n)))
@@ -138,16 +132,22 @@ def fresh(group: Group, learners: Sequence[int]) -> tuple[list[Any], list[list[A
     return [clone(step) for _, step in group.steps], tails
 
 
+def _shared(step: Any) -> Callable[[Any], Any]:
+    """Return the function of objects whose values all folds look up in the place of a step."""
+    if isinstance(step, KernelFeatures):
+        return lambda X: _compact(step.transform(X))
+    if isinstance(step, GraphletSampling):
+        return lambda X: step.fit_transform(X)
+    compare = _compare(step)
+    if isinstance(compare, Distance) and compare.facts.symmetric:
+        return compare
+    # Always with both arguments, as in the steps: k(X) alone has ones on the diagonal of empty objects.
+    return lambda X: compare(X, X)
+
+
 def _compare(step: Any) -> Any:
     """Return the kernel or distance of a step, None for a step without."""
     return getattr(step, "kernel", getattr(step, "distance", None))
-
-
-def _named(what: Any) -> str:
-    """Return a text that tells one kernel, distance or map from another: of functions, that which they are."""
-    values = what.get_params().values()
-    functions = [id(value) for value in values if callable(value) and not isinstance(value, BaseEstimator)]
-    return f"{type(what).__name__} {what!r} {functions}"
 
 
 def _is_shared(step: Any) -> bool:

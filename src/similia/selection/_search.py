@@ -4,15 +4,23 @@ Rungs are growing beginnings of one stratified order of the objects, at the end 
 On each rung the surviving candidates are cross-validated on the same folds; those that are worse than the best by more
 than the noise of that *paired* difference go, and at least half of the embeddings. Nearest neighbours stay.
 
+Work is done in an order that follows from the ladder, the seed and the scores alone: on the first rung the cheapest
+embedding of each family, then the others, cheap ones first; on later rungs the best candidate of each embedding, then
+its other learners. Measured time only says what there is no time for. What a rung had no time for is tried in the end,
+with the time that final fit and estimate leave.
+
 The nested estimate repeats all of this without fold i, for each i, and scores what it chose on fold i. A fit without
 the folds {i, j} is wanted without i for the choice (scored on j) and without j (scored on i), so that k folds take
 k (k - 1) / 2 fits more instead of k (k - 1), and nothing that is chosen or fitted has seen what it is scored on.
+A fold that there is no time for gets a quick estimate without any fit: the choice is repeated on the scores of the
+other folds, and what it chooses has a score on fold i already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +29,17 @@ import numpy.typing as npt
 from similia.learn.vote import plurality
 from similia.selection._budget import REFIT, SEARCH, Budget, Costs
 from similia.selection._evaluate import Answers, Evaluator, Left
+from similia.selection._ladder import Group
+from similia.selection._order import Unit, first_units, turns
 
 FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first rung, its growth, and of the last
 _ENOUGH_HELD_OUT = 2000  # objects scored by a candidate, over partitions, in the end
 _SLACK = 0.02  # of the best score, that a beginning may hide
 _FEW = 4  # embeddings from which none goes only to halve them
 _QUORUM = 3  # fewer do not vote
-_PROBING, _PROBES = 0.6, 0.005  # seconds that telling the cost of a group may take, at least; share of the budget
+_PROBES = 0.05  # of the time that there is for a unit, to find out what it takes
+_FITTED = -1  # of a group whose learners are tried at once, in place of a learner
+OUT_OF_TIME, TOO_SLOW = "out of time", "too slow for the final fit"
 
 Candidate = tuple[int, int]  # group and learner
 
@@ -59,17 +71,20 @@ class View:
     ----------
     hidden : int or None
         The outer fold.
+    refits : bool
+        Whether models were fitted without the outer fold, or only its scores are not looked at.
     tables : list of dict
         For each rung, candidate to its scores on folds.
     """
 
     hidden: int | None = None
+    refits: bool = True
     tables: list[dict[Candidate, npt.NDArray]] = field(default_factory=list)
 
     def cells(self, rung: Rung, folds: int) -> list[tuple[Left, int]]:
         """Return (what is left out of training, fold scored) of each score of a candidate."""
         partitions = range(rung.partitions if self.hidden is None else 1)
-        apart = frozenset() if self.hidden is None else frozenset({self.hidden})
+        apart = frozenset({self.hidden}) if self.hidden is not None and self.refits else frozenset()
         scored = [fold for fold in range(folds) if fold != self.hidden]
         return [((p, apart | {fold}), fold) for p in partitions for fold in scored]
 
@@ -103,46 +118,104 @@ class Search:
     voters: int = 1
     told: Callable[[View, Rung], None] = lambda view, rung: None
     costs: Costs = field(default_factory=Costs)
-    out: dict[int, str] = field(default_factory=dict)  # group to why it was not tried (further)
+    estimates: bool = True  # whether time is kept for the nested estimate
+    out: dict[Candidate, str] = field(default_factory=dict)  # why a candidate was not tried (further)
     main: View = field(default_factory=View)
-    affordable: list[int] = field(default_factory=list)  # groups that each rung of the main search had time for
+    fit_seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)  # of (group, learner, n)
+    _again: float = 0.0  # seconds of all fits that a fold of the nested estimate repeats
+    _outer: int | None = None  # outer folds that time is kept for, once that is known
+    _final_fit: float = 0.0  # seconds kept for the final fit, once that is known
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether time kept a candidate from being compared, or from being chosen."""
+        return bool({OUT_OF_TIME, TOO_SLOW} & {*self.out.values()})
 
     def search(self) -> None:
         """Run the main search; a table of each rung is in ``main.tables``, also when it is interrupted."""
-        alive = {g: [*range(len(group.learners))] for g, group in enumerate(self.evaluator.groups)}
+        waiting: list[tuple[int, Unit]] = []
+        units = first_units(self.evaluator.groups)
+        early = len({group.family or group.name for group in self._groups})  # the first of each family
         for r, rung in enumerate(self.steps):
             table: dict[Candidate, npt.NDArray] = {}
             self.main.tables.append(table)
-            done = 0
-            for g, learners in alive.items():
-                if self._has_time(g, rung, r, first=not any(self.main.tables)):
-                    self._run(self.main, g, learners, rung, table)
-                    done += 1
-            self.affordable.append(done)
+            for i, unit in enumerate(units):
+                share = 1 - REFIT if r == 0 and i < early else SEARCH * (r + 2) / (len(self.steps) + 1)
+                if self._has_time(unit, rung, self.budget.left(share)):
+                    self._run(self.main, *unit, rung, table)
+                else:
+                    waiting.append((r, unit))
             if not table:
                 break
-            alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
+            units = self._next(table, rung)
+        for r, unit in sorted(waiting, key=lambda item: -item[0]):  # what came furthest has waited for the least
+            self._climb(unit, r)
+
+    def _climb(self, unit: Unit, start: int) -> None:
+        """Try a unit that has waited, and its learners on the rungs above while they survive."""
+        units = [unit]
+        for r in range(start, len(self.steps)):
+            rung = self.steps[r]
+            if len(self.main.tables) <= r:
+                self.main.tables.append({})
+            table = self.main.tables[r]
+            for waiting in units:
+                if self._has_time(waiting, rung, self._spare()):
+                    self._run(self.main, *waiting, rung, table)
+            kept = [other for other in self._next(table, rung) if other.group == unit.group] if table else []
+            parts = [tuple(i for i in other.learners if i in unit.learners) for other in kept]
+            units = [Unit(unit.group, part) for part in parts if part]
+
+    def _next(self, table: dict[Candidate, npt.NDArray], rung: Rung) -> list[Unit]:
+        """Return what goes on from a rung: the best learner of each embedding that survives, then the others."""
+        alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
+        return turns({g: sorted(kept, key=lambda i: -table[g, i].mean()) for g, kept in alive.items()}, self._groups)
+
+    @property
+    def _groups(self) -> Sequence[Group]:
+        return self.evaluator.groups
+
+    def estimate(self, fold: int) -> tuple[float | None, bool]:
+        """Return the score of the choice on an outer fold, and whether the whole search was repeated without it."""
+        if self.budget.left() > self._folds_take(fold + 1) - self._folds_take(fold):
+            score = self.nested(fold)
+            if score is not None:
+                return score, True
+        return self.quick(fold), False
 
     def nested(self, fold: int) -> float | None:
-        """Return the score on an outer fold of what is chosen without it, None if time ran out."""
+        """Return the score on an outer fold of what is chosen without it, None if there is no time for that."""
         view = View(fold)
-        alive = {g: [*range(len(self.evaluator.groups[g].learners))] for g in self._tried()}
-        single = [rung for rung in self.steps if rung.partitions == 1]
-        for r, rung in enumerate(single[: len(self.main.tables)]):
+        alive: dict[int, list[int]] = {}
+        for g, i in self.main.tables[0]:
+            alive.setdefault(g, []).append(i)
+        single = [table for rung, table in zip(self.steps, self.main.tables, strict=False) if rung.partitions == 1]
+        reached = [rung for rung, table in zip(self.steps, single, strict=False) if table]
+        for rung, tried in zip(reached, single, strict=False):
             table: dict[Candidate, npt.NDArray] = {}
             view.tables.append(table)
-            for g, learners in [*alive.items()][: self.affordable[r]]:
-                if self.budget.left() < self.folds * self.costs.expected(g, rung.n, self._slow(g)):
+            for g, learners in [*alive.items()][: len({g for g, _ in tried})]:
+                if self.budget.left() < self._expected(Unit(g, tuple(learners)), rung):
                     return None
                 self._run(view, g, learners, rung, table)
             if not table:
                 break
             alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
         choice = self.choice(view)
-        n, left = self.steps[-1].n, (0, frozenset({fold}))
+        n, left = reached[-1].n, (0, frozenset({fold}))
         for g, learner in choice:
             self.evaluator.run(g, [learner], n, [left])
         scores = self._joined_scores(choice, n, [(left, fold)])
+        return None if scores is None else float(scores[0])
+
+    def quick(self, fold: int) -> float | None:
+        """Return the score on a fold of what the scores of the other folds choose, without any fit."""
+        single = [table for rung, table in zip(self.steps, self.main.tables, strict=False) if rung.partitions == 1]
+        view = View(fold, refits=False)
+        view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for table in single]
+        choice = self.choice(view)
+        n = next(rung.n for rung, table in reversed([*zip(self.steps, single, strict=False)]) if choice[0] in table)
+        scores = self._joined_scores(choice, n, [((0, frozenset({fold})), fold)])
         return None if scores is None else float(scores[0])
 
     def choice(self, view: View) -> tuple[Candidate, ...]:
@@ -156,14 +229,18 @@ class Search:
         if r < 0 or self.voters < _QUORUM or not self.evaluator.scores_answers:
             return (best,)
         table, rung = view.tables[r], self.steps[r]
-        voters, seconds = [best], self._final(best[0])
+        voters, seconds = [best], self._final(best)
         for candidate in best_of_groups(table).values():
             gap = table[best] - table[candidate]
             told_apart = gap.mean() > 2 * noise(gap, self.folds)
-            more = self._final(candidate[0])
-            if candidate[0] != best[0] and not told_apart and self._is_affordable(seconds + more):
+            more = self._final(candidate)
+            if candidate[0] == best[0] or told_apart:
+                continue
+            if self._is_affordable(seconds + more):
                 voters.append(candidate)
                 seconds += more
+            elif view.hidden is None and len(voters) < self.voters:
+                self.out[candidate] = TOO_SLOW
         voters = voters[: self.voters]
         if len(voters) < _QUORUM:
             return (best,)
@@ -196,49 +273,109 @@ class Search:
         """Return what voters decide, of whom each gave its answers."""
         return plurality(answers, np.unique(self.evaluator.y)) if self.classify else np.mean(answers, axis=0)
 
-    def _tried(self) -> Iterable[int]:
-        """Return the groups of the first rung, in the order of the ladder."""
-        return dict.fromkeys(g for g, _ in self.main.tables[0])
-
-    def _run(self, view: View, g: int, learners: list[int], rung: Rung, table: dict[Candidate, npt.NDArray]) -> None:
+    def _run(
+        self, view: View, g: int, learners: Sequence[int], rung: Rung, table: dict[Candidate, npt.NDArray]
+    ) -> None:
         cells = view.cells(rung, self.folds)
-        before = self.budget.spent
         left = list(dict.fromkeys(left for left, _ in cells))
-        self.evaluator.run(g, learners, rung.n, left)
-        if view.hidden is None:
-            fits = self.folds * (rung.partitions if rung.partitions == 1 else rung.partitions - 1)
-            self.costs.note(g, rung.n, (self.budget.spent - before) / fits)
+        held = self.evaluator.holds(g, rung.n)
+        shared, seconds, fits = self.evaluator.run(g, learners, rung.n, left)
+        if view.hidden is None and fits:
+            self._note(Unit(g, tuple(learners)), rung, None if held else shared, seconds / fits)
         for learner in learners:
             scores = self.evaluator.scores(g, learner, rung.n, cells)
             if scores is not None:
                 table[g, learner] = scores
+                if view.hidden is None:
+                    self.out.pop((g, learner), None)
         self.told(view, rung)
 
-    def _has_time(self, g: int, rung: Rung, r: int, first: bool) -> bool:
-        """Whether the search and the final fit of a group fit into the budget; the very first is always tried."""
-        if self.budget.seconds is None or first:
+    def _note(self, unit: Unit, rung: Rung, shared: float | None, fit: float) -> None:
+        """Remember what work on a rung took: what folds share (None if it was there already), and one fit."""
+        if shared is not None:
+            self.costs.note(self.evaluator.shared(unit.group), rung.n, shared)
+        self.costs.note(self._work(unit), rung.n, fit)
+        for learner in unit.learners:
+            self.fit_seconds[unit.group, learner, rung.n] = fit + (shared or 0.0) / self.folds
+        if rung.partitions == 1:
+            self._again += fit * (self.folds - 1)
+
+    def _work(self, unit: Unit) -> tuple[int, int]:
+        """Return what the cost of a fit is remembered by."""
+        return unit.group, unit.learners[0] if self._groups[unit.group].turns else _FITTED
+
+    def _power(self, g: int) -> float:
+        return 2.0 if self._groups[g].slow else 1.2
+
+    def _expected(self, unit: Unit, rung: Rung) -> float:
+        """Return the seconds that a rung is expected to take for a unit."""
+        g, fits = unit.group, self.folds * max(1, rung.partitions - 1)
+        seconds = fits * self.costs.expected(self._work(unit), rung.n, self._power(g))
+        if not self.evaluator.holds(g, rung.n):
+            pairs = self._groups[g].slow or self._groups[g].partners is not None
+            seconds += self.costs.expected(self.evaluator.shared(g), rung.n, 2.0 if pairs else 1.0)
+        return seconds
+
+    def _has_time(self, unit: Unit, rung: Rung, left: float) -> bool:
+        """Whether a unit is expected to take less than the seconds that are left; the very first is always tried."""
+        if self.budget.seconds is None or not any(self.main.tables):
             return True
-        if r == 0:
-            allowed = max(_PROBING, _PROBES * self.budget.seconds)
-            for n, seconds in self.evaluator.probe(g, rung.n, self.folds, allowed):
-                self.costs.note(g, n, seconds)
-        elif not self._can_be_fitted(g):
-            self.out[g] = "too slow for the final fit"
-            return False
-        left = self.budget.left(SEARCH * (r + 2) / (len(self.steps) + 1))
-        fits = self.folds * max(1, rung.partitions - 1)
-        if left <= fits * self.costs.expected(g, rung.n, self._slow(g)):
-            self.out[g] = "out of time"
-            return False
-        return True
+        g, why = unit.group, ""
+        if rung != self.steps[0] and not self._can_be_fitted((g, unit.learners[0])):
+            why = TOO_SLOW
+        elif left <= 0:
+            why = OUT_OF_TIME
+        else:
+            if rung == self.steps[0]:
+                self._probe(unit, rung, left)
+            why = OUT_OF_TIME if left <= self._expected(unit, rung) else ""
+        for learner in unit.learners if why else ():
+            self.out[g, learner] = why
+        return not why
 
-    def _can_be_fitted(self, g: int) -> bool:
-        """Whether there is time for the final fit of a group."""
-        return self._is_affordable(self._final(g))
+    def _probe(self, unit: Unit, rung: Rung, left: float) -> None:
+        """Find out what a unit takes on few objects, unless something is known."""
+        g = unit.group
+        shared = self.evaluator.shared(g)
+        work: Hashable = self._work(unit) if shared is None else shared
+        if work not in self.costs.taken:
+            fits = 1 if shared is not None else self.folds
+            note = partial(self.costs.note, work)
+            self.evaluator.probe(g, unit.learners[0], rung.n, note, left / fits, _PROBES * left)
 
-    def _final(self, g: int) -> float:
-        """Return the seconds that the final fit of a group is expected to take."""
-        return self.costs.expected(g, self.n_full, self._slow(g))
+    def _spare(self) -> float:
+        """Return the seconds that final fit and outer folds leave to candidates that have waited.
+
+        The first call decides how many outer folds time is kept for.
+        """
+        if self.budget.seconds is None:
+            return float("inf")
+        if self._outer is None:
+            self._final_fit = self._final(self.best(self.main)) if any(self.main.tables) else 0.0
+            left = self.budget.left() - self._final_fit
+            self._outer = sum(left > self._folds_take(k) for k in range(1, self.folds + 1)) if self.estimates else 0
+        return self.budget.left() - self._final_fit - self._folds_take(self._outer)
+
+    def _folds_take(self, k: int) -> float:
+        """Return the expected seconds of k outer folds, each of which shares fits with all before it."""
+        return self._again * sum((self.folds - 1 - i) / (self.folds - 1) for i in range(k))
+
+    def _can_be_fitted(self, candidate: Candidate) -> bool:
+        """Whether there is time for the final fit of a candidate."""
+        return self._is_affordable(self._final(candidate))
+
+    def _final(self, candidate: Candidate) -> float:
+        """Return the seconds that the final fit of a candidate is expected to take."""
+        g, n = candidate[0], self.n_full
+        group, work = self._groups[g], self._work(Unit(g, (candidate[1],)))
+        seconds = self.costs.expected(work, n, self._power(g))
+        shared = self.costs.taken.get(self.evaluator.shared(g))
+        if shared:
+            m = max(shared)
+            pairs = group.slow or group.partners is not None
+            per = shared[m] / (m * m if pairs else m)
+            seconds += per * n * (min(n, group.partners if group.partners is not None else n) if pairs else 1)
+        return seconds
 
     def _is_affordable(self, seconds: float) -> bool:
         """Whether final fits may take so long."""
@@ -246,11 +383,34 @@ class Search:
 
     def best(self, view: View) -> Candidate:
         """Return what a view chooses among the candidates whose final fit there is time for; if none, among all."""
-        fast = [{c: s for c, s in table.items() if self._can_be_fitted(c[0])} for table in view.tables]
-        return chosen(fast if any(fast) else view.tables, self.evaluator)
+        fast = [{c: s for c, s in table.items() if self._can_be_fitted(c)} for table in view.tables]
+        best = chosen(view.tables, self.evaluator)
+        if self._can_be_fitted(best) or not any(fast):
+            return best
+        if view.hidden is None:
+            self.out[best] = TOO_SLOW
+        return chosen(fast, self.evaluator)
 
-    def _slow(self, g: int) -> bool:
-        return self.evaluator.groups[g].slow
+    def why(self, choice: tuple[Candidate, ...]) -> list[str]:
+        """Return sentences on why what is chosen is not what has the best score of the last rung."""
+        r = max(r for r, table in enumerate(self.main.tables) if table)
+        table = self.main.tables[r]
+        best = choice[0]
+        leader = max([best, *table] if best in table else table, key=lambda c: table[c].mean())
+        name, score = self._groups[leader[0]].named(leader[1]), float(table[leader].mean())
+        said = []
+        if leader != best:
+            if self.out.get(leader) == TOO_SLOW:
+                why = f"fitting it to all {self.n_full} objects was expected to take {self._final(leader):.0f} s"
+            else:
+                why = "nearest neighbours were better than it the last time they were tried"
+            said.append(f"{name} has the best score ({score:.3f}) and was not chosen: {why}")
+        if len(choice) > 1:
+            voted = float(self.voted(choice, r).mean())
+            said.append(
+                f"the vote of {len(choice)} scored {voted:.3f}, the best of them alone {table[best].mean():.3f}"
+            )
+        return said
 
 
 def survivors(

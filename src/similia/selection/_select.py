@@ -24,11 +24,11 @@ from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
 from similia.selection._budget import Budget
 from similia.selection._evaluate import Evaluator, fitted, sized
-from similia.selection._folds import again, checked_targets, ordered
+from similia.selection._folds import again, checked_targets, joined, ordered
 from similia.selection._kinds import check_similarities, own_similarities, recognised
 from similia.selection._ladder import Group, ladder
 from similia.selection._leaderboard import Leaderboard
-from similia.selection._search import Candidate, Rung, Search, View, noise, rungs
+from similia.selection._search import OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
 
 _PER_CLASS = 10  # objects of a class on the first rung, on average
 _FIRST = 300
@@ -50,13 +50,14 @@ class Selection:
         not tried), ``fit_seconds`` of one training part, ``n_objects`` it was last compared on, ``state`` and
         ``pipeline``, unfitted. Candidates compared on more objects, or more often, come first.
     score_ : float
-        The nested estimate: the mean score, over outer folds, of what was chosen and fitted without that fold. NaN
-        where the budget did not suffice for one outer fold.
+        How good such a choice is on new objects: the mean score, over outer folds, of what was chosen without that
+        fold. NaN without `nested`.
     score_interval_ : (float, float)
         95 % interval of `score_`: Wilson's of accuracies, counting each object once; Student's over outer folds, with
         the correction of Nadeau & Bengio for training parts that overlap, of other scores.
     n_outer_ : int
-        Outer folds that `score_` comes from.
+        Outer folds without which the whole search was repeated. For the others there was no time: there the choice was
+        repeated on the scores of the other folds, with the models that the search had fitted anyway.
     kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
     task_ : {"classification", "regression"}
     measure_ : str
@@ -65,6 +66,11 @@ class Selection:
         What it took.
     stopped_ : bool
         Whether Ctrl-C ended it.
+    stopped_early_ : bool
+        Whether the budget ended before all candidates were compared. If so, another run with the same seed may choose
+        another one; if not, it chooses the same on any machine, busy or idle.
+    notes_ : list of str
+        What else to know: copies among the objects, why the best score was not chosen, what there was no time for.
     """
 
     best_: Any = field(repr=False)
@@ -78,6 +84,8 @@ class Selection:
     measure_: str
     seconds_: float
     stopped_: bool
+    stopped_early_: bool
+    notes_: list[str]
     _unfitted: Any = field(repr=False)
 
     def fit_best(self, X: Any, y: Any) -> Any:
@@ -98,6 +106,7 @@ def select(
     task: Literal["auto", "classification", "regression"] = "auto",
     scoring: str | Callable[..., float] | None = None,
     cv: int = 5,
+    groups: Any = None,
     voters: int = 5,
     nested: bool = True,
     random_state: RandomState = None,
@@ -129,12 +138,15 @@ def select(
         ``f(estimator, V, y)`` is given the learner and what it takes, not objects.
     cv : int, default=5
         Folds, at least 3; each class needs as many objects.
+    groups : array-like of shape (n,), optional
+        Names or numbers of what objects belong to, such as patients: the objects of a group are kept on one side of
+        every fold. Identical objects always are.
     voters : int, default=5
         Where cross-validation cannot tell the best embeddings apart, as many of them may vote
         (`similia.learn.VoteClassifier`, `VoteRegressor`), if their vote is better than the best of them. With 1 a
         single pipeline is chosen: smaller and faster.
     nested : bool, default=True
-        Whether to estimate how good the choice is, in the time that it leaves. Without, ``score_`` is NaN: enough for
+        Whether to estimate how good the choice is. Without, ``score_`` is NaN and the search has more time: enough for
         those who hold out a part.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the order of objects, of the folds and of whatever is random in a candidate.
@@ -150,7 +162,8 @@ def select(
     ------
     ValueError
         If y has one class, a class with fewer objects than folds, values that are missing, or another length than X;
-        if there are fewer than 2 cv objects; if no candidate can be fitted.
+        if there are fewer than 2 cv objects, or fewer different objects or groups than folds; if no candidate can be
+        fitted.
     TypeError
         If objects are of no kind that is known and no similarity is given, or one is no kernel or distance.
 
@@ -171,13 +184,23 @@ def select(
 
     *Score.* The score of the best candidate is too good, as it is the best of many. So the whole choice, halving
     included, is repeated without fold i, for each i, and its winner, fitted without fold i, is scored on it; `score_`
-    is the mean. On more than 3000 objects that is the score of a model of 3000, a little low. The budget is spent in
-    this order: search (half at most), final fit (candidates expected to take more than three tenths are left out),
-    outer folds one after the other while there is time; `n_outer_` says how many there were. Times are expected from
-    those on fewer objects, and a fit is not broken off, so that the end may be late by a fit.
+    is the mean. On more than 3000 objects that is the score of a model of 3000, a little low. Where there is no time
+    for a fold, the choice is repeated on the scores of the other folds only, which takes none: their models were
+    fitted to objects of fold i as well, but not scored on them. `n_outer_` counts the folds without which everything
+    was repeated.
 
-    *Repeatable.* The same integer `random_state` gives the same result, unless the budget cuts the search: which
-    candidates there is time for depends on the machine. ``budget=None`` never does.
+    *Copies.* A model that knows an object's copy knows the answer. So identical objects, and those of one of the
+    `groups`, share a fold.
+
+    *Time.* First comes one cheap candidate of each family, then all others, cheap ones first. Half of the budget is
+    for the search; then as much is kept for the final fit and for as many outer folds as there is time for, and the
+    rest goes to candidates that have waited. Candidates whose final fit is expected to take more than three tenths of
+    the budget are left out. Times are expected from those on fewer objects, and a fit is not broken off, so that the
+    end may be late by a fit.
+
+    *Repeatable.* The same integer `random_state` gives the same choice, since the order of work follows from the
+    ladder, the seed and the scores. Measured time only says what there is no time for, and then `stopped_early_` is
+    True. ``budget=None`` tries everything.
 
     Ctrl-C ends the search; the best so far is fitted and returned, without a nested estimate.
 
@@ -210,8 +233,10 @@ def select(
     shown = settings().progress if progress is None else progress
     with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, name) as board:
         warnings.simplefilter("ignore")  # of a candidate that does not converge
-        run = _Run(X, y, kind, own, kind_of_task, folds, voters, scorer, clock, board, generator(random_state))
-        return run.selection(name, nested)
+        together, notes = joined(X, groups, folds)
+        order = (kind_of_task, folds, together, generator(random_state))
+        run = _Run(X, y, kind, own, *order, voters, scorer, clock, board, nested)
+        return run.selection(name, notes)
 
 
 class _Run:
@@ -225,38 +250,42 @@ class _Run:
         own: Sequence[Kernel | Distance],
         task: str,
         folds: int,
+        groups: npt.NDArray[np.int64],
+        rng: Any,
         voters: int,
         scorer: Any,
         clock: Budget,
         board: Any,
-        rng: Any,
+        nested: bool,
     ) -> None:
         self.X, self.y, self.kind, self.task, self.folds, self.clock, self.board = X, y, kind, task, folds, clock, board
         seed = int(rng.integers(2**31))
         first = _FIRST if task == "regression" else max(_FIRST, _PER_CLASS * len(np.unique(y)))
         steps = rungs(len(y), first, folds)
         n = steps[-1].n
-        order = ordered(y, task, folds, rng)
+        order = ordered(y, task, folds, rng, groups)
         some = order.objects[:n]
+        self.groups = groups[some]
         partitions = [order.fold[:n]]
-        partitions += [again(y[some], task, folds, seed + r) for r in range(1, steps[-1].partitions)]
-        groups: list[Group] = []
+        partitions += [again(y[some], task, folds, seed + r, self.groups) for r in range(1, steps[-1].partitions)]
+        tried: list[Group] = []
         self.too_large: list[Group] = []
         for group in ladder(kind, X, task, seed, own):
             fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
-            (groups if fits else self.too_large).append(group)
-        self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, groups)
+            (tried if fits else self.too_large).append(group)
+        self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
         self.search = Search(self.evaluator, steps, folds, clock, len(y), task == "classification", voters, self._tell)
+        self.search.estimates = nested
 
-    def selection(self, measure: str, nested: bool) -> Selection:
+    def selection(self, measure: str, notes: list[str]) -> Selection:
         """Search, fit the best to all objects, and estimate."""
-        whole, self.stopped = True, False
+        self.stopped = False
         try:
             self.search.search()
         except KeyboardInterrupt:
             if not any(self.search.main.tables):
                 raise
-            whole = False
+            self.stopped = True
         if not any(self.search.main.tables):
             raise ValueError(f"no candidate could be fitted, e.g. {next(iter(self.evaluator.failed.values()))}")
         choice = self.search.choice(self.search.main)
@@ -264,8 +293,7 @@ class _Run:
         self.board.show(f"fitting {name}", self.rows())
         unfitted = self.unfitted(choice)
         model = fitted(unfitted, self.X, self.y)
-        scores = self._outer_scores() if whole and nested else []
-        stopped = not whole or self.stopped
+        scores, repeated = self._outer_scores() if self.search.estimates else ([], 0)
         score, interval = self._estimate(scores, measure)
         rows = self.rows(choice)
         return Selection(
@@ -274,28 +302,48 @@ class _Run:
             rows,
             score,
             interval,
-            len(scores),
+            repeated,
             self.kind,
             self.task,
             measure,
             self.clock.spent,
-            stopped,
+            self.stopped,
+            self.search.stopped_early,
+            [*notes, *self.search.why(choice), *self._time_notes(rows, repeated)],
             unfitted,
         )
 
-    def _outer_scores(self) -> list[float]:
-        """Return the scores of outer folds, as many as there is time for."""
-        scores: list[float] = []
-        try:
-            for fold in range(self.folds):
-                self.board.show(f"nested estimate, fold {fold + 1} of {self.folds}", self.rows())
-                score = self.search.nested(fold) if self.clock.left() > 0 else None
-                if score is None:
-                    break
+    def _outer_scores(self) -> tuple[list[float], int]:
+        """Return the score on each outer fold, and without how many of them the search was repeated."""
+        scores, repeated = [], 0
+        for fold in range(self.folds):
+            self.board.show(f"estimate, fold {fold + 1} of {self.folds}", self.rows())
+            score, again = None, False
+            try:
+                score, again = self.search.estimate(fold) if not self.stopped else (None, False)
+            except KeyboardInterrupt:
+                self.stopped = True
+            score = self.search.quick(fold) if score is None else score
+            if score is not None:
                 scores.append(score)
-        except KeyboardInterrupt:
-            self.stopped = True
-        return scores
+                repeated += again
+        return scores, repeated
+
+    def _time_notes(self, rows: list[dict[str, Any]], repeated: int) -> list[str]:
+        """Return what there was no time for."""
+        notes = []
+        if self.search.stopped_early:
+            never = sum(row["state"] == OUT_OF_TIME and not row["n_objects"] for row in rows)
+            notes.append(
+                f"the budget of {self.clock.seconds:g} s ended before all candidates were compared ({never} were not "
+                "tried at all); with a larger one, or on another machine, the choice may be another"
+            )
+        if self.search.estimates and repeated < self.folds:
+            notes.append(
+                f"the search was repeated without {repeated} of {self.folds} outer folds; for the others the score is "
+                "that of a choice by the scores of the other folds"
+            )
+        return notes
 
     def _estimate(self, scores: list[float], measure: str) -> tuple[float, tuple[float, float]]:
         if not scores:
@@ -304,7 +352,7 @@ class _Run:
         sizes = np.array([np.sum(fold == i) for i in range(len(scores))])
         if measure == "accuracy":
             mean = float(np.average(scores, weights=sizes))
-            return mean, wilson(mean, int(sizes.sum()))
+            return mean, wilson(mean, len(np.unique(self.groups)) / correction(self.folds))
         mean = float(np.mean(scores))
         if len(scores) == 1:
             return mean, (float("nan"), float("nan"))
@@ -355,11 +403,10 @@ class _Run:
         group, n = self.evaluator.groups[c[0]], self.search.steps[r].n
         last = r == len(self.search.main.tables) - 1
         state = "finalist" if last else f"dropped after {n} objects"
-        if not last and c[0] in self.search.out:
-            state = self.search.out[c[0]]
+        state = self.search.out.get(c, state)
         if c in choice:
             state = "chosen" if len(choice) == 1 else "votes"
-        seconds = self.search.costs.taken.get((c[0], n), float("nan"))
+        seconds = self.search.fit_seconds.get((*c, n), float("nan"))
         return self._scored(group.named(c[1]), scores, seconds, r, state, group.pipeline(c[1]))
 
     def _scored(
@@ -377,7 +424,7 @@ class _Run:
 
     def _untried(self, g: int, i: int) -> dict[str, Any]:
         failed = self.evaluator.failed.get((g, -1)) or self.evaluator.failed.get((g, i))
-        state = f"failed: {failed}" if failed else self.search.out.get(g, "not tried")
+        state = f"failed: {failed}" if failed else self.search.out.get((g, i), "not tried")
         return self._nothing(self.evaluator.groups[g], i, state)
 
     def _nothing(self, group: Group, learner: int, state: str) -> dict[str, Any]:
@@ -386,7 +433,15 @@ class _Run:
         return {**named, "pipeline": sized(group.pipeline(learner), len(self.y))}
 
 
-def wilson(share: float, n: int) -> tuple[float, float]:
+def correction(folds: int) -> float:
+    """Return by how much the variance of a mean over folds is above that of as many independent scores.
+
+    Training parts overlap: the factor of Nadeau & Bengio (2003), 2.25 for five folds, which `noise` has too.
+    """
+    return 1 + folds / (folds - 1)
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share of n."""
     z = float(stats.norm.ppf(0.975))
     middle, half = share + z * z / (2 * n), z * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
