@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from similia._config import settings
 from similia._threads import one_blas_thread, run_in_ranges
-from similia.codes._row_sources import RowSource, ceil_share, check_rows, gather
+from similia.codes._row_sources import RowSource, ceil_share, check_squares, gather
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -432,7 +432,7 @@ def row_norms(blocks: Iterator[Any], mean: Floats | None) -> Floats:
             with np.errstate(invalid="ignore", over="ignore"):
                 squares[part] = _squared_distances(block[part].astype(np.float64), mean)
         if not np.isfinite(squares).all():
-            check_rows(block, first)
+            check_squares(block, first)
         norms.append(squares)
         first += len(squares)
     return np.concatenate(norms)

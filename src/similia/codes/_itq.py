@@ -44,7 +44,7 @@ def learn_rotation(
     brings it near 1, which changes neither signs nor Q.
     """
     n, k = len(Z), len(gaussian)
-    scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1000, 1000))))
+    scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1020, 1020))))
     losses: list[float] = []
     last = 0.0
     with one_blas_thread() as workers, ThreadPoolExecutor(workers) as pool:
@@ -102,12 +102,22 @@ def sign_codes(X: npt.NDArray, mean: Floats, rotation: Floats | None = None) -> 
         else:
             centred = np.empty(rows.shape)
             _centre(rows, mean, _DOWN, centred)
+            if _reach(mean[None])[0] < _SMALL and (small := _reach(rows) < _SMALL).any():
+                up = np.empty((int(small.sum()), rows.shape[1]))
+                _centre(rows[small], mean, _UP, up)
+                centred[small] = up
             positive = row_product(centred, rotation) >= 0
         codes[start : start + step] = np.packbits(positive, axis=1)
     return codes
 
 
-_DOWN = 2.0**-64  # keeps sums of the largest floats finite and changes no sign
+# Powers of two change no sign: sums of the largest floats stay finite, and of the smallest ones keep their digits.
+_DOWN, _UP, _SMALL = 2.0**-64, 2.0**200, 2.0**-800
+
+
+def _reach(rows: npt.NDArray) -> Floats:
+    """Return the largest magnitude of each row."""
+    return np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
 
 
 def each_group(Z: Any, in_threads: Map = map) -> Callable[..., Iterator[Any]]:

@@ -391,6 +391,26 @@ def check_rows(rows: Any, where: Indices | int) -> None:
         raise ValueError(f"X[{name}] holds NaN or infinity, expected finite numbers; drop or impute that row")
 
 
+_LARGEST = 1e150  # its square can be added
+
+
+def check_squares(rows: Any, where: Indices | int) -> None:
+    """Do what `check_rows` does, and raise naming the first row whose squares are too large to add."""
+    check_rows(rows, where)
+    if rows.dtype == np.float32:  # is squared in float64
+        return
+    if sp.issparse(rows):
+        large = np.flatnonzero(np.abs(rows.data) > _LARGEST)
+        row = np.searchsorted(rows.indptr, large[:1], side="right") - 1
+    else:
+        row = np.flatnonzero(np.maximum(rows.max(axis=1), -rows.min(axis=1)) > _LARGEST)[:1]
+    if len(row):
+        name = int(row[0]) + where if isinstance(where, int) else int(where[row[0]])
+        raise ValueError(
+            f"X[{name}] holds numbers above {_LARGEST:.0e}, whose squares are too large to add; scale X down"
+        )
+
+
 def check_chunk(
     chunk: Any, number: int = 0, n_features: int | None = None, dtype: np.dtype | None = None
 ) -> npt.NDArray:

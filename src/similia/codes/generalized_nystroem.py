@@ -33,7 +33,7 @@ from similia._validation import (
 from similia.codes import _generalized_nystroem as core
 from similia.codes import _row_sources as sources
 from similia.codes._projection import offset_of, projected
-from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows
+from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
 from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
 
@@ -324,7 +324,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         for rows in source.take(indices):
             for part in sources.dense_parts(rows):
                 where = indices[start : start + len(part)]
-                check_rows(part, where)
+                check_squares(part, where)
                 products.add(part, priorities[where])
                 start += len(part)
         self._learn_products(products, indices, columns, n)
@@ -338,7 +338,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             if reservoir.nbytes > limit:
                 products = products or self._cross_products(source, columns)
                 for rows, priorities, indices in reservoir.take_sure():
-                    check_rows(rows, indices)
+                    check_squares(rows, indices)
                     products.add(rows, priorities)
                     taken.append(indices)
                 limit = max(settings().max_memory // 8, 2 * reservoir.nbytes)
@@ -348,7 +348,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self._learn_rest(reservoir, columns)
             return
         for rows, priorities, indices in reservoir.rest():
-            check_rows(rows, indices)
+            check_squares(rows, indices)
             products.add(rows, priorities)
             taken.append(indices)
         self._learn_products(products, np.sort(np.concatenate(taken)), columns, n)
@@ -379,9 +379,8 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _learn(self, rows: Any, indices: Indices, columns: Indices, n: int) -> None:
         """Find the directions of sampled rows, which are overwritten."""
         (c, d), r, dtype = rows.shape, len(columns), rows.dtype
+        check_squares(rows, indices)
         mean = core.mean_of(rows)
-        if not np.isfinite(mean).all():
-            check_rows(rows, indices)
         sample = core.sample_of(rows, mean if self.center else None)
         floor = None
         if self.truncation is not None:  # of the paper's scaled C and W

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from similia.objects._distributed import each_block
 
 BLOCK = 256
+_SMALLEST = 1e-145  # difference whose square has all digits
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,26 +33,31 @@ def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Fl
     """
     n, total = 0, np.zeros(1)
     for count, sums in each_block(X, BLOCK, _sums, vectors):
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             n, total = n + count, total + sums
     mean = total / n
-    squares, rest = np.zeros(1), np.zeros(1)
-    for of_squares, of_rest in each_block(X, BLOCK, _squares, vectors, mean):
-        squares, rest = squares + of_squares, rest + of_rest
-    with np.errstate(over="ignore", invalid="ignore"):
+    squares, rest, largest = np.zeros(1), np.zeros(1), 0.0
+    for of_squares, of_rest, most in each_block(X, BLOCK, _squares, vectors, mean):
+        squares, rest, largest = squares + of_squares, rest + of_rest, max(largest, most)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         variance = (squares - rest**2 / n) / n
     if not np.isfinite(variance).all():
         raise ValueError("X holds numbers whose squares are too large to add; scale it down")
+    if 0 < largest < _SMALLEST:
+        raise ValueError(f"the numbers of X differ by {largest:.3g} at most, whose square is no float64; scale it up")
     return n, mean, variance
 
 
 def _sums(block: Any, start: int, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Floats]:
     values = vectors(block, start)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return len(values), values.sum(axis=0, dtype=np.float64)
 
 
-def _squares(block: Any, start: int, vectors: Callable[[Any, int], npt.NDArray], mean: Floats) -> tuple[Floats, Floats]:
-    with np.errstate(over="ignore", invalid="ignore"):
+def _squares(
+    block: Any, start: int, vectors: Callable[[Any, int], npt.NDArray], mean: Floats
+) -> tuple[Floats, Floats, float]:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         differences = vectors(block, start) - mean
-        return np.square(differences).sum(axis=0), differences.sum(axis=0)
+        largest = float(np.abs(differences).max(initial=0.0))
+        return np.square(differences).sum(axis=0), differences.sum(axis=0), largest

@@ -38,6 +38,8 @@ from similia.kernels._evaluate import as_floats, as_objects, read_objects, takes
 from similia.objects import take
 from similia.objects._sequences import at_least_one
 
+_SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # distances whose squares are float64
+
 
 class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embed objects so that distances become those of a pseudo-Euclidean space.
@@ -287,6 +289,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self.distance
 
     def _project(self, D: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+        _check_squares(D)
         squares = np.square(D, dtype=np.float64)
         squares -= self.mean_
         return row_product(squares, self.components_).astype(D.dtype, copy=False)
@@ -298,6 +301,9 @@ def _decompose(
     """Return (mean, eigenvalues, components) of a matrix of distances; see `PseudoEuclidean`."""
     eps = float(np.finfo(D.dtype).eps)
     _check_symmetric(D, np.sqrt(eps))
+    _check_squares(D)
+    if 0 < D.max() < _SMALLEST:
+        raise ValueError(f"the distances are at most {D.max():.3g}, and their squares no float64; scale the objects")
     squares = np.square(D, dtype=np.float64)
     squares = (squares + squares.T) / 2
     mean = squares.mean(axis=0)
@@ -316,6 +322,12 @@ def _decompose(
     # LAPACK leaves the sign of an eigenvector open: make its largest entry positive.
     Q = Q * np.sign(Q[np.abs(Q).argmax(axis=0), np.arange(len(kept))])
     return mean, values, -Q * (np.sign(values) / np.sqrt(np.abs(values)) / 2)
+
+
+def _check_squares(D: npt.NDArray[np.floating]) -> None:
+    """Raise if the squares of distances cannot be added."""
+    if D.max(initial=0) > _LARGEST:
+        raise ValueError(f"a distance is {D.max():.3g}, and its square too large to add; scale the objects")
 
 
 def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:

@@ -247,6 +247,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _check(self, X: Any, n_features: int | None = None) -> Any:
         """Return a finite float32 or float64 array or csr_array, of bits if these are asked for."""
         X = _check_sparse(X, n_features, self) if sp.issparse(X) else check_vectors(X, "X", n_features, self)
+        self._check_magnitude(X)
         if self.binary_input:
             values = X.data if sp.issparse(X) else X
             bad = (values != 0) & (values != 1)
@@ -258,6 +259,20 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                     "sklearn.preprocessing.Binarizer(threshold=...) makes them, or set binary_input=False"
                 )
         return X
+
+    def _check_magnitude(self, X: Any) -> None:
+        """Raise for the first row whose squares are too large, or too small, for the type of the features."""
+        least, most = (1e-17, 1e17) if X.dtype == np.float32 else (1e-145, 1e145)
+        reach = abs(X).max(axis=1)
+        reach = (reach.toarray().ravel() if sp.issparse(reach) else reach).astype(np.float64) * float(self.scale)
+        with_bias = self.bias > 0  # beside which nothing is too small
+        bad = (reach > most) | ((reach > 0) & (reach < least) & (not with_bias))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(
+                f"X[{row}] holds numbers up to {reach[row]:.3g} / scale, whose squares are no {X.dtype} with all "
+                f"digits; scale X, to between {least:g} and {most:g}"
+            )
 
     def _intensities(self, X: Any) -> Floats:
         """Return m^(-1/2) |W x + b|^2 of each row."""

@@ -99,14 +99,19 @@ class DistanceRBF(_Substitution):
         self.gamma = gamma
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray:
-        gamma = check_positive(self.gamma, "gamma")
+        root = np.sqrt(check_positive(self.gamma, "gamma"))
         D = distances_between(self.distance, X, Y)
-        with np.errstate(over="ignore", invalid="ignore"):  # far apart: 0; NaN is refused where values are used
-            return np.exp(-gamma * np.square(D))
+        K = np.empty(D.shape, D.dtype)
+        with np.errstate(over="ignore", under="ignore"):  # far apart: 0
+            for d, k in zip(D, K, strict=True):  # the root of gamma, since the square of a distance may be no float
+                k[:] = np.exp(-np.square(d * root, dtype=np.float64))
+        return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,): 1 wherever d(x, x) = 0."""
-        return np.exp(-check_positive(self.gamma, "gamma") * np.square(self._self_distances(X)))
+        root = np.sqrt(check_positive(self.gamma, "gamma"))
+        with np.errstate(over="ignore", under="ignore"):
+            return np.exp(-np.square(self._self_distances(X) * root))
 
 
 class NegativeDistance(_Substitution):
@@ -162,9 +167,7 @@ class NegativeDistance(_Substitution):
         self.origin = origin
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray:
-        power = check_positive(self.power, "power")
-        with np.errstate(over="ignore"):  # infinity, which is refused where kernel values are used
-            K = -(distances_between(self.distance, X, Y) ** power)
+        K = -self._powers(distances_between(self.distance, X, Y), "X[{}] and Y[{}]")
         if self.origin is None:
             return K
         to_x = self._from_origin(X)
@@ -174,11 +177,25 @@ class NegativeDistance(_Substitution):
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,): 0 or, with an origin, d(x, o)^p, wherever d(x, x) = 0."""
-        values = -(self._self_distances(X) ** check_positive(self.power, "power"))
+        values = -self._powers(self._self_distances(X), "X[{0}] and X[{0}]")
         return values if self.origin is None else values / 2 + self._from_origin(X)
 
     def _from_origin(self, X: Any) -> npt.NDArray:
-        return distances_between(self.distance, X, [self.origin])[:, 0] ** check_positive(self.power, "power")
+        return self._powers(distances_between(self.distance, X, [self.origin])[:, 0], "X[{}] and the origin")
+
+    def _powers(self, D: npt.NDArray, pair: str) -> npt.NDArray:
+        """Return d^p, or raise naming the first pair for which it is too large or too small a number."""
+        power = check_positive(self.power, "power")
+        with np.errstate(over="ignore", under="ignore"):
+            powers: npt.NDArray = D**power
+        bad = np.isinf(powers) | ((powers == 0) & (D > 0))
+        if bad.any():
+            where = tuple(np.argwhere(bad)[0])
+            raise ValueError(
+                f"the distance of {pair.format(*where)} is {D[where]:.3g}, whose power {power:g} is no {D.dtype}; "
+                "scale the objects"
+            )
+        return powers
 
 
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
@@ -207,7 +224,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     Raises
     ------
     ValueError
-        If there are fewer than two objects, or all distances are 0.
+        If there are fewer than two objects, all distances are 0, or so large or small that gamma is no float64.
 
     Notes
     -----
@@ -233,4 +250,10 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     median = np.median(pairs) or np.median(pairs[pairs > 0]) if pairs.any() else 0.0
     if median == 0:
         raise ValueError(f"all distances among {len(D)} objects are 0; gamma needs objects that differ")
-    return float(1 / (power * median**power))
+    with np.errstate(all="ignore"):
+        gamma = float(1 / (power * np.float64(median) ** power))
+    if not 0 < gamma < np.inf:
+        raise ValueError(
+            f"the median distance is {median:.3g}, and no float64 is 1 / ({power:g} d^{power:g}); scale the objects"
+        )
+    return gamma

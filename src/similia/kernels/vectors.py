@@ -21,6 +21,8 @@ from similia._validation import check_positive, check_positive_int, check_vector
 from similia.kernels.base import Kernel, scale_by_norms
 from similia.objects._sequences import as_second
 
+_LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # values, and norms of features that are products, with all digits
+
 
 class Optical(Kernel):
     r"""Kernel of optical random features, which `similia.OpticalRandomFeatures` estimate without bias.
@@ -159,7 +161,7 @@ class Optical(Kernel):
             else:
                 products *= power**2
                 to = exponents[start : start + step, None]
-                _back(products[:, -1:], to, start, "the norm of the features of X[{}]")
+                _back(products[:, -1:], to, start, "the norm of the features of X[{}]", _LEAST_NORM)
                 with np.errstate(under="ignore"):  # of coordinates far below the largest one
                     products = np.ldexp(products, to)
             parts.append(sp.csr_array(products))
@@ -187,11 +189,13 @@ class Optical(Kernel):
         return A, 2 * (powers.astype(np.int64) + exponent)
 
 
-def _back(values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str) -> npt.NDArray[np.float64]:
-    """Return values times 2**exponents, or raise naming one that is too large or too small; the first row is `first`."""
+def _back(
+    values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str, least: float = _LEAST
+) -> npt.NDArray[np.float64]:
+    """Return values times 2**exponents, or raise naming one that is too large or too small; rows begin at `first`."""
     with np.errstate(over="ignore", under="ignore"):
         found: npt.NDArray[np.float64] = np.ldexp(values, exponents)
-    bad = np.isinf(found) | ((found == 0) & (values > 0))
+    bad = np.isinf(found) | ((found <= least) & (values > 0))
     if bad.any():
         place = np.argwhere(bad)[0]
         how = "exceeds the largest" if np.isinf(found[tuple(place)]) else "is below the smallest"

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 _INITS = ("zeros", "bundle")
+_SMALL = 2.0**-150  # numbers below it are scaled up, so that products of squares are float64
+_SMALLEST_SQUARED_NORM = 1e-200
 _LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the largest learning rate
 
 
@@ -89,6 +91,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     +1), or numbers of any other integer or float dtype, one column per dimension, used as they are. Both
     kinds can be given to one fitted classifier, if d agrees. Arithmetic is float64. Cosines that differ by
     less than 1e-12 count as equal, so that a tie is a tie whatever the processor or the learning rate.
+
+    Norms may be up to 1e75, and as small as float64 has them: small samples are scaled up by powers of two.
 
     The last line of the printed pseudo-code has a misplaced parenthesis: the predicted class is corrected
     by learning_rate (1 - q_p) x, as here.
@@ -347,8 +351,10 @@ class _Trainer:
         from similia.learn import _hd_classifier as loops
 
         self._loops = loops
-        self._X = X
         self._packed = X.dtype == np.uint8
+        self._exponent = 0 if self._packed else _exponent(X, prototypes)
+        X, prototypes = _divided(X, self._exponent), _divided(prototypes, self._exponent)
+        self._X = X
         self._squared_norms = _squared_norms(X)
         self._targets = np.ascontiguousarray(targets, dtype=np.int64)
         self._prototypes = loops.by_bit(prototypes) if self._packed else prototypes.copy()
@@ -362,13 +368,14 @@ class _Trainer:
         return int(mistakes)
 
     def prototypes(self) -> npt.NDArray[np.float64]:
-        return self._loops.by_byte(self._prototypes) if self._packed else self._prototypes
+        return self._loops.by_byte(self._prototypes) if self._packed else _divided(self._prototypes, -self._exponent)
 
 
 def _cosines(X: npt.NDArray, prototypes: npt.NDArray) -> npt.NDArray[np.float64]:
     from similia.learn import _hd_classifier as loops
 
     out = np.empty((len(X), len(prototypes)))
+    X, prototypes = _small_rows_up(X), _small_rows_up(prototypes)
     arranged = loops.by_bit(prototypes) if X.dtype == np.uint8 else np.ascontiguousarray(prototypes)
     squared_norms = np.einsum("ij,ij->i", prototypes, prototypes)
     loops.cosines(X, _squared_norms(X), arranged, squared_norms, out)
@@ -382,7 +389,38 @@ def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
     if not (squared < _LARGEST_SQUARED_NORM).all():
         row = int(np.argmax(squared >= _LARGEST_SQUARED_NORM))
         raise ValueError(f"X[{row}] has norm {np.sqrt(squared[row]):.3g}, expected less than 1e75; scale X down")
+    tiny = squared < _SMALLEST_SQUARED_NORM
+    if tiny.any() and (tiny := tiny & X.any(axis=1)).any():
+        raise ValueError(
+            f"X[{np.argmax(tiny)}] is smaller than other hypervectors or the prototypes learnt before by a factor "
+            "of 1e100 or more; scale it up or drop it"
+        )
     return squared
+
+
+def _exponent(X: npt.NDArray, prototypes: npt.NDArray) -> int:
+    """Return the power of two that brings very small samples and prototypes near 1, 0 for others.
+
+    Samples and prototypes in another unit have the same cosines.
+    """
+    most = max(_largest(X).max(), _largest(prototypes).max())
+    return int(np.frexp(most)[1]) if 0 < most < _SMALL else 0
+
+
+def _small_rows_up(X: npt.NDArray) -> npt.NDArray:
+    """Return rows with very small ones multiplied by powers of two of their own, which keep their cosines."""
+    if X.dtype.kind != "f" or (most := _largest(X)).min() >= _SMALL:
+        return X
+    return np.ldexp(X, -np.where((most > 0) & (most < _SMALL), np.frexp(most)[1], 0)[:, None])
+
+
+def _largest(X: npt.NDArray) -> npt.NDArray:
+    """Return the largest magnitude of each row."""
+    return np.maximum(X.max(axis=1), -X.min(axis=1))
+
+
+def _divided(X: npt.NDArray, exponent: int) -> npt.NDArray:
+    return X if exponent == 0 else np.ldexp(X, -exponent)
 
 
 def _dimension(X: npt.NDArray) -> int:
