@@ -98,7 +98,6 @@ def test_fit_refuses_and_leaves_the_model_as_it_was(case):
     [
         ({"n_bits": 100}, "n_bits must be a multiple of 8 .*, got 100; use n_bits=104"),
         ({"n_bits": 0}, "n_bits must be an integer >= 1"),
-        ({"n_landmarks": 9}, 'n_components=9 landmarks cannot be chosen from 8 objects; use n_components="auto", or 8'),
         ({"landmarks": [0, 8]}, "landmark index 8 is out of range, expected 0 to 7"),
         ({"landmarks": "best"}, "landmarks='best' is unknown"),
         ({"init": "ones"}, "init must be 'zeros' or 'bundle', got 'ones'"),

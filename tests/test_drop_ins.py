@@ -223,7 +223,6 @@ def under(max_memory, function, *args):
 WRONG = {
     "a class": (lambda: KNeighborsClassifier(DTW).fit([[0, 1]], [0]), TypeError, r"is the class DTW.*write DTW\(...\)"),
     "a name": (lambda: KNeighborsClassifier("dtw").fit([[0, 1]], [0]), TypeError, "must be a distance or kernel"),
-    "too many": (lambda: KNeighborsClassifier(DTW(), 3).fit([[0, 1]], [0]), ValueError, "more than the 1 training"),
     "too many later": (
         lambda: KNeighborsClassifier(DTW()).fit([[0, 1], [1, 1]], [0, 1]).kneighbors(n_neighbors=2),
         ValueError, "n_neighbors=2 is more than the 1 training objects there are",

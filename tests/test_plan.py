@@ -244,7 +244,6 @@ def test_drawn_objects_are_as_described():
         ({"random": 5}, "random objects go with a distance"),
         ({"bits": 12}, "n_bits must be a multiple of 8"),
         ({"landmarks": 0}, "landmarks must be an integer >= 1"),
-        ({"objects": 10}, "300 landmarks cannot be chosen from 10 objects"),
         ({"cores": 0}, "cores must be an integer >= 1"),
         ({"kind": "trees"}, "kind must be one of strings, graphs, series, sets, vectors, got 'trees'"),
         ({"kind": "graphs"}, "compares strings, and kind is 'graphs'"),

@@ -46,6 +46,18 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def at_most(value: int, n: int, name: str) -> int:
+    """Return a number of training objects to use, or with a warning all n of them if there are fewer.
+
+    As scikit-learn's Nystroem does: a model that was made for many objects can be fitted to few.
+    """
+    if value > n:
+        warnings.warn(
+            f"{name}={value} is more than the {n} training objects: all {n} are used", UserWarning, stacklevel=4
+        )
+    return min(value, n)
+
+
 def check_positive(value: Any, name: str, zero: bool = False, hint: str = "") -> float:
     """Return `value` as float, or raise if it is no finite number above 0 (or at 0, where `zero` allows it)."""
     number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))

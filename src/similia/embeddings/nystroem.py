@@ -24,7 +24,7 @@ from similia._config import settings
 from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._threads import one_blas_thread
-from similia._validation import RandomState, check_positive_int, check_table, generator
+from similia._validation import RandomState, at_most, check_positive_int, check_table, generator
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.embeddings import _spectrum
@@ -55,8 +55,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         the landmarks are given as indices, `fit` also takes the tall block (n, n_landmarks) of their
         columns. Cross-validation slices a square matrix correctly, and refuses a tall one.
     n_components : int or "auto", default=300
-        Number of landmarks; ``"auto"`` is the rule of NysHD, min(n, max(300, 0.02 n)). Not used
-        where `landmarks` is a list of indices.
+        Number of landmarks, at most: of fewer training objects all become landmarks, with a warning.
+        ``"auto"`` is the rule of NysHD, min(n, max(300, 0.02 n)). Not used where `landmarks` is a list of indices.
     landmarks : str, array of int, list of arrays of int, or callable, default="uniform"
         Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``,
         ``"rpcholesky"``, ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their
@@ -94,7 +94,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     Raises
     ------
     ValueError
-        In `fit`: more landmarks asked for than objects, indices out of range, an unknown strategy or
+        In `fit`: indices of landmarks out of range, an unknown strategy or
         policy, not one label per object, a kernel that is not symmetric or not positive anywhere; in both:
         a kernel value that is not finite, or a kernel result of the wrong shape. The message names the pair.
     TypeError
@@ -336,12 +336,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if self.n_components == "auto":
             s = min(gram.n, max(300, gram.n // 50))
         else:
-            s = check_positive_int(self.n_components, "n_components")
-        if s > gram.n:
-            raise ValueError(
-                f"n_components={s} landmarks cannot be chosen from {gram.n} objects; "
-                f'use n_components="auto", or {gram.n} or fewer'
-            )
+            s = at_most(check_positive_int(self.n_components, "n_components"), gram.n, "n_components")
         if isinstance(self.landmarks, str):
             return _as_experts(STRATEGIES[self.landmarks](gram, s, rng), gram.n)
         return _as_experts(self.landmarks(gram.X, kernel, s, rng), gram.n)  # type: ignore[operator]

@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._lazily import from_parts, lazily, refuse_lazy
 from similia._progress import track
 from similia._threads import one_blas_thread
-from similia._validation import RandomState, check_positive_int, check_table, generator
+from similia._validation import RandomState, at_most, check_positive_int, check_table, generator
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.distances.base import check_distance, distances_between
@@ -55,8 +55,8 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Directions kept, those of the largest eigenvalues in size; fewer where there are not as many above
         rounding. None keeps all.
     n_landmarks : int or None, default=None
-        Training objects, drawn uniformly, whose distances make the space. None takes all, which is
-        quadratic in their number; with a fixed number of landmarks the cost is linear.
+        Training objects, drawn uniformly, whose distances make the space; of fewer objects all, with a warning.
+        None takes all, which is quadratic in their number; with a fixed number of landmarks the cost is linear.
     random_state : int, numpy Generator or None, default=None
         Draws the landmarks, in `fit`.
 
@@ -263,9 +263,7 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         n = at_least_one(X)
         chosen = np.arange(n)
         if self.n_landmarks is not None:
-            s = check_positive_int(self.n_landmarks, "n_landmarks")
-            if s > n:
-                raise ValueError(f"n_landmarks={s} cannot be chosen from {n} objects; use n_landmarks=None for all")
+            s = at_most(check_positive_int(self.n_landmarks, "n_landmarks"), n, "n_landmarks")
             chosen = np.sort(generator(self.random_state).choice(n, s, replace=False))
         if self._precomputed:
             self.landmarks_, D = chosen, X[np.ix_(chosen, chosen)]

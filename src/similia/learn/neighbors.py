@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._config import rows_per_block
 from similia._lazily import lazily, refuse_lazy
 from similia._progress import track
-from similia._validation import check_labels, check_positive_int, check_vectors, is_table
+from similia._validation import at_most, check_labels, check_positive_int, check_vectors, is_table
 from similia.core.fitting import all_at_once
 from similia.distances.base import distances_between
 from similia.distances.dtw import DTW
@@ -65,8 +65,7 @@ class _KNeighbors(BaseEstimator):
         distance = decided(self.distance, X)
         objects = self._read(distance, X, reset=True)
         n = at_least_one(objects)
-        if self.n_neighbors > n:
-            raise ValueError(f"n_neighbors={self.n_neighbors} is more than the {n} training objects; lower it")
+        at_most(self.n_neighbors, n, "n_neighbors")
         first = take(objects, [0])
         if _is_kernel(distance):
             evaluate(distance, first)
@@ -100,8 +99,8 @@ class _KNeighbors(BaseEstimator):
             If there are fewer training objects than asked for, or a distance is negative, NaN or infinite.
         """
         check_is_fitted(self)
-        k = check_positive_int(self.n_neighbors if n_neighbors is None else n_neighbors, "n_neighbors")
         most = self.n_samples_fit_ - (X is None)
+        k = check_positive_int(min(self.n_neighbors, most) if n_neighbors is None else n_neighbors, "n_neighbors")
         if k > most:
             raise ValueError(f"n_neighbors={k} is more than the {most} training objects there are; lower it")
         objects = self.objects_ if X is None else self._read(self.distance_, X, reset=False)
@@ -169,7 +168,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
         ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, a kernel of
         `similia.kernels` (then by the distance of its feature space), or `similia.pairwise` of a function.
     n_neighbors : int, default=1
-        How many neighbours vote.
+        How many neighbours vote; of fewer training objects all, with a warning.
     weights : {"uniform", "distance"}, default="uniform"
         Votes count the same, or 1 / distance; neighbours at distance 0 then vote alone.
 
@@ -268,7 +267,7 @@ class KNeighborsRegressor(RegressorMixin, _KNeighbors):
     distance : callable
         As for `KNeighborsClassifier`.
     n_neighbors : int, default=1
-        How many neighbours are averaged.
+        How many neighbours are averaged; of fewer training objects all, with a warning.
     weights : {"uniform", "distance"}, default="uniform"
         Neighbours count the same, or 1 / distance; those at distance 0 then count alone.
 

@@ -168,8 +168,8 @@ def plan(
     kind = _kind(kind, kernel if distance is None else distance, sample)
     like = _like(kind, edges, length, letters, channels, sample)
     L = _length(length, kind, sample)
-    if s is not None and s > n and not method.random:
-        raise ValueError(f"{s} landmarks cannot be chosen from {n} objects; ask for {n} or fewer")
+    if s is not None and not method.random:
+        s = min(s, n)  # as in `Nystroem.fit`
     if costs is None:
         here = min(cores, n_threads())
         costs = calibrate(method, like, length=max(1, round(L)), size=s or 1, bits=bits, cores=here)
