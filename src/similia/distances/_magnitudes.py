@@ -22,8 +22,9 @@ Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 # Finds the distances of A to B, all or those of pairs of positions, of objects that are divided by 2**shift.
 Find = Callable[[Any, Any, Pairs | None, int], Array]
 
-# Exponents of the largest number of a pair that is not scaled, and what others are lowered or raised by.
-_RANGES = {np.dtype(np.float32): (-20, 50, 64), np.dtype(np.float64): (-400, 400, 600)}
+# Exponents of the largest number of a pair that is not scaled; what others are lowered or raised by, in float64.
+_RANGES = {np.dtype(np.float32): (-20, 50), np.dtype(np.float64): (-400, 400)}
+_SHIFT, _SMALL_SHIFT = 600, 64
 _NONE = -(2**14)  # exponent of an object that is 0
 
 
@@ -32,9 +33,10 @@ def distances_of(
 ) -> Array:
     """Return the distances of `A` to `B` (`A` itself, perhaps), all or those of pairs; raise if one is no float.
 
-    Distances grow with the numbers to the power `degree`; `unit` is a number that all objects are compared with.
+    They are of the type of `B`. They grow with the numbers to the power `degree`; `unit` is a number that all objects
+    are compared with.
     """
-    dtype, shifts = A.values.dtype, _shifts(A, B, pairs, unit)
+    dtype, shifts = B.values.dtype, _shifts(A, B, pairs, unit)
     kinds = [int(kind) for kind in np.unique(shifts)]
     if len(kinds) == 1:
         out = _found(A, B, find, pairs, kinds[0], degree, dtype)
@@ -48,7 +50,7 @@ def distances_of(
 
 def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
     """Return the power of two that each pair is divided by, shape (n, m) or (n_pairs,); (1,) if all are by one."""
-    least, most, step = _RANGES[A.values.dtype]
+    least, most = _RANGES[B.values.dtype]
     own = np.frexp(abs(unit))[1] if unit else _NONE
     a = np.maximum(_exponents(A), own)
     b = a if A is B else np.maximum(_exponents(B), own)
@@ -57,7 +59,8 @@ def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
         return np.zeros(1, np.int16)
     largest = np.maximum.outer(a, b) if pairs is None else np.maximum(a[pairs[0]], b[pairs[1]])
     large, small = largest > most, (largest < least) & (largest > _NONE)
-    return step * (large.astype(np.int16) - small)
+    far = np.abs(largest) > _RANGES[np.dtype(np.float64)][1]
+    return np.where(far, _SHIFT, _SMALL_SHIFT).astype(np.int16) * (large.astype(np.int16) - small)
 
 
 def _exponents(batch: Any) -> npt.NDArray[np.int64]:
@@ -66,16 +69,16 @@ def _exponents(batch: Any) -> npt.NDArray[np.int64]:
     return np.where(most > 0, np.frexp(most)[1], _NONE).astype(np.int64)
 
 
-def _divided(batch: Any, shift: int) -> Any:
+def _divided(batch: Any, shift: int, dtype: npt.DTypeLike) -> Any:
     if shift == 0:
-        return batch
+        return batch.astype(dtype)
     return type(batch)(np.ldexp(batch.values.astype(np.float64), -shift), batch.offsets)
 
 
 def _found(A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int, dtype: npt.DTypeLike) -> Array:
     """Return the distances of one kind of pairs in `dtype`: infinite if too large, NaN if too small for it."""
-    left = _divided(A, shift)
-    values = find(left, left if A is B else _divided(B, shift), pairs, shift)
+    left = _divided(A, shift, dtype)
+    values = find(left, left if A is B else _divided(B, shift, dtype), pairs, shift)
     return _multiplied(values, degree * shift, dtype)
 
 

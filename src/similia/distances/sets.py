@@ -11,6 +11,9 @@ Cost for sets of m and n points in p dimensions: m n p. The points of many sets 
 differences of coordinates; tiles of distances stay in the cache and only the minima leave it. The rival,
 |u|^2 + |v|^2 - 2 u.v by BLAS, needs a centre and a second look at small minima, and its last bits depend on other sets.
 
+Coordinates may be of any magnitude: a pair of very large or very small sets is scaled by a power of two. Differences
+below 1e-40 times the largest number of a pair (float32: 1e-12) may count as 0.
+
 An empty set counts as the set of the origin, {0}. This keeps symmetry and the triangle inequality, and needs
 no constant of the data's scale: the distance of an empty set to a set V grows with the norms of the points of V.
 
@@ -22,7 +25,6 @@ Peyré & Pfister, "Sliced and Radon Wasserstein barycenters of measures", 2015.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -33,6 +35,8 @@ from similia._threads import run_in_ranges, run_tasks
 from similia._validation import check_positive_int, generator
 from similia.core.products import panels, row_product
 from similia.distances import _sets as loops
+from similia.distances._groups import Indices
+from similia.distances._magnitudes import Pairs, distances_of
 from similia.distances.base import Distance, Facts
 from similia.objects import SetBatch, as_sets
 from similia.objects._base import runs
@@ -42,7 +46,6 @@ from similia.objects._series_forms import check_finite
 _GROUNDS = ("euclidean", "sqeuclidean", "manhattan")
 _LANES = 1024  # points of a run of sets
 _FEW_TILES = 8  # runs of sets below which threads share the other side too
-_LARGEST_SINGLE = 1e15  # float32 numbers above it have squares that overflow
 _WORK_OF_A_THREAD = 2**22  # operations
 
 Array = npt.NDArray[np.floating]
@@ -76,24 +79,12 @@ class _NearestPoints(Distance):
         -------
         ndarray of float32 or float64, shape (n, m)
             The type of `Y`: an estimator gives its own objects as `Y`, so that a distance to them does not change with
-            the type of the sets around `x`. float32 holds numbers up to 1e15; with larger ones in `Y` it is float64.
+            the type of the sets around `x`.
         """
         self._check()
         A = self.as_objects(X)
         A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
-        out = np.empty((len(A), len(B)), B.values.dtype)
-        if Y is None:
-            self._fill(A, A, out, same=True)
-            return out
-        for rows, part, others in _by_precision(A, B):
-            found = out if len(part) == len(A) else np.empty((len(part), len(B)), others.values.dtype)
-            # The points of the larger sets are the lanes of the loops.
-            if len(part.values) * len(B) < len(B.values) * len(part):
-                self._fill(others, part, found.T, same=False)
-            else:
-                self._fill(part, others, found, same=False)
-            out[rows] = found
-        return out
+        return distances_of(A, B, self._find, self._degree, noun="sets")
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
@@ -112,16 +103,34 @@ class _NearestPoints(Distance):
         self._check()
         (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
         A, B = _comparable(A, B)
+        return distances_of(A, B, self._find, self._degree, pairs=(left, right), noun="sets")
+
+    @property
+    def _degree(self) -> int:
+        return 2 if self.ground == "sqeuclidean" else 1
+
+    def _find(self, A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
+        """Return the distances of sets of one type, all or those of pairs."""
+        if pairs is not None:
+            return self._find_pairs(A, B, *pairs)
+        out = np.empty((len(A), len(B)), B.values.dtype)
+        # The points of the larger sets are the lanes of the loops.
+        if A is not B and len(A.values) * len(B) < len(B.values) * len(A):
+            self._fill(B, A, out.T, same=False)
+        else:
+            self._fill(A, B, out, same=A is B)
+        return out
+
+    def _find_pairs(self, A: SetBatch, B: SetBatch, left: Indices, right: Indices) -> Array:
         out = np.empty(len(left), B.values.dtype)
         order = np.argsort(left, kind="stable")
         ends = np.searchsorted(left[order], np.arange(len(A) + 1))
 
         def fill(a: int) -> None:
             pairs = order[ends[a] : ends[a + 1]]
-            for _, part, others in _by_precision(A[a : a + 1], B):
-                found = np.empty((1, len(pairs)), others.values.dtype)
-                self._join(part, slice(0, 1), others, right[pairs], found)
-                out[pairs] = found[0]
+            found = np.empty((1, len(pairs)), B.values.dtype)
+            self._join(A, slice(a, a + 1), B, right[pairs], found)
+            out[pairs] = found[0]
 
         mean_points = len(A.values) / len(A) * len(B.values) / len(B)
         run_tasks(fill, range(len(A)), int(len(left) * mean_points * A.n_dims))
@@ -357,7 +366,7 @@ class SlicedWasserstein(Distance):
         -------
         ndarray of float32 or float64, shape (n, m)
             The type of `Y`: an estimator gives its own objects as `Y`, so that a distance to them does not change with
-            the type of the sets around `x`. float32 holds numbers up to 1e15; with larger ones in `Y` it is float64.
+            the type of the sets around `x`.
         """
         n_projections = check_positive_int(self.n_projections, "n_projections")
         if self.p not in (1, 2):
@@ -365,15 +374,19 @@ class SlicedWasserstein(Distance):
         A = self.as_objects(X)
         A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
         directions = self._directions(n_projections, A.n_dims)
-        a = _sorted_projections(A, directions, B.values.dtype)
-        b = a if Y is None else _sorted_projections(B, directions, B.values.dtype)
-        out = np.empty((len(A), len(B)), B.values.dtype)
 
-        def rows(start: int, stop: int) -> None:
-            loops.wasserstein(a, A.offsets, b, B.offsets, start, stop, int(self.p), Y is None, out)
+        def find(A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
+            a = _sorted_projections(A, directions)
+            b = a if A is B else _sorted_projections(B, directions)
+            out = np.empty((len(A), len(B)), B.values.dtype)
 
-        run_in_ranges(rows, len(A), _grain(A, (len(A.values) // len(A) + 1) * len(B) * n_projections))
-        return out
+            def rows(start: int, stop: int) -> None:
+                loops.wasserstein(a, A.offsets, b, B.offsets, start, stop, int(self.p), A is B, out)
+
+            run_in_ranges(rows, len(A), _grain(A, (len(A.values) // len(A) + 1) * len(B) * n_projections))
+            return out
+
+        return distances_of(A, B, find, 1, noun="sets")
 
     def _directions(self, n_projections: int, n_dims: int) -> npt.NDArray[np.float64]:
         seed = self.random_state
@@ -386,9 +399,9 @@ class SlicedWasserstein(Distance):
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
-def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64], dtype: npt.DTypeLike) -> Array:
+def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> Array:
     """Return the projections of the points on each direction, ascending within each set, shape (total, L)."""
-    projections = np.empty((len(sets.values), len(directions)), dtype)
+    projections = np.empty((len(sets.values), len(directions)), sets.values.dtype)
     for run in runs(sets.offsets, 4096):
         points = slice(sets.offsets[run.start], sets.offsets[run.stop])
         projections[points] = row_product(sets.values[points], directions.T)
@@ -398,32 +411,17 @@ def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64], dty
 
 
 def _comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
-    """Return both batches with {0} for empty sets, `B` in the type of the distances; raise if they do not fit."""
+    """Return both batches with {0} for empty sets, or raise if they do not fit."""
     same = A is B
     n_dims = A.n_dims if len(A.values) else B.n_dims
     if len(B.values) and B.n_dims != n_dims:
         raise ValueError(
             f"X holds points of dimension {n_dims} and Y of dimension {B.n_dims}, expected one dimension for both"
         )
-    dtype = B.values.dtype
     for batch, name in ((A, "X"), (B, "Y")):
         check_finite(batch.values, batch.offsets, name + "[{i}], point {place}, coordinate {column}")
-    if max(B.values.max(initial=0), -B.values.min(initial=0)) > _LARGEST_SINGLE:
-        dtype = np.dtype(np.float64)
-    B = _without_empty(B.astype(dtype), n_dims)
+    B = _without_empty(B, n_dims)
     return B if same else _without_empty(A, n_dims), B
-
-
-def _by_precision(A: SetBatch, B: SetBatch) -> Iterator[tuple[Any, SetBatch, SetBatch]]:
-    """Yield (positions, sets of A, B) in the type of B; sets too large for float32 with B in float64."""
-    largest = np.maximum.reduceat(np.abs(A.values).max(axis=1), A.offsets[:-1])
-    wide = largest > (_LARGEST_SINGLE if B.values.dtype == np.float32 else np.inf)
-    if not wide.any():
-        yield slice(None), A.astype(B.values.dtype), B
-        return
-    for rows, dtype in ((np.flatnonzero(~wide), np.float32), (np.flatnonzero(wide), np.float64)):
-        if len(rows):
-            yield rows, A[rows].astype(dtype), B.astype(dtype)
 
 
 def _without_empty(sets: SetBatch, n_dims: int) -> SetBatch:
