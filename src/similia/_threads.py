@@ -55,7 +55,7 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
     that takes seconds to compile.
     """
     n_grains = -(-n // grain)
-    workers = min(n_threads(), n_grains)
+    workers = min(n_threads(), n_grains) if n_grains > 1 else 1
     if workers <= 1:
         work(0, n)
         return

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from similia._jit import njit
 from similia._threads import run_in_ranges
+from similia.core.functions import cos_sin_of_quarters
 from similia.core.products import panels, row_product
 
 Floats = npt.NDArray[np.float64]
@@ -41,13 +42,12 @@ def encode(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) 
 
 
 def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
-    """Write cosine and sine of phases, overwritten, in turn."""
-    turned -= 4 * np.floor(turned / 4)  # exact: what follows depends on the place in the turn alone
-    angle = (turned * (np.pi / 2)).astype(out.dtype)
+    """Write cosine and sine of phases, in turn."""
+    cosines, sines = cos_sin_of_quarters(turned, out.dtype)
     scale = out.dtype.type(n_phases**-0.5)
     width = 2 * turned.shape[1]
-    out[:, 0:width:2] = scale * np.cos(angle)
-    out[:, 1:width:2] = scale * np.sin(angle)
+    out[:, 0:width:2] = scale * cosines
+    out[:, 1:width:2] = scale * sines
 
 
 @njit()

@@ -37,6 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
 from similia._validation import check_columns, check_n_bits, check_positive, check_vectors, generator
+from similia.core import functions
 from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
 
@@ -210,7 +211,8 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         out = np.empty((len(X), len(Y)))
         for start in range(0, len(X), step := rows_per_block(64 * len(Y))):
             s = cdist(X[start : start + step], Y) / bandwidth
-            out[start : start + step] = np.exp(-(s**2) / 2) if self.output == "floats" else _expected_agreement(s)
+            found = functions.exp(-(s**2) / 2) if self.output == "floats" else _expected_agreement(s)
+            out[start : start + step] = found
         return out
 
     def _check_parameters(self) -> float:
@@ -233,7 +235,7 @@ def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     Below 0.4 phase differences beyond pi, 7.8 standard deviations, do not matter, and the mean is that of
     1 - 2 |d| / pi; above, the terms of the series after k = 21 are less than 1e-17.
     """
-    first = np.exp(-(s**2) / 2)
+    first = functions.exp(-(s**2) / 2)
     ratio = first**8  # the exponents k^2 = 1, 9, 25, ... differ by 8, 16, 24, ...
     term, factor = first, ratio
     total = first.copy()

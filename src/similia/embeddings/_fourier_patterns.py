@@ -20,6 +20,7 @@ from similia._config import rows_per_block
 from similia._jit import njit
 from similia._lanes import LANES
 from similia._threads import n_threads, run_in_ranges
+from similia.core.functions import cos_sin_of_quarters
 
 WIDTH = 2 * LANES  # features of a tile
 _BITS = 8  # of a table
@@ -73,7 +74,7 @@ def mean_waves(
             for part in range(1 + sines):
                 shifted = phases[first:last] - part * np.pi / 2  # a sine is a cosine a quarter later
                 tables = _tables(frequencies[:, first:last], shifted)
-                _waves(codes, tables.real.ravel(), tables.imag.ravel(), room)  # ravel: contiguous
+                _waves(codes, tables[0].ravel(), tables[1].ravel(), room)
                 _gather(offsets, places, shares, room, sums)
                 out[:, part * m + first : part * m + last] = sums.reshape(n_graphs, WIDTH)[:, : last - first]
 
@@ -81,17 +82,22 @@ def mean_waves(
     return out
 
 
-def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.complex64]:
-    """Return exp(i w . a) for all a of eight bits, shape (n_tables, 256, WIDTH); the first has exp(i b) in it."""
+def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Return exp(i w . a) for all a of eight bits, shape (2, n_tables, 256, WIDTH); the first has exp(i b) in it.
+
+    Real parts come first, then imaginary ones.
+    """
     n_bits, m = frequencies.shape
-    factors = np.exp(1j * frequencies)
-    tables = np.zeros((-(-n_bits // _BITS), 1 << _BITS, WIDTH), dtype=np.complex128)
-    tables[:, 0] = 1
-    tables[0, 0, :m] = np.exp(1j * phases)
+    tables = np.zeros((2, -(-n_bits // _BITS), 1 << _BITS, WIDTH))
+    tables[0, :, 0] = 1
+    tables[:, 0, 0, :m] = cos_sin_of_quarters(phases * (2 / np.pi))
     for bit in range(n_bits):
-        table, half = tables[bit // _BITS], 1 << bit % _BITS
-        np.multiply(table[:half, :m], factors[bit], out=table[half : 2 * half, :m])
-    return tables.astype(np.complex64)
+        c, s = cos_sin_of_quarters(frequencies[bit] * (2 / np.pi))
+        (x, y), half = tables[:, bit // _BITS, :, :m], 1 << bit % _BITS
+        # Real products: numpy's complex ones round otherwise on other processors.
+        x[half : 2 * half] = x[:half] * c - y[:half] * s
+        y[half : 2 * half] = x[:half] * s + y[:half] * c
+    return tables.astype(np.float32)
 
 
 @njit()

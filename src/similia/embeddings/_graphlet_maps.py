@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from similia._config import rows_per_block
 from similia._threads import run_in_ranges
+from similia.core import functions
 from similia.objects.graphlets import canonical_forms, count_patterns, n_pairs, unpack_graphlets
 
 Codes = npt.NDArray[np.uint64]
@@ -200,7 +201,7 @@ class Spectra:
 
         angles = row_product(spectra(bits, self.size), self.frequencies)
         angles += self.phases
-        return np.cos(angles, out=angles) * np.float32(np.sqrt(2 / len(self.phases)))
+        return functions.cos(angles, out=angles) * np.float32(np.sqrt(2 / len(self.phases)))
 
 
 def spectra(bits: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float64]:

@@ -29,6 +29,9 @@ import numpy.typing as npt
 
 from similia._jit import njit
 from similia._threads import run_in_ranges
+from similia.core import functions
+from similia.core._functions import fma
+from similia.core.products import row_product
 from similia.kernels._heat import weights
 
 Floats = npt.NDArray[np.floating]
@@ -55,9 +58,11 @@ def table(n: int, t: float) -> Table:
     """Return the table of f for vectors of `n` features and time `t`."""
     first, c = weights(n, t)
     last = first + len(c) - 1
-    reach = math.sqrt(-math.expm1(2 * math.log(_TAIL) / (n - 1)))
+    # Rounded to float32, so that the last bits of the C library's functions do not move the cells.
+    reach = float(np.float32(math.sqrt(-math.expm1(2 * math.log(_TAIL) / (n - 1)))))
     root = reach > _NARROW
-    start, stop = (math.sqrt(_TAIL ** (2 / (n - 1)) / (1 + reach)), 1.0) if root else (0.0, reach)
+    nearest = float(np.float32(math.sqrt(_TAIL ** (2 / (n - 1)) / (1 + reach))))
+    start, stop = (nearest, 1.0) if root else (0.0, reach)
     fastest = math.sqrt(last * (last + n - 2)) * (2 if root else 1 / math.sqrt(1 - _NARROW**2))
     n_cells = math.ceil(fastest * (stop - start) / _PHASE) + 8
     if float(DEGREE + 1) * n_cells * last > _MOST_STEPS:
@@ -93,12 +98,13 @@ def steps(n: int, size: int) -> npt.NDArray[np.float64]:
 
 def _interpolate(n: int, first: int, roots: Floats, start: float, stop: float, root: bool, n_cells: int) -> Table:
     order = DEGREE + 1
-    within = (1 - np.cos((np.arange(order) + 0.5) * np.pi / order)) / 2  # zeros of a Chebyshev polynomial
+    within = (1 - functions.cos((np.arange(order) + 0.5) * np.pi / order)) / 2  # zeros of a Chebyshev polynomial
     x = start + (np.arange(n_cells)[:, None] + within) * ((stop - start) / n_cells)
     f = series(np.ascontiguousarray(place(x.ravel(), root)), n, first, roots).reshape(2, n_cells, order)
     chebyshev, powers = _transforms()
     # One after the other: powers of r have large coefficients, which cancel only if they are exact integers.
-    coefficients = np.ascontiguousarray(((f @ chebyshev) @ powers).transpose(1, 0, 2))
+    products = row_product(row_product(f.reshape(-1, order), chebyshev), powers).reshape(f.shape)
+    coefficients = np.ascontiguousarray(products.transpose(1, 0, 2))
     return Table(coefficients, start, n_cells / (stop - start), root)
 
 
@@ -106,7 +112,7 @@ def _transforms() -> tuple[Floats, Floats]:
     """Return the matrices from values at the nodes to coefficients of T_m(2 r - 1), and from these to powers of r."""
     order = DEGREE + 1
     angles = (np.arange(order)[::-1] + 0.5) * np.pi / order
-    chebyshev = np.cos(np.outer(angles, np.arange(order))) * (2 / order)
+    chebyshev = functions.cos(np.outer(angles, np.arange(order))) * (2 / order)
     chebyshev[:, 0] /= 2
     powers = np.zeros((order, order))
     powers[0, 0], powers[1, :2] = 1, (-1, 2)
@@ -144,7 +150,7 @@ def _sum_series(s, b, first, roots, out):  # type: ignore[no-untyped-def]
             out[1, start + j] = sums[1, j]
 
 
-@njit(reassociate=True)
+@njit()
 def look_up(s, coefficients, start, per_unit, root, out):  # type: ignore[no-untyped-def]
     """Write f of products `s` (rows, k): real parts to the first k columns of `out`, imaginary ones to the others.
 
@@ -168,7 +174,9 @@ def look_up(s, coefficients, start, per_unit, root, out):  # type: ignore[no-unt
             r = places[j]
             r2 = r * r
             r4 = r2 * r2
-            even = (e[0] + e[1] * r + r2 * (e[2] + e[3] * r)) + r4 * (e[4] + e[5] * r + r2 * (e[6] + e[7] * r))
-            odd = (o[0] + o[1] * r + r2 * (o[2] + o[3] * r)) + r4 * (o[4] + o[5] * r + r2 * (o[6] + o[7] * r))
+            even = fma(r2, fma(e[3], r, e[2]), fma(e[1], r, e[0]))
+            even = fma(r4, fma(r2, fma(e[7], r, e[6]), fma(e[5], r, e[4])), even)
+            odd = fma(r2, fma(o[3], r, o[2]), fma(o[1], r, o[0]))
+            odd = fma(r4, fma(r2, fma(o[7], r, o[6]), fma(o[5], r, o[4])), odd)
             out[i, j] = even
             out[i, k + j] = odd if s[i, j] >= zero else -odd

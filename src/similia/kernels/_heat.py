@@ -31,6 +31,9 @@ import numpy.typing as npt
 
 from similia._jit import njit
 from similia._threads import run_in_ranges
+from similia.core import functions
+from similia.core._functions import exp, fma, log
+from similia.core.products import row_product
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,12 +48,12 @@ _GRAIN = 2**16  # entries worth a thread
 
 def time_of(contrast: float, n: int) -> float:
     """Return the t at which a sphere in R^n has w_1 / w_0 = n exp(-(n - 1) t) = contrast."""
-    return math.log(n / contrast) / (n - 1)
+    return float(log(n / contrast)) / (n - 1)
 
 
 def contrast_of(t: float, n: int) -> float:
     """Return w_1 / w_0 = n exp(-(n - 1) t)."""
-    return n * math.exp(-(n - 1) * t)
+    return n * float(exp(-(n - 1) * t))
 
 
 class Series(NamedTuple):
@@ -82,7 +85,7 @@ class Series(NamedTuple):
 
 def _ratios(l: Floats, n: int, t: float) -> Floats:
     """Return w_(l+1) / w_l, which decreases with l."""
-    decay = np.exp(-(2 * l + (n - 1)) * t)
+    decay = functions.exp(-(2 * l + (n - 1)) * t)
     if n == 2:
         return np.where(l == 0, 2.0, 1.0) * decay
     return (1 + 2 / (2 * l + (n - 2))) * ((l + (n - 2)) / (l + 1)) * decay
@@ -198,7 +201,7 @@ def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.
     bound = values.derivative(order)
     width = 4 * (_INTERPOLATION * math.factorial(order) / 4 * (scale / bound)) ** (1 / order) if bound > 0 else 2.0
     n_cells = math.ceil(2 / width)
-    nodes = (1 - np.cos(np.pi * np.arange(DEGREE) / DEGREE)) / 2
+    nodes = (1 - functions.cos(np.pi * np.arange(DEGREE) / DEGREE)) / 2
     rows = []
     for start in range(0, n_cells, LANES):
         cells = np.arange(start, min(start + LANES, n_cells))
@@ -220,15 +223,15 @@ def _monomials(f: Floats) -> Floats:
     """Return the coefficients of the polynomials through values at (1 - cos(pi j / d)) / 2, rows of `f`."""
     j = np.arange(DEGREE + 1)
     halves = np.where((j == 0) | (j == DEGREE), 0.5, 1.0)
-    cosines = np.cos(np.pi * (np.outer(j, DEGREE - j) % (2 * DEGREE)) / DEGREE)
-    chebyshev = (f * halves) @ cosines.T * halves * (2 / DEGREE)
+    cosines = functions.cos(np.pi * (np.outer(j, DEGREE - j) % (2 * DEGREE)) / DEGREE)
+    chebyshev = row_product(f * halves, cosines.T) * halves * (2 / DEGREE)
     # Integers: coefficients of T_m(2 s - 1). Through them no digit is lost, since the chebyshev ones fall fast.
     to_powers = np.zeros((DEGREE + 1, DEGREE + 1))
     to_powers[0, 0], to_powers[1, :2] = 1, (-1, 2)
     for m in range(2, DEGREE + 1):
         to_powers[m] = -2 * to_powers[m - 1] - to_powers[m - 2]
         to_powers[m, 1:] += 4 * to_powers[m - 1, :-1]
-    coefficients = chebyshev @ to_powers
+    coefficients: Floats = row_product(chebyshev, to_powers)
     coefficients[:, 0] = f[:, 0]
     return coefficients
 
@@ -240,7 +243,7 @@ def evaluate(look_up: Table, V: Floats) -> Floats:
     return flat.reshape(V.shape)
 
 
-@njit(reassociate=True)
+@njit()
 def _evaluate(coefficients, per_unit, least, most, values):  # type: ignore[no-untyped-def]
     last = len(coefficients) - 1
     for i in range(len(values)):
@@ -249,14 +252,15 @@ def _evaluate(coefficients, per_unit, least, most, values):  # type: ignore[no-u
         s = x - cell
         c = coefficients[cell]
         y = c[7]
-        y = y * s + c[6]
-        y = y * s + c[5]
-        y = y * s + c[4]
-        y = y * s + c[3]
-        y = y * s + c[2]
-        y = y * s + c[1]
-        y = y * s + c[0]
-        values[i] = min(max(y, least), most)
+        y = fma(y, s, c[6])
+        y = fma(y, s, c[5])
+        y = fma(y, s, c[4])
+        y = fma(y, s, c[3])
+        y = fma(y, s, c[2])
+        y = fma(y, s, c[1])
+        y = fma(y, s, c[0])
+        y = least if y < least else y
+        values[i] = most if y > most else y
 
 
 @njit()

@@ -8,6 +8,7 @@ import numpy as np
 
 from similia._jit import njit
 from similia._words import combine
+from similia.core._functions import cos_sin, log
 
 _S11 = np.uint64(11)
 _FEW = 32  # neighbours that are sorted by exchanges, n (n - 1) / 2 of them
@@ -31,10 +32,11 @@ def draw(seed, names, n_terms, cauchy):  # type: ignore[no-untyped-def]
         for k in range(len(names)):
             key = combine(term, names[k])
             if cauchy:
-                u[t, k] = math.tan(math.pi * (_uniform(key) - 0.5))
+                cosine, sine = cos_sin(2.0 * (_uniform(key) - 0.5))
+                u[t, k] = sine / cosine
             else:
-                radius = math.sqrt(-2.0 * math.log(_uniform(key)))
-                u[t, k] = radius * math.cos(2.0 * math.pi * _uniform(combine(key, np.uint64(1))))
+                radius = math.sqrt(-2.0 * log(_uniform(key)))
+                u[t, k] = radius * cos_sin(4.0 * _uniform(combine(key, np.uint64(1))))[0]
     return u
 
 

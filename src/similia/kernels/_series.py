@@ -25,6 +25,7 @@ from similia import _lanes as lane
 from similia._jit import njit
 from similia._lanes import LANES
 from similia._threads import run_in_ranges
+from similia.core import _functions as functions
 from similia.distances._groups import Indices, fill_chosen, fill_pairs, grouped, put, task_of
 from similia.objects import SeriesBatch
 
@@ -200,7 +201,7 @@ def _log_sum(x, y, p, how, widths, room, found):  # type: ignore[no-untyped-def]
             if ms[k] == i + 1:
                 end = LANES * ns[k] + k
                 reached = exponents[end] > _ZERO / 2 and abs(ms[k] - ns[k]) <= widths[k]
-                found[k] = np.log(parts[end]) + _LOG_2 * exponents[end] if reached else -np.inf
+                found[k] = functions.log(parts[end]) + _LOG_2 * exponents[end] if reached else -np.inf
 
 
 @njit()

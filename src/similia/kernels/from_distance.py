@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from similia._config import rows_per_block
 from similia._progress import track
 from similia._validation import check_positive, check_positive_int
+from similia.core import functions
 from similia.distances.base import check_distance, distances_between
 from similia.kernels._evaluate import as_objects
 from similia.kernels.base import Kernel
@@ -251,6 +252,6 @@ def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.float
 def exp_features(D: npt.NDArray[F], gamma: float) -> npt.NDArray[F]:
     """Turn distances into features R^(-1/2) exp(-gamma D), in place."""
     D *= -gamma
-    np.exp(D, out=D)
+    functions.exp(D, out=D)
     D /= np.sqrt(D.shape[1]).astype(D.dtype)
     return D

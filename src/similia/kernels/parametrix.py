@@ -28,6 +28,7 @@ from scipy.special import zeta
 from similia._config import rows_per_block
 from similia._threads import run_in_ranges
 from similia._validation import check_positive
+from similia.core import functions
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows
 
 Floats = npt.NDArray[np.float64]
@@ -151,13 +152,13 @@ def _expansion(V: Floats, n: int, t: float, order: int) -> Floats:
     theta = 2 * np.arcsin(np.sqrt(0.5 * V))
     exponent = np.square(theta) / (-4 * t)
     if order < 0 or n == 2:  # the circle is flat: all other terms vanish
-        return np.exp(exponent)
+        return functions.exp(exponent)
     m = (n - 2) / 2
     # sin(theta) from the versine: it is exactly 0 at opposite vectors, where that of a rounded pi is not.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         sine = np.sqrt(V * (2 - V))
-        exponent += m * np.log(np.where(theta > 0, theta, 1.0) / np.where(theta > 0, sine, 1.0))
-        K = np.exp(exponent)
+        exponent += m * functions.log(np.where(theta > 0, theta, 1.0) / np.where(theta > 0, sine, 1.0))
+        K = functions.exp(exponent)
         if order > 0:
             b1, b2 = quotient_terms(theta, n)
             K *= 1 + t * b1 if order == 1 else 1 + t * (b1 + t * b2)

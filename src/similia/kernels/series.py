@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._validation import RandomState, check_positive, check_positive_int, generator
+from similia.core import functions
 from similia.kernels._series import How, in_units, log_sums, self_log_sums
 from similia.kernels.base import Kernel
 from similia.objects import SeriesBatch, as_series
@@ -100,7 +101,7 @@ class GlobalAlignment(Kernel):
     def __call__(self, X: Any, Y: Any = None) -> Array:
         logs = self.log_values(X, Y)
         _check_exponents(logs, "k(X[{}], Y[{}])")
-        return np.exp(logs, out=logs)
+        return functions.exp(logs, out=logs)
 
     def log_values(self, X: Any, Y: Any = None) -> Array:
         """Return the logarithm of the kernel.
@@ -131,7 +132,7 @@ class GlobalAlignment(Kernel):
         logs = log_sums(A, B, how, same=False, centre=self.normalize, pairs=(pairs[0], pairs[1]))
         np.minimum(logs, 0.0 if self.normalize else np.inf, out=logs)
         _check_exponents(logs, "k of pair {}")
-        return np.exp(logs, out=logs)
+        return functions.exp(logs, out=logs)
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x) for each series, shape (n,)."""
@@ -141,7 +142,7 @@ class GlobalAlignment(Kernel):
         how, half = self._how()
         logs = self_log_sums(in_units(A, half, "bandwidth"), how)
         _check_exponents(logs, "k(X[{0}], X[{0}])")
-        return np.exp(logs)
+        return functions.exp(logs)
 
     def _how(self) -> tuple[How, int]:
         """Return what `log_sums` takes, for series divided by a power of two, and its exponent: that of the bandwidth.

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._validation import RandomState, check_positive, check_positive_int, generator
+from similia.core import functions
 from similia.distances.base import check_distance, distances_between
 from similia.kernels._evaluate import as_objects, diagonal
 from similia.kernels.base import Kernel
@@ -104,14 +105,14 @@ class DistanceRBF(_Substitution):
         K = np.empty(D.shape, D.dtype)
         with np.errstate(over="ignore", under="ignore"):  # far apart: 0
             for d, k in zip(D, K, strict=True):  # the root of gamma, since the square of a distance may be no float
-                k[:] = np.exp(-np.square(d * root, dtype=np.float64))
+                k[:] = functions.exp(-np.square(d * root, dtype=np.float64))
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,): 1 wherever d(x, x) = 0."""
         root = np.sqrt(check_positive(self.gamma, "gamma"))
         with np.errstate(over="ignore", under="ignore"):
-            return np.exp(-np.square(self._self_distances(X) * root))
+            return functions.exp(-np.square(self._self_distances(X) * root))
 
 
 class NegativeDistance(_Substitution):

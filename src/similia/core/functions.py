@@ -1,0 +1,59 @@
+"""Exponential, logarithm, cosine and sine of arrays with the same bits on every processor, in any place and layout.
+
+Errors, in units of the last place: exp 1, log 1, cosine and sine of quarter turns 2. float32 is computed in float64
+and rounded once. Cost: 2 ns a number, where numpy takes 0.5 to 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia._threads import run_in_ranges
+from similia.core import _functions as loops
+
+Floats = npt.NDArray[Any]
+
+_GRAIN = 2**16
+
+
+def exp(values: Floats, out: Floats | None = None) -> Floats:
+    """Return e^x of float32 or float64 numbers; `out` may be `values` itself if it is C-contiguous."""
+    return _each(loops.write_exp, values, out)
+
+
+def log(values: Floats, out: Floats | None = None) -> Floats:
+    """Return the natural logarithms of float32 or float64 numbers: -inf of 0, NaN below."""
+    return _each(loops.write_log, values, out)
+
+
+def cos(angles: Floats, out: Floats | None = None) -> Floats:
+    """Return the cosines of angles in radians, which are turned into quarter turns by one product of float64."""
+    none = np.empty(0, angles.dtype)
+    return _each(lambda x, y: loops.write_waves(x, 2 / np.pi, y, none), angles, out)
+
+
+def cos_sin_of_quarters(turns: Floats, dtype: npt.DTypeLike = np.float64) -> tuple[Floats, Floats]:
+    """Return cosine and sine of angles in quarter turns, exact at multiples of one."""
+    flat = np.ascontiguousarray(turns).reshape(-1)
+    cosines, sines = np.empty(flat.shape, dtype), np.empty(flat.shape, dtype)
+
+    def work(start: int, stop: int) -> None:
+        loops.write_waves(flat[start:stop], 1.0, cosines[start:stop], sines[start:stop])
+
+    run_in_ranges(work, len(flat), _GRAIN)
+    return cosines.reshape(turns.shape), sines.reshape(turns.shape)
+
+
+def _each(write: Callable[[Floats, Floats], None], values: Floats, out: Floats | None) -> Floats:
+    flat = np.ascontiguousarray(values).reshape(-1)
+    if out is None:
+        out = np.empty(values.shape, values.dtype)
+    elif not out.flags.c_contiguous:
+        raise ValueError("out must be C-contiguous")
+    found = out.reshape(-1)
+    run_in_ranges(lambda start, stop: write(flat[start:stop], found[start:stop]), len(flat), _GRAIN)
+    return out
