@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -30,6 +31,7 @@ from similia._validation import (
     check_vectors,
     generator,
 )
+from similia.core.fingerprints import fingerprint
 from similia.core.fitting import all_at_once
 from similia.distances.base import check_distance
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
@@ -73,7 +75,8 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Draws the random objects, in `fit`.
     memory : str, path, joblib.Memory or None, default=None
         Where distance matrices are kept, so that the same objects under another gamma cost no distance. It
-        takes an integer `random_state`, to meet the same random objects again, and a distance that can be pickled.
+        takes an integer `random_state`, to meet the same random objects again. A function of yours is known by its
+        code and all that it uses: distances are computed anew after it has changed.
 
     Attributes
     ----------
@@ -302,8 +305,11 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _cached_distances(self) -> Any:
         """Return `distance_matrix`, or that which looks into `memory` first."""
+        if self.memory is None:
+            return distance_matrix
         memory = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
-        return check_memory(memory).cache(distance_matrix)
+        key = fingerprint(self.distance, "memory cannot keep these distances: the distance")
+        return partial(check_memory(memory).cache(_remembered, ignore=["distance"]), key)
 
     def _sampler(self, X: Any) -> Any:
         """Return the distribution with its parameters learned from `X`, or None for a collection of objects."""
@@ -340,6 +346,11 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.representative_indices_ = self._order(n)[:R]
         self.random_objects_ = objects if n_objects(objects) == R else take(objects, np.arange(R))
         self._n_features_out = R
+
+
+def _remembered(key: str, distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
+    """Return `distance_matrix`; a distance is known by its `key`, as its name says nothing of a changed function."""
+    return distance_matrix(distance, X, objects)
 
 
 def gamma_spec(gamma: Any) -> tuple[float, str | None]:

@@ -362,12 +362,12 @@ def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt
 
 
 def _hash(model: Any) -> str:
-    """Return what tells a fitted model from others; one that cannot be pickled is like no other."""
-    import joblib
+    """Return what tells a fitted model from others; one that cannot be taken apart is like no other."""
+    from similia.core.fingerprints import fingerprint
 
     try:
-        return str(joblib.hash(model))
-    except Exception:
+        return fingerprint(model, "the model")
+    except TypeError:
         return os.urandom(16).hex()
 
 

@@ -1,0 +1,127 @@
+"""A digest of an object in which functions and classes count by what they do, not by their names.
+
+joblib and pickle know a function by its name, so that a changed one has the digest of before. Here a function counts by
+its code, constants, defaults, the values it closes over and the globals it uses, and so do the functions and classes
+among these. What belongs to Python, to installed packages or to similia counts by name and version.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+from joblib.hashing import NumpyHasher
+
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), tuple, list, dict, set, frozenset, np.ndarray)
+_NOT_CODE = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__firstlineno__"}
+
+
+def fingerprint(value: Any, what: str) -> str:
+    """Return a digest of a value; functions and classes in it count by their code.
+
+    Raises
+    ------
+    TypeError
+        If something in the value cannot be pickled; `what` names the value in the sentence.
+    """
+    try:
+        return str(_Hasher(hash_name="sha1").hash(value))
+    except Exception as error:
+        text = " ".join(str(error).split())[:200]
+        raise TypeError(f"{what} holds what cannot be told from other objects of its kind: {text}") from error
+
+
+class _Hasher(NumpyHasher):
+    """joblib's hasher, given the parts of functions and classes in their place."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._met: dict[int, int] = {}  # functions and classes, numbered in the order they are met
+
+    def save(self, value: Any) -> None:
+        super().save(self._parts(value))
+
+    def _parts(self, value: Any) -> Any:
+        """Return what a value counts by: itself, unless it is a function, class, module or set."""
+        if isinstance(value, set | frozenset):  # their order changes from process to process
+            return "set", sorted(fingerprint(member, "a set") for member in value)
+        if isinstance(value, _PLAIN):
+            return value
+        if isinstance(value, MethodType):
+            return "method", value.__func__, value.__self__
+        if isinstance(value, ModuleType):
+            return "module", *_name_and_version(value.__name__, "")
+        if isinstance(value, CodeType):
+            return "code", value.co_code, value.co_consts, value.co_names, value.co_varnames, value.co_freevars
+        if isinstance(value, FunctionType | type):
+            if _is_installed(value.__module__):
+                return "installed", *_name_and_version(value.__module__, value.__qualname__)
+            if id(value) in self._met:
+                return "met", self._met[id(value)]
+            self._met[id(value)] = len(self._met)
+            return _parts_of_class(value) if isinstance(value, type) else _parts_of_function(value)
+        inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)  # of numba, of functools.cache
+        if isinstance(inner, FunctionType):
+            return "wrapped", type(value).__qualname__, inner
+        return value
+
+
+def _parts_of_function(function: FunctionType) -> tuple[Any, ...]:
+    used = sorted(_names_in(function.__code__))
+    values = [(name, function.__globals__[name]) for name in used if name in function.__globals__]
+    values += [  # the functions of a module of the user's: module.function
+        (f"{name}.{inner}", getattr(module, inner))
+        for name, module in values
+        if isinstance(module, ModuleType) and not _is_installed(module.__name__)
+        for inner in used
+        if hasattr(module, inner)
+    ]
+    closure = list(map(_content, function.__closure__ or ()))
+    return "function", function.__code__, function.__defaults__, function.__kwdefaults__, closure, values
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # empty: the name is not bound yet
+        return "empty"
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """Return all names of globals and attributes in a function and the functions inside it."""
+    inner = (_names_in(part) for part in code.co_consts if isinstance(part, CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _parts_of_class(kind: type) -> tuple[Any, ...]:
+    parts = []
+    for name, value in sorted(vars(kind).items()):
+        if isinstance(value, property):
+            value = value.fget, value.fset, value.fdel
+        elif isinstance(value, staticmethod | classmethod):
+            value = type(value).__name__, value.__func__
+        if name not in _NOT_CODE and isinstance(value, (FunctionType, *_PLAIN)):
+            parts.append((name, value))
+    return "class", kind.__qualname__, kind.__bases__, parts
+
+
+def _name_and_version(module: str, name: str) -> tuple[str, str, str]:
+    package = module.partition(".")[0]
+    return module, name, str(getattr(sys.modules.get(package), "__version__", sys.version))
+
+
+@cache
+def _is_installed(module: str | None) -> bool:
+    """Return whether a module belongs to Python, to an installed package or to similia."""
+    if module is None or module == "__main__" or module not in sys.modules:
+        return False
+    if module.partition(".")[0] in {"similia", *sys.builtin_module_names}:
+        return True
+    file = getattr(sys.modules[module], "__file__", None) or ""
+    library = sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")
+    return file.startswith(library) or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)

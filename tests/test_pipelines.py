@@ -1,0 +1,160 @@
+"""Pipelines in blocks: the same results, within max_memory, with the numbers of the whole."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn.pipeline
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import similia as sm
+
+WORDS = ["".join(row) for row in np.random.default_rng(0).choice(list("ACGT"), (1600, 12))]
+LABELS = [f"class {word.count('A') % 3}" for word in WORDS]
+
+
+def hypervectors(n_bits=2048):
+    return sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, n_bits, random_state=0).fit(WORDS[:200], LABELS[:200])
+
+
+def whole(model):
+    return sklearn.pipeline.Pipeline(model.steps)
+
+
+@pytest.mark.parametrize("memory", ["20KB", "1MB", "1GiB"])
+def test_blocks_change_no_bit(memory):
+    model = hypervectors()
+    expected = whole(model)
+    with sm.config(max_memory=memory):
+        np.testing.assert_array_equal(model.predict(WORDS), expected.predict(WORDS))
+        np.testing.assert_array_equal(model.decision_function(WORDS), expected.decision_function(WORDS))
+        np.testing.assert_array_equal(model[:-1].transform(WORDS), expected[:-1].transform(WORDS))
+        assert model.score(WORDS, LABELS) == expected.score(WORDS, LABELS)
+
+
+def peak_of(call):
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_what_lies_between_steps_stays_within_max_memory():
+    model = hypervectors(n_bits=16384)  # 2 KiB an object, 3.2 MB in all
+    with sm.config(max_memory="1MiB"):
+        model.predict(WORDS)
+        ours, theirs = peak_of(lambda: model.predict(WORDS)), peak_of(lambda: whole(model).predict(WORDS))
+    assert ours < 1.25 * 2**20
+    assert theirs > 3 * 10**6  # so the bound above says something
+
+
+def test_regressors_and_scores_with_weights():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    model = sm.Pipeline([("scale", StandardScaler()), ("ridge", Ridge())]).fit(X, X.sum(axis=1))
+    expected, weights, y = whole(model), np.arange(500.0), X[:, 0]
+    with sm.config(max_memory="1B"):
+        np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-12)
+        assert model.score(X, y) == pytest.approx(expected.score(X, y), rel=1e-12)
+        scored = model.score(X, y, sample_weight=weights)
+    assert scored == pytest.approx(expected.score(X, y, sample_weight=weights), rel=1e-12)
+
+
+def kinds():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    names = ["a", "b", "c"]
+    return {"array": X, "list": X.tolist(), "frame": pd.DataFrame(X, columns=names), "sparse": sp.csr_array(X)}
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_collections_are_cut_and_joined_as_what_they_are(kind):
+    X = kinds()[kind]
+    model = sm.Pipeline([("same", FunctionTransformer()), ("same again", FunctionTransformer())]).fit(X)
+    with sm.config(max_memory="1B"):
+        found = model.transform(X)
+    assert type(found) is type(X)
+    if kind == "frame":
+        pd.testing.assert_frame_equal(found, X)
+    else:
+        np.testing.assert_array_equal(found.toarray() if kind == "sparse" else found, kinds()["array"])
+
+
+def test_columns_of_a_record_are_not_objects():
+    table = {"w": WORDS[:100], "v": list(range(100))}
+    encoder = sm.codes.NGramEncoder(n_bits=64, random_state=0)
+    records = sm.codes.Bundle([("w", encoder)], random_state=0)
+    model = sm.Pipeline([("records", records), ("classes", sm.HDClassifier(random_state=0))])
+    with sm.config(max_memory="1B"):
+        assert len(model.fit(table, [0, 1] * 50).predict(table)) == 100
+
+
+def test_errors_and_warnings_name_objects_by_their_numbers_in_the_whole():
+    model = hypervectors()
+    bad = [*WORDS[:901], 7, *WORDS[902:]]
+    with sm.config(max_memory="100KB"), pytest.raises(TypeError, match=r"^X\[901\] is int"):
+        model.predict(bad)
+    strange = [*WORDS[:1100], *["zzz"] * 500]
+    with sm.config(max_memory="100KB"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.predict(strange)
+    [message] = [str(warning.message) for warning in caught]
+    number = int(message.partition("X[")[2].partition("]")[0])
+    assert number >= 1100
+    assert strange[number] == "zzz"
+
+
+def test_steps_that_are_missing_say_so():
+    model = sm.Pipeline([("nystroem", sm.Nystroem(sm.kernels.Spectrum(), 4)), ("scale", StandardScaler())])
+    with pytest.raises(NotFittedError):
+        model.transform(WORDS)
+    assert not hasattr(model, "predict")
+    assert hasattr(model, "transform")
+
+
+def test_a_failed_refit_leaves_all_steps_as_they_were():
+    model = sm.Pipeline([("nystroem", sm.Nystroem(sm.kernels.Spectrum(k=2), 8)), ("learner", LogisticRegression())])
+    model.fit(WORDS[:50], LABELS[:50])
+    expected, landmarks = model.predict_proba(WORDS[50:90]), model[0].landmark_indices_
+    with pytest.raises(ValueError, match="class"):
+        model.fit(WORDS[100:150], ["one"] * 50)  # the first step succeeds, the second takes two classes
+    np.testing.assert_array_equal(model.predict_proba(WORDS[50:90]), expected)
+    np.testing.assert_array_equal(model[0].landmark_indices_, landmarks)
+    assert not hasattr(clone(model)[0], "landmark_indices_")
+
+
+def test_nested_pipelines_are_fitted_all_at_once():
+    inner = sm.Pipeline([("nystroem", sm.Nystroem(sm.kernels.Spectrum(k=2), 8)), ("scale", StandardScaler())])
+    for kind in (sm.Pipeline, sklearn.pipeline.Pipeline):
+        nested = kind(inner.steps)
+        model = sm.Pipeline([("inner", nested), ("learner", LogisticRegression())]).fit(WORDS[:50], LABELS[:50])
+        expected = model.predict_proba(WORDS[50:90])
+        with pytest.raises(ValueError, match="class"):
+            model.fit(WORDS[100:150], ["one"] * 50)
+        np.testing.assert_array_equal(model.predict_proba(WORDS[50:90]), expected)
+
+
+def test_a_saved_pipeline_is_one_again(tmp_path):
+    model = hypervectors()
+    loaded = sm.load(sm.save(model, tmp_path / "model"))
+    assert type(loaded) is sm.Pipeline
+    with sm.config(max_memory="20KB"):
+        np.testing.assert_array_equal(loaded.predict(WORDS), model.predict(WORDS))
+
+
+def test_recipes_are_such_pipelines():
+    recipes = sm.recipes
+    found = [
+        recipes.nyshd(sm.kernels.Spectrum()), recipes.d2ke(sm.distances.Levenshtein()), recipes.pca_itq(8),
+        recipes.graphlet_optical(),
+    ]  # fmt: skip
+    assert {type(model) for model in found} == {sm.Pipeline}
+    tuned = recipes.d2ke(sm.distances.Levenshtein(), 8, gamma="tune", cv=2, random_state=0)
+    assert type(tuned.fit(WORDS[:40], LABELS[:40]).pipeline_) is sm.Pipeline
