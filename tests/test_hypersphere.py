@@ -362,7 +362,7 @@ def test_whoever_learns_decides_the_map_once():
         (
             np.ma.array([[1.0, 5.0]], mask=[[0, 1]]),
             ValueError,
-            "X is a masked array, whose mask would be lost; fill or",
+            "X\[0, 1\] is masked, expected data without gaps; fill",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def check_n_bits(n_bits: Any) -> int:
 
 def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> npt.NDArray[np.uint8]:
     """Return packed bits as a C-contiguous uint8 array (n, n_bits // 8), or raise."""
-    codes = np.asarray(codes)
+    codes = np.asarray(unmasked(codes, name))
     if codes.dtype == np.uint8 and codes.ndim == 1:
         raise ValueError(
             f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got shape {codes.shape}; "
@@ -95,6 +95,22 @@ def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> n
     return np.ascontiguousarray(codes)
 
 
+def unmasked(X: Any, name: str = "X") -> Any:
+    """Return `X`, or raise if it is a masked array, or a list of them, and a number in it is masked.
+
+    `numpy.asarray` would drop the mask and take what lies below it for data.
+    """
+    rows = X if isinstance(X, list | tuple) else [X]
+    for i, row in enumerate(rows):
+        if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):
+            place = [*([i] if rows is X else []), *np.argwhere(np.ma.getmaskarray(row))[0].tolist()]
+            raise ValueError(
+                f"{name}[{', '.join(map(str, place))}] is masked, expected data without gaps; fill what is masked "
+                "(X.filled(value)) or drop it"
+            )
+    return X
+
+
 def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
     """Return a finite 2-D float32/float64 array, or raise naming the first bad row.
 
@@ -102,7 +118,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     """
     if hasattr(X, "toarray"):
         raise ValueError(f"{name} is a sparse matrix of shape {X.shape}, expected a dense array; call .toarray()")
-    X = np.asarray(X)
+    X = np.asarray(unmasked(X, name))
     if np.iscomplexobj(X):
         raise ValueError(not_real(name))
     if X.dtype not in (np.float32, np.float64):
@@ -126,6 +142,7 @@ def check_labels(y: Any, n: int) -> npt.NDArray:
     """Return labels as a 1-D array of length `n`, or raise; one column of them is taken with a warning."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None; give one label per object")
+    unmasked(y, "y")
     try:
         y = np.asarray(y)
     except ValueError:  # rows of different lengths

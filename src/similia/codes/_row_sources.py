@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia._config import rows_per_block
-from similia._validation import not_2d, not_real, too_narrow
+from similia._validation import not_2d, not_real, too_narrow, unmasked
 from similia.core.fitting import twin_of
 from similia.objects._distributed import Distributed
 from similia.objects._sequences import as_csr
@@ -415,7 +415,7 @@ def check_chunk(
     chunk: Any, number: int = 0, n_features: int | None = None, dtype: np.dtype | None = None
 ) -> npt.NDArray:
     """Return a chunk as a dense 2-D array of floats, or raise naming its number."""
-    chunk = chunk.toarray() if sp.issparse(chunk) else np.asarray(chunk)
+    chunk = chunk.toarray() if sp.issparse(chunk) else np.asarray(unmasked(chunk, f"chunk {number}"))
     if chunk.ndim != 2:
         raise ValueError(f"chunk {number} has shape {chunk.shape}, expected 2-D (rows, n_features); a row x is x[None]")
     if n_features is not None and chunk.shape[1] != n_features:
@@ -436,8 +436,9 @@ def as_floats(block: Any, dtype: np.dtype) -> npt.NDArray:
 
 
 def _check_matrix(X: Any) -> npt.NDArray:
+    unmasked(X)
     try:
-        X = X if isinstance(X, np.ndarray) else np.asarray(X)
+        X = X if type(X) in (np.ndarray, np.memmap) else np.asarray(X)
     except ValueError:
         raise ValueError("X has rows of different lengths, expected a 2-D array (n, n_features)") from None
     if X.ndim != 2:

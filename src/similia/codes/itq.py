@@ -27,6 +27,7 @@ from similia._validation import (
     check_positive_int,
     check_vectors,
     generator,
+    unmasked,
     wrong_width,
 )
 from similia.core.fitting import all_at_once
@@ -316,7 +317,7 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDArray:
     """Return X as a non-empty 2-D array without copying numbers; whether they are finite is seen block by block."""
-    matrix = X if hasattr(X, "toarray") else np.asarray(X)
+    matrix = X if hasattr(X, "toarray") else np.asarray(unmasked(X))
     if hasattr(X, "toarray") or matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiu":
         return check_vectors(X, "X", n_features, by)
     if n_features is not None and matrix.shape[1] != n_features:

@@ -35,6 +35,7 @@ from similia._validation import (
     generator,
     not_2d,
     not_real,
+    unmasked,
 )
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, level, random
@@ -256,7 +257,7 @@ def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
     if hasattr(X, "toarray"):
         check_vectors(X)
     try:
-        values = np.asarray(X)
+        values = np.asarray(unmasked(X))
         if values.dtype.kind == "c":
             raise ValueError(not_real())
         values = values.astype(np.float64)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from similia._validation import check_table
+from similia._validation import check_table, unmasked
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 from similia.objects._tables import objects_in
@@ -147,6 +147,7 @@ def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluat
 
 def as_floats(values: Any, subject: str) -> npt.NDArray:
     """Return a dense float32 or float64 array, or raise if the values are not real numbers."""
+    unmasked(values, subject.removesuffix(" holds").removesuffix(" has"))
     try:
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
     except ValueError:  # rows of different lengths

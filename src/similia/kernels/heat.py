@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import check_positive, check_positive_int, generator
+from similia._validation import check_positive, check_positive_int, generator, unmasked
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
 
 _FEW = 512  # values whose series are summed sooner than the nodes of a table
@@ -78,7 +78,7 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
 
 def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
     """Return a copy in [0, 2] of versines that miss it by rounding at most, or raise."""
-    u = np.array(one_minus_cos, dtype=np.float64, order="C")
+    u = np.array(unmasked(one_minus_cos, "one_minus_cos"), dtype=np.float64, order="C")
     least, most = u.min(initial=0.0), u.max(initial=0.0)
     if least >= 0 and most <= 2:
         return u

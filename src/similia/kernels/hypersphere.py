@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia._config import rows_per_block, settings
-from similia._validation import not_2d, not_real, too_narrow
+from similia._validation import not_2d, not_real, too_narrow, unmasked
 from similia.kernels.base import Kernel
 from similia.objects import concatenate
 from similia.objects._distributed import Distributed
@@ -111,8 +111,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
 
 def _as_array(X: Any, name: str) -> npt.NDArray:
     """Return numbers as an array, or raise for what is none, or hides some."""
-    if isinstance(X, np.ma.MaskedArray):
-        raise ValueError(f"{name} is a masked array, whose mask would be lost; fill or drop what is masked")
+    unmasked(X, name)
     try:
         X = np.asarray(X)
         if X.dtype.kind not in "biufc":

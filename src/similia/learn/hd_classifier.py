@@ -32,6 +32,7 @@ from similia._validation import (
     not_2d,
     not_real,
     too_narrow,
+    unmasked,
     wrong_width,
 )
 from similia.core.fitting import all_at_once
@@ -431,7 +432,7 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
     """Return packed bits as they are, other numbers as a float array that holds them exactly."""
     if hasattr(X, "toarray"):
         raise ValueError(f"X is a sparse {type(X).__name__}, expected dense hypervectors; give X.toarray()")
-    X = np.asarray(X)
+    X = np.asarray(unmasked(X))
     if X.dtype.kind == "c":
         raise ValueError(not_real())
     if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._config import rows_per_block
 from similia._lazily import lazily, refuse_lazy
 from similia._progress import track
-from similia._validation import at_most, check_labels, check_positive_int, check_vectors, is_table
+from similia._validation import at_most, check_labels, check_positive_int, check_vectors, is_table, unmasked
 from similia.core.fitting import all_at_once
 from similia.distances.base import distances_between
 from similia.distances.dtw import DTW
@@ -372,6 +372,7 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
     """Return numbers to predict, shape (n,) or (n, n_outputs), or raise; `who` is the regressor."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
+    unmasked(y, "y")
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from similia._validation import unmasked
+
 Task = Literal["classification", "regression"]
 TASKS = ("auto", "classification", "regression")
 
@@ -60,7 +62,7 @@ def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
 
 def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
     """Return targets as float64, shape (n,), also those written as text; None if one of them is no finite number."""
-    array = np.asarray(y)
+    array = np.asarray(unmasked(y, "y"))
     if array.dtype.kind not in "biufOUST":
         return None
     if array.dtype.kind in "biuf":

@@ -182,6 +182,8 @@ def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
 
 def _array(value: Any, what: str) -> npt.NDArray[Any]:
     """Return `value` as an array, or raise ValueError."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"has {what} of which some are masked, expected all of them; fill or drop what is masked")
     try:
         if not endless(value):
             return np.asarray(value)
@@ -215,7 +217,7 @@ def _is_dense(graph: Any) -> bool:
 def _from_dense(graph: Any, names: Names) -> Part:
     if graph.shape[0] != graph.shape[1]:
         raise ValueError(f"is an array of shape {graph.shape}, expected a square adjacency matrix")
-    row, col = np.nonzero(graph)
+    row, col = np.nonzero(_array(graph, "entries"))
     return _from_entries(len(graph), row, col, graph[row, col], names)
 
 

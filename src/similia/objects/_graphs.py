@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from similia._validation import unmasked
 from similia.objects._base import Batch, check_array, check_offsets, joined, resolve_indices, segments
 
 
@@ -199,7 +200,7 @@ def _joined_side(name: str, batches: Sequence[GraphBatch]) -> npt.NDArray[Any] |
 
 
 def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    arcs = np.asarray(edge_index)
+    arcs = np.asarray(unmasked(edge_index, "edge_index"))
     if arcs.size == 0:
         return np.zeros((2, 0), dtype=np.int64)
     if arcs.ndim != 2 or arcs.shape[0] != 2 or not np.issubdtype(arcs.dtype, np.integer):
@@ -221,7 +222,7 @@ def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> np
 def _check_side(side: dict[str, Any], sizes: dict[str, int]) -> dict[str, Any]:
     """Return labels as int64 and attributes and weights as float64, or raise."""
     return {
-        name: None if value is None else _check_column(name, np.asarray(value), sizes[name[:4]])
+        name: None if value is None else _check_column(name, np.asarray(unmasked(value, name)), sizes[name[:4]])
         for name, value in side.items()
     }
 
