@@ -362,7 +362,7 @@ def test_whoever_learns_decides_the_map_once():
         (
             np.ma.array([[1.0, 5.0]], mask=[[0, 1]]),
             ValueError,
-            "X\[0, 1\] is masked, expected data without gaps; fill",
+            r"X\[0, 1\] is masked, expected data without gaps; fill",
         ),
     ],
 )
