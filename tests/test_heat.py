@@ -349,3 +349,26 @@ def test_kernel_refuses_contrasts_without_a_time():
         HypersphericalHeat(contrast=0)(X)
     with pytest.raises(ValueError, match="t must be a positive number, got -1"):
         HypersphericalHeat(t=-1).gradient(X)
+
+
+@pytest.mark.parametrize(
+    ("n", "t", "u", "expected"),  # 1 - K by mpmath, 40 digits, from the ratios of the weights and the recurrence of P_l
+    [
+        (770_929, 1.25e-6, 1e-16, 2.8053975218474995e-11),
+        (770_929, 1.25e-6, 1e-17, 2.805397521882916e-12),
+        (770_929, 1.25e-6, 1e-13, 2.805397482535615e-08),
+        (100_000, 1e-5, 1e-16, 3.455270897470261e-12),
+        (100_000, 1e-5, 1e-15, 3.455270897416537e-11),
+        (100_000, 1e-5, 1e-9, 3.4552112041667506e-05),
+        (1_000_000, 1e-6, 3e-16, 1.036574194444543e-10),
+        (10, 1e-5, 1e-16, 4.9998666671875056e-12),
+        (2, 1e-4, 1e-15, 4.999999999987501e-12),
+    ],
+)
+def test_the_smallest_versines(n, t, u, expected):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so steep at 0 that the rounding of a cosine counts, which is not asked here
+        found = heat_profile([u], n, t)[0]
+        together = heat_profile([0.0, 1.9, u, 1e-3], n, t)[2]
+    assert abs((1 - found) - expected) <= 1e-15
+    assert together == found

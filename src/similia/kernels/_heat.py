@@ -267,6 +267,7 @@ def _evaluate(coefficients, per_unit, least, most, values):  # type: ignore[no-u
 def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
     """Write the series at versines `u` to `out`, LANES points at a time; P_l(-x) = (-1)^l P_l(x)."""
     near, p, step = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    high, low = np.empty(LANES), np.empty(LANES)  # p in two parts: near u = 0 a million steps are below its last bit
     sums, rests = np.empty((2, LANES)), np.empty((2, LANES))  # of even and of odd degrees
     for start in range(0, len(u), LANES):
         m = min(LANES, len(u) - start)
@@ -274,13 +275,17 @@ def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
         for j in range(LANES):
             v = u[start + min(j, m - 1)]
             near[j] = min(v, 2.0 - v)
-            p[j], step[j] = 1.0, -near[j]
+            p[j], high[j], low[j], step[j] = 1.0, 1.0, 0.0, -near[j]
         for l in range(first + len(weights)):
             if l >= first:
                 _add(weights[l - first], p, sums[l % 2], rests[l % 2])
             a = (l + 1) / (l + n - 1)
             for j in range(LANES):
-                p[j] += step[j]
+                total = high[j] + step[j]
+                back = total - high[j]
+                low[j] += (high[j] - (total - back)) + (step[j] - back)
+                high[j] = total
+                p[j] = total + low[j]
                 q = near[j] * p[j]
                 step[j] = a * (step[j] - q) - q
         for j in range(m):
