@@ -70,11 +70,15 @@ def explain_prediction(
 def as_dict(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as what JSON holds."""
     names = ("title", "kind", "value", "residual", "omitted", "n_omitted", "unexplained", "note")
-    parts = [
-        {"name": p.name, "contribution": p.contribution, "in_x": p.in_x.tolist(), "in_y": p.in_y.tolist()}
-        for p in explanation.parts
-    ]
-    return {name: getattr(explanation, name) for name in names} | {"parts": parts}
+    lists = {"parts": explanation.parts, "groups": explanation.groups}
+    listed = {
+        key: [
+            {"name": p.name, "contribution": p.contribution, "in_x": p.in_x.tolist(), "in_y": p.in_y.tolist()}
+            for p in parts
+        ]
+        for key, parts in lists.items()
+    }
+    return {name: getattr(explanation, name) for name in names} | listed
 
 
 def _show(

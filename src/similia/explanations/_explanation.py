@@ -11,6 +11,7 @@ import numpy.typing as npt
 from similia.explanations._views import View
 
 Places = npt.NDArray[np.int64]
+_NOTHING = 1e-12  # of the whole: what rounding leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +111,30 @@ class Explanation:
     _x: View | None = field(default=None)
     _y: View | None = field(default=None)
 
+    @property
+    def groups(self) -> list[Part]:
+        """Whole substructures of molecules, the largest contribution first; empty for other objects.
+
+        Each atom belongs to one functional group, aromatic ring system, or chain or ring of other carbons. What a
+        group adds is the sum of `shares_x` (or `shares_y`) over its atoms, so that the groups of one molecule add up
+        to what all its atoms do. Groups that add nothing are left out.
+        """
+        from similia.explanations._molecules import groups, is_molecule
+
+        found = []
+        for side, view, shares in ((0, self._x, self.shares_x), (1, self._y, self.shares_y)):
+            if view is None or shares is None or not is_molecule(view) or len(shares) != view.n_places:
+                continue
+            for name, atoms in groups(view):
+                places = [atoms, np.empty(0, dtype=np.int64)]
+                found.append(Part(name, float(shares[atoms].sum()), places[side], places[1 - side]))
+        found = [part for part in found if abs(part.contribution) > _NOTHING * abs(self.value)]
+        return sorted(found, key=lambda part: -abs(part.contribution))
+
     def to_text(self) -> str:
         """Return the explanation for a terminal: a table of parts, and strings with the parts' numbers below.
+
+        Of molecules, a table of whole substructures stands above it (`groups`).
 
         Returns
         -------
@@ -125,6 +148,8 @@ class Explanation:
     def to_html(self) -> str:
         """Return the explanation as a fragment of HTML: inline styles and drawings, no script, all text escaped.
 
+        Molecules are drawn by RDKit, if it is installed.
+
         Returns
         -------
         str
@@ -136,8 +161,9 @@ class Explanation:
     def plot(self, ax: Any = None) -> Any:
         """Draw the explanation with matplotlib.
 
-        Strings are coloured by what each letter adds, graphs by what each node adds, series are aligned; bars show
-        the parts. Blue adds to the value and orange takes from it, in shades that the colour-blind can tell.
+        Strings are coloured by what each letter adds, graphs by what each node adds (molecules are drawn by RDKit, if
+        it is installed), series are aligned; bars show the parts, and above them whole substructures of molecules.
+        Blue adds to the value and orange takes from it, in shades that the colour-blind can tell.
 
         Parameters
         ----------

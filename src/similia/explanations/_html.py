@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
 import numpy as np
 
 from similia.explanations._colours import GREY, full, shade, strengths
-from similia.explanations._explanation import Explanation
+from similia.explanations._explanation import Explanation, Part
 from similia.explanations._layout import MOST_NODES, positions
-from similia.explanations._text import number, percent, rest, runs, shortened, visible, visible_letters
+from similia.explanations._molecules import is_molecule, svg
+from similia.explanations._text import MOST_GROUPS, number, percent, rest, runs, shortened, visible, visible_letters
 from similia.explanations._views import View
 
 _LONGEST_STRING = 2000
@@ -22,7 +24,8 @@ _CELL = "padding:2px 8px;white-space:nowrap;text-align:"
 def as_html(explanation: Explanation) -> str:
     """Return the fragment of `Explanation.to_html`."""
     e = explanation
-    pieces = [f"<p style='margin:0 0 6px'><b>{_safe(e.title)}: {number(e.value)}</b></p>", _drawing(e), _table(e)]
+    pieces = [f"<p style='margin:0 0 6px'><b>{_safe(e.title)}: {number(e.value)}</b></p>", _drawing(e)]
+    pieces += [_table(e, "substructure", e.groups[:MOST_GROUPS], whole=False), _table(e, "part", e.parts)]
     if e.note:
         pieces.append(f"<p style='margin:6px 0 0;color:#555'>{_safe(e.note)}</p>")
     style = "font-family:sans-serif;font-size:13px;color:#111;background:#fff;max-width:720px;overflow-x:auto"
@@ -33,21 +36,26 @@ def _safe(text: str) -> str:
     return escape(visible(text), quote=True)
 
 
-def _table(e: Explanation) -> str:
-    largest = max((abs(part.contribution) for part in e.parts), default=0.0)
+def _table(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> str:
+    """Return a table of parts; that of the `whole` value ends with what they leave."""
+    if not parts and not whole:
+        return ""
+    largest = max((abs(part.contribution) for part in parts), default=0.0)
     with_y = e._y is not None
-    placed = any(len(part.in_x) or len(part.in_y) for part in e.parts)
-    heads = ["part", "adds", "%", ""] + (["in x", *(["in y"] if with_y else [])] if placed else [])
+    placed = any(len(part.in_x) or len(part.in_y) for part in parts)
+    heads = [head, "adds", "%", ""] + (["in x", *(["in y"] if with_y else [])] if placed else [])
     rows = ["".join(f"<th style='{_CELL}left;border-bottom:1px solid #999'>{head}</th>" for head in heads)]
     sign = -1.0 if "distance" in e.kind else 1.0
-    for part in e.parts:
+    for part in parts:
         width = round(90 * abs(part.contribution) / largest) if largest else 0
         colour = full(sign * part.contribution)
         bar = f"<div style='width:{max(1, width)}px;height:9px;background:{colour}'></div>"
-        cells = [f"<code>{escape(shortened(part.name, 90))}</code>", *_numbers(part.contribution, e.value), bar]
+        name = escape(shortened(part.name, 90))
+        cells = [f"<code>{name}</code>" if whole else name, *_numbers(part.contribution, e.value), bar]
         cells += [runs(part.in_x), *([runs(part.in_y)] if with_y else [])] if placed else []
         rows.append(_row(cells))
-    rows += [_row([f"<i>{escape(name)}</i>", *_numbers(value, e.value), ""]) for name, value in rest(e)]
+    left = rest(e) if whole else []
+    rows += [_row([f"<i>{escape(name)}</i>", *_numbers(value, e.value), ""]) for name, value in left]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table style='border-collapse:collapse;font-size:12px;margin-top:6px'>{body}</table>"
 
@@ -68,7 +76,9 @@ def _drawing(e: Explanation) -> str:
     if kinds == {"string"}:
         return "".join(_letters(name, view, strengths(shares, view.n_places, e.kind)) for name, view, shares in views)
     if kinds == {"graph"} and max(view.n_places for _, view, _ in views) <= MOST_NODES:
-        return "".join(_graph(name, view, strengths(shares, view.n_places, e.kind)) for name, view, shares in views)
+        return "".join(
+            _graph(name, view, strengths(shares, view.n_places, e.kind), shares) for name, view, shares in views
+        )
     if kinds == {"series"}:
         return _series(e)
     return ""
@@ -87,8 +97,17 @@ def _letters(name: str, view: View, strength: np.ndarray) -> str:
     return f"<div style='{style}'><b>{name}</b> {''.join(spans)}{more}</div>"
 
 
-def _graph(name: str, view: View, strength: np.ndarray) -> str:
-    """Return a graph with coloured nodes."""
+def _graph(name: str, view: View, strength: np.ndarray, shares: np.ndarray | None = None) -> str:
+    """Return a graph with coloured nodes; a molecule as RDKit draws it, if it is installed."""
+    if is_molecule(view):
+        adds = [""] * view.n_places if shares is None else [f" adds {number(float(s))}" for s in shares]
+        tips = [
+            _safe(f"atom {v}, {atom}{add}") for v, (atom, add) in enumerate(zip(view.names or [], adds, strict=True))
+        ]
+        drawn = svg(view, strength, tips)
+        if drawn is not None:
+            style = "display:inline-block;margin-right:12px;vertical-align:top"
+            return f"<figure style='{style};margin-left:0'><figcaption><b>{name}</b></figcaption>{drawn}</figure>"
     size, pad = 260, 18
     arcs = np.empty((2, 0), dtype=np.int64) if view.arcs is None else view.arcs
     P = pad + (size - 2 * pad) * positions(view.n_places, arcs)

@@ -9,7 +9,8 @@ import numpy as np
 from similia.explanations._colours import GREY, full, shade, strengths
 from similia.explanations._explanation import Explanation
 from similia.explanations._layout import MOST_NODES, positions
-from similia.explanations._text import number, rest, shortened, visible_letters
+from similia.explanations._molecules import is_molecule, picture
+from similia.explanations._text import MOST_GROUPS, number, rest, shortened, visible_letters
 from similia.explanations._views import View
 
 _PER_ROW = 60
@@ -26,7 +27,7 @@ def plot(explanation: Explanation, ax: Any = None) -> Any:
         return ax
     import matplotlib.pyplot as plt
 
-    height = max(2.6, 0.30 * len(e.parts) + 1.6)
+    height = max(2.6, 0.30 * (len(e.parts) + len(e.groups[:MOST_GROUPS])) + 1.6)
     if draw is None:
         figure, ax = plt.subplots(figsize=(7, height), layout="constrained")
         _bars(e, ax)
@@ -69,10 +70,16 @@ def _bars(e: Explanation, ax: Any) -> None:
     sign = -1.0 if "distance" in e.kind else 1.0
     rows = [(_plain(part.name, 44), part.contribution, full(sign * part.contribution)) for part in e.parts]
     rows += [(name, value, GREY) for name, value in rest(e) if name != "rounding"]
+    groups = e.groups[:MOST_GROUPS]
+    where = ["" if e._y is None else " of x" if len(part.in_x) else " of y" for part in groups]
+    named = [f"{part.name}{of}" for part, of in zip(groups, where, strict=True)]
+    rows = [(name, p.contribution, full(sign * p.contribution)) for name, p in zip(named, groups, strict=True)] + rows
     names, values, colours = zip(*rows[::-1], strict=True) if rows else ((), (), ())
     ax.barh(range(len(rows)), values, color=colours)
     ax.set_yticks(range(len(rows)), names, fontsize=8)
     ax.axvline(0, color="#111", linewidth=0.8)
+    if groups:  # whole substructures above, the parts of the kernel below
+        ax.axhline(len(rows) - len(groups) - 0.5, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_xlabel("adds to the value")
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(_title(e), fontsize=9)
@@ -128,7 +135,30 @@ def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
         ax.add_collection(drawn, autolim=False)
 
 
+def _molecules(e: Explanation, ax: Any) -> bool:
+    """Draw molecules side by side as RDKit does; return whether it is installed."""
+    left, space, starts = 0.0, 60.0, []
+    for name, view, strength in _sides(e):
+        shown = picture(view, strength)
+        if shown is None:
+            return False
+        height, width = shown.shape[:2]
+        ax.imshow(shown, extent=(left, left + width, -height / 2, height / 2), interpolation="antialiased")
+        starts.append((name, left))
+        left += width + space
+    tallest = max(image.get_extent()[3] for image in ax.images)
+    for name, start in starts if e._y is not None else []:
+        ax.text(start, tallest, name, fontweight="bold", va="bottom")
+    ax.set(xlim=(0, left - space), ylim=(-tallest, tallest))
+    return True
+
+
 def _graphs(e: Explanation, ax: Any) -> None:
+    if all(is_molecule(view) for _, view, _ in _sides(e)) and _molecules(e, ax):
+        ax.set_aspect("equal")
+        ax.axis("off")
+        ax.set_title(_title(e), fontsize=9)
+        return
     for column, (name, view, strength) in enumerate(_sides(e)):
         arcs = np.empty((2, 0), dtype=np.int64) if view.arcs is None else view.arcs
         P = positions(view.n_places, arcs) * [1, -1] + [1.2 * column, 1]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from similia.explanations._explanation import Explanation, Places
+from similia.explanations._explanation import Explanation, Part, Places
 from similia.explanations._views import View
 
 _WIDTH = 80
 _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 _MOST_RUNS = 4
+MOST_GROUPS = 8  # whole substructures of molecules that are listed
 _NOTHING, _ROUNDING = 1e-12, 1e-6  # shares of the largest number: of float64, and of values that are float32
 
 
@@ -18,28 +21,33 @@ def as_text(explanation: Explanation) -> str:
     """Return the lines of `Explanation.to_text`."""
     e = explanation
     lines = [f"{visible(e.title)}: {number(e.value)}", ""]
-    lines += _table(e)
+    if groups := e.groups[:MOST_GROUPS]:
+        lines += [*_rows(e, "substructure", groups, marks=False), ""]
+    lines += _rows(e, "part", e.parts)
     lines += _strings(e)
     if e.note:
         lines += ["", f"note: {visible(e.note)}"]
     return "\n".join(lines)
 
 
-def _table(e: Explanation) -> list[str]:
+def _rows(e: Explanation, head: str, parts: Sequence[Part], marks: bool = True) -> list[str]:
+    """Return the lines of a table of parts; with `marks` that of all parts, which ends with what is left."""
     with_y = e._y is not None
-    head = ["", "part", "adds", "%", "in x", "in y"][: 6 if with_y else 5]
+    heads = ["", head, "adds", "%", "in x", "in y"][: 6 if with_y else 5]
     rows = []
-    for k, part in enumerate(e.parts):
-        row = [_mark(k), shortened(part.name, 78), number(part.contribution), percent(part.contribution, e.value)]
+    for k, part in enumerate(parts):
+        row = [_mark(k) if marks else "", shortened(part.name, 78)]
+        row += [number(part.contribution), percent(part.contribution, e.value)]
         rows.append(row + [runs(part.in_x), runs(part.in_y)][: 2 if with_y else 1])
     if not any(any(row[4:]) for row in rows):
-        head, rows = head[:4], [row[:4] for row in rows]
-    for name, value in rest(e):
+        heads, rows = heads[:4], [row[:4] for row in rows]
+    for name, value in rest(e) if marks else []:
         rows.append(["", name, number(value), percent(value, e.value)])
-    widths = [max(len(row[c]) for row in [head, *rows] if c < len(row)) for c in range(len(head))]
+    widths = [max(len(row[c]) for row in [heads, *rows] if c < len(row)) for c in range(len(heads))]
+    widths[0] = 1
     right = {2, 3}
     made = []
-    for row in [head, *rows]:
+    for row in [heads, *rows]:
         cells = [
             cell.rjust(w) if c in right else cell.ljust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=False))
         ]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch
-from similia.objects._labels import SYMBOLS, hash_labels
+from similia.objects._labels import BONDS, SYMBOLS, hash_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,8 @@ class View:
         Of a graph.
     names : list of str
         Label of each node, empty if it has none.
+    bonds : list of str
+        Of a molecule, the bond that each arc is: ``-``, ``=``, ``#`` or ``:``; None for other graphs.
     values : ndarray of float64, shape (n_places, p)
         Of a series or a set.
     links : list of (int, int, float)
@@ -40,6 +42,7 @@ class View:
     text: str = ""
     arcs: npt.NDArray[np.int64] | None = None
     names: list[str] | None = None
+    bonds: list[str] | None = None
     values: npt.NDArray[np.float64] | None = None
     links: list[tuple[int, int, float]] | None = None
 
@@ -54,11 +57,22 @@ def view_of(batch: object, label_names: dict[int, str] | None = None) -> View:
         n = int(batch.node_offsets[1])
         stop = int(batch.indptr[n])
         arcs = np.array([np.repeat(np.arange(n), np.diff(batch.indptr[: n + 1])), batch.indices[:stop]], dtype=np.int64)
-        return View("graph", n, arcs=arcs, names=node_names(batch, label_names or {}))
+        first = batch.take([0]) if len(batch) > 1 else batch
+        names = node_names(first, label_names or {})
+        return View("graph", n, arcs=arcs, names=names, bonds=_bonds(first, names))
     if isinstance(batch, SeriesBatch | SetBatch):
         values = np.asarray(batch.values[: batch.offsets[1]], dtype=np.float64)
         return View("series" if isinstance(batch, SeriesBatch) else "set", len(values), values=values)
     return View("other", 0)
+
+
+def _bonds(graph: GraphBatch, names: list[str]) -> list[str] | None:
+    """Return the bonds of a molecule, or None for a graph that is none."""
+    labels = None if graph.edge_labels is None else graph.edge_labels.tolist()
+    if labels is None and len(graph.indices) == 0:
+        labels = []
+    known = labels is not None and all(label in BONDS for label in labels) and {*names} <= {*SYMBOLS.values()}
+    return [BONDS[label] for label in labels or []] if known else None
 
 
 def node_names(graphs: GraphBatch, label_names: dict[int, str]) -> list[str]:

@@ -8,7 +8,8 @@ many data sets 6 is another atom than carbon.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from similia.objects._graph_forms import Names, Part, read_graph
@@ -16,6 +17,8 @@ from similia.objects._graphs import GraphBatch
 from similia.objects._sequences import _short
 from similia.objects.graphs import join_parts
 from similia.objects.strings import as_strings
+
+_BOND_TYPES = {"-": "SINGLE", "=": "DOUBLE", "#": "TRIPLE", ":": "AROMATIC"}
 
 
 def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
@@ -95,6 +98,43 @@ def import_rdkit() -> tuple[Any, Any]:
             "SMILES are read by RDKit, which is not installed: pip install 'similia[molecules]'", name=error.name
         ) from None
     return Chem, rdBase
+
+
+@cache
+def has_rdkit() -> bool:
+    """Whether RDKit and its drawing are installed."""
+    try:
+        from rdkit.Chem import rdDepictor
+        from rdkit.Chem.Draw import rdMolDraw2D
+    except ImportError:
+        return False
+    return bool(rdDepictor and rdMolDraw2D)
+
+
+def in_the_plane(symbols: Sequence[str], bonds: Iterable[tuple[int, int, str]]) -> Any:
+    """Return a molecule of RDKit with places in the plane from atoms and bonds ``-``, ``=``, ``#`` and ``:``.
+
+    Nothing is added or checked: no hydrogens, no charges, aromatic bonds stay aromatic.
+    """
+    from rdkit import Chem
+    from rdkit.Chem import rdDepictor
+
+    molecule = Chem.RWMol()
+    for symbol in symbols:
+        atom = Chem.Atom(symbol)
+        atom.SetNoImplicit(True)
+        molecule.AddAtom(atom)
+    for u, v, bond in bonds:
+        molecule.AddBond(u, v, getattr(Chem.BondType, _BOND_TYPES[bond]))
+        if bond == ":":
+            molecule.GetBondBetweenAtoms(u, v).SetIsAromatic(True)
+            for end in (u, v):
+                molecule.GetAtomWithIdx(end).SetIsAromatic(True)
+    molecule.UpdatePropertyCache(strict=False)
+    Chem.FastFindRings(molecule)
+    rdDepictor.Compute2DCoords(molecule)
+    rdDepictor.StraightenDepiction(molecule)
+    return molecule
 
 
 def _problem(Chem: Any, text: str) -> str:

@@ -14,8 +14,9 @@ from similia.kernels._evaluate import as_objects
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_strings, n_objects
 from similia.objects._base import segments
 from similia.objects._identical import identical
-from similia.objects._labels import SYMBOLS
+from similia.objects._labels import BONDS, SYMBOLS
 from similia.objects._sequences import _short
+from similia.objects.molecules import has_rdkit, in_the_plane
 from similia.report._model import Parts
 
 _LETTERS = 280
@@ -184,8 +185,20 @@ def _spread(seen: Seen) -> tuple[npt.NDArray, Any]:
     return low, max(float((values.max(axis=0) - low).max()), np.finfo(float).tiny)
 
 
+def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
+    """Return where RDKit puts the atoms of a molecule, in hundredths of its unit, and the kind of each bond."""
+    if not all(bond for *_, bond in bonds):
+        return {}
+    conformer = in_the_plane(symbols, bonds).GetConformer()
+    places = np.array([list(conformer.GetAtomPosition(v))[:2] for v in range(len(symbols))])
+    return {"xy": (places * [100, -100]).round().astype(int).ravel().tolist(), "b": "".join(bond for *_, bond in bonds)}
+
+
 def _graphs(seen: Seen) -> list[Json]:
-    """Return the first nodes of each graph, their edges as pairs, labels as ranks by frequency, symbols of atoms."""
+    """Return the first nodes of each graph, their edges as pairs, labels as ranks by frequency, symbols of atoms.
+
+    Of molecules also ``xy``, where RDKit puts the atoms, and ``b``, a letter for each bond, if RDKit is installed.
+    """
     batch: GraphBatch = seen.batch
     ranks = None
     if batch.node_labels is not None:
@@ -210,5 +223,9 @@ def _graphs(seen: Seen) -> list[Json]:
         symbols = _symbols(batch[g])[:n]
         if symbols:
             shown["s"] = " ".join(symbols)
+        if symbols and batch.edge_labels is not None and has_rdkit():
+            marks = [BONDS.get(label, "") for label in batch.edge_labels[positions][kept].tolist()]
+            orders = dict(zip((low * _NODES + high).tolist(), marks, strict=True))
+            shown |= _placed(symbols, [(*divmod(edge, _NODES), orders[edge]) for edge in edges.tolist()])
         drawn.append(shown)
     return drawn

@@ -81,21 +81,36 @@
     }
     return at;
   };
-  const drawGraph = (numbers, labels, symbols, box) => {
-    const n = numbers[0], edges = [];
+  // Molecules: RDKit's places, and lines for the orders of bonds; the second line of an aromatic bond is dashed, and
+  // carbons with bonds are corners.
+  const drawGraph = ({ g: numbers, l: labels, s, xy, b: bonds }, box) => {
+    const n = numbers[0], edges = [], symbols = s && s.split(" ");
     for (let i = 1; i < numbers.length; i += 2) edges.push([numbers[i], numbers[i + 1]]);
-    const at = layout(n, edges), xs = at.map((p) => p[0]), ys = at.map((p) => p[1]);
+    const at = xy ? Array.from({ length: n }, (_, i) => [xy[2 * i], xy[2 * i + 1]]) : layout(n, edges), xs = at.map((p) => p[0]), ys = at.map((p) => p[1]);
     const left = Math.min(...xs), top = Math.min(...ys), size = Math.max(Math.max(...xs) - left, Math.max(...ys) - top) || 1;
     const width = Math.max(...xs) - left, height = Math.max(...ys) - top;
     const place = (p) => [100 + (p[0] - left - width / 2) * 176 / size, 100 + (p[1] - top - height / 2) * 176 / size];
     const high = Math.max(40, height * 176 / size + 24);
-    const svg = make("svg", { viewBox: `0 ${100 - high / 2} 200 ${high}`, "aria-hidden": "true", ...(symbols && { class: "atoms" }) }, box), r = (n > 30 ? 3.5 : 5) + (symbols ? 3.5 : 0);
-    for (const [a, b] of edges) {
-      const [x1, y1] = place(at[a]), [x2, y2] = place(at[b]);
-      make("line", { x1, y1, x2, y2 }, svg);
-    }
+    const svg = make("svg", { viewBox: `0 ${100 - high / 2} 200 ${high}`, "aria-hidden": "true", ...(symbols && { class: "atoms" }) }, box), r = (n > 30 ? 3.5 : 5) + (xy ? 1.5 : symbols ? 3.5 : 0);
+    const middle = place([xs.reduce((sum, x) => sum + x, 0) / n, ys.reduce((sum, y) => sum + y, 0) / n]);
+    edges.forEach(([a, b], i) => {
+      const [x1, y1] = place(at[a]), [x2, y2] = place(at[b]), kind = bonds ? bonds[i] : "-";
+      const long = Math.hypot(x2 - x1, y2 - y1) || 1, ux = (y1 - y2) / long, uy = (x2 - x1) / long;
+      // The second line lies on the side of the middle of the neighbours: inside a ring.
+      const beside = edges.flatMap(([c, d]) => c === a || c === b ? [d] : d === a || d === b ? [c] : []).filter((c) => c !== a && c !== b).map((c) => place(at[c]));
+      const [mx, my] = beside.length ? [0, 1].map((k) => beside.reduce((sum, p) => sum + p[k], 0) / beside.length) : middle;
+      const side = (mx - x1) * ux + (my - y1) * uy < 0 ? -1 : 1, gap = Math.min(0.16 * long, 4.5);
+      for (const shift of { "=": [-0.5, 0.5], "#": [-1, 0, 1], ":": [0, side] }[kind] || [0]) {
+        const dx = shift * gap * ux, dy = shift * gap * uy, cut = kind === ":" && shift ? 0.12 : 0;
+        make("line", {
+          x1: x1 + dx + cut * (x2 - x1), y1: y1 + dy + cut * (y2 - y1), x2: x2 + dx - cut * (x2 - x1), y2: y2 + dy - cut * (y2 - y1),
+          ...(cut && { "stroke-dasharray": "3 2" }),
+        }, svg);
+      }
+    });
     at.forEach((p, i) => {
       const [cx, cy] = place(p);
+      if (xy && symbols[i] === "C" && edges.some((edge) => edge.includes(i))) return;
       make("circle", { cx, cy, r, class: labels ? `k${labels[i]}` : "" }, svg);
       if (symbols) make("text", { x: cx, y: cy + r * 0.45, "font-size": r * 1.3 }, svg).textContent = symbols[i];
     });
@@ -105,7 +120,7 @@
     const drawn = object.c || object.p || object.g;
     box.className = drawn ? "object" : "object text";
     line(box, "span", object.t);
-    if (object.g && object.g[0]) drawGraph(object.g, object.l, object.s && object.s.split(" "), box);
+    if (object.g && object.g[0]) drawGraph(object, box);
     if (object.c && object.c[0].length) {
       const svg = make("svg", { viewBox: "-3 -6 206 112", "aria-hidden": "true" }, box);
       object.c.forEach((curve, i) => make("polyline", { class: `k${i}`, points: curve.map((v, t) => `${(200 * t) / Math.max(1, curve.length - 1)},${100 - v}`).join(" ") }, svg));
