@@ -172,3 +172,30 @@ def test_what_a_file_may_not_hold_is_refused(tmp_path):
     search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=9).fit(vectors)
     search.save(tmp_path / "vectors")
     assert_same_answers(sm.SimilaritySearch.load(tmp_path / "vectors"), search, vectors[:3])
+
+
+def test_overwrite_replaces_a_search_and_nothing_else(tmp_path, monkeypatch):
+    folder, other = tmp_path / "index", tmp_path / "notes"
+    first, second = (string_search(Levenshtein()).fit(words(n)) for n in (26, 29))
+    first.save(folder)
+    with pytest.raises(ValueError, match=r"holds a search already.*overwrite=True"):
+        second.save(folder)
+    assert second.save(folder, overwrite=True) == folder
+    assert len(sm.SimilaritySearch.load(folder)) == 29
+    mapped = sm.SimilaritySearch.load(folder, mmap=True).remove([0])
+    mapped.save(folder, overwrite=True)  # what is mapped from the old folder is written to the new one
+    assert sm.SimilaritySearch.load(folder).objects_.tolist() == mapped.objects_.tolist()
+    assert first.save(tmp_path / "new", overwrite=True) == tmp_path / "new"
+    other.mkdir()
+    (other / "text").write_text("mine")
+    with pytest.raises(ValueError, match="is not an empty folder"):
+        second.save(other, overwrite=True)
+
+    def full(*given):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(SearchFolder, "_append", full)
+    with pytest.raises(OSError, match="full"):
+        second.save(folder, overwrite=True)
+    assert len(sm.SimilaritySearch.load(folder)) == 28
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "new", "notes"]

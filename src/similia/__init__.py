@@ -39,7 +39,7 @@ _NAMES = {
     "select": "selection", "Selection": "selection", "explain": "explanations",
     "Pipeline": "pipelines",
     "save": "persistence", "load": "persistence",
-    "config": "_config",
+    "config": "_config", "warmup": "_warmup",
 }  # fmt: skip
 __all__ = ["__version__", *_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

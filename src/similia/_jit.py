@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core import event
+
+from similia.core.timing import log_seconds
 
 
 def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
@@ -27,3 +31,21 @@ def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
             return numba.njit(cache=False, **options)(function)
 
     return decorate
+
+
+class _Compiled(event.Listener):
+    """Logs what numba compiles for similia; loading from the cache is no compiling."""
+
+    def __init__(self) -> None:
+        self.starts: dict[int, float] = {}
+
+    def on_start(self, event: Any) -> None:
+        self.starts[id(event.data["dispatcher"])] = time.perf_counter()
+
+    def on_end(self, event: Any) -> None:
+        function, start = event.data["dispatcher"].py_func, self.starts.pop(id(event.data["dispatcher"]), None)
+        if start is not None and function.__module__.startswith("similia."):
+            log_seconds("similia.compile", f"{function.__module__}.{function.__name__}", time.perf_counter() - start)
+
+
+event.register("numba:compile", _Compiled())

@@ -420,3 +420,32 @@ def plan(
         letters=letters,
         channels=channels,
     )
+
+
+@command(app)
+def warmup(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KIND]...", help="Of strings, graphs, series, sets, vectors, codes; all if not given."),
+    ] = None,
+) -> None:
+    """Compile all loops ahead, so that a first request is as quick as the next. Takes a minute or two, once.
+
+    Run it when a machine or an image is set up. Set NUMBA_CACHE_DIR to a folder that the service can read.
+
+    [bold]similia warmup strings codes[/bold]
+    """
+    from similia.cli.service import warm_up
+
+    warm_up(kinds)
+
+
+@command(app)
+def info(model: Model) -> None:
+    """Show what a model file holds and which similia wrote it.
+
+    [bold]similia info model.similia[/bold]
+    """
+    from similia.cli.service import show_model
+
+    show_model(model)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from similia.core.timing import logged
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -30,7 +32,8 @@ def all_at_once(method: Method) -> Method:
     @wraps(method)
     def on_twin(self: Any, *args: Any, **kwargs: Any) -> Any:
         twin = twin_of(self)
-        result = method(twin, *args, **kwargs)
+        with logged(method.__module__, f"{type(self).__name__}.{method.__name__}"):
+            result = method(twin, *args, **kwargs)
         self.__dict__ = vars(twin)
         return self if result is twin else result
 

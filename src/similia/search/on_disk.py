@@ -9,6 +9,8 @@ same addition made again takes its place.
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +20,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from similia._locks import lock_of
 from similia.objects import concatenate, n_objects, take
 from similia.objects._base import Batch
 from similia.persistence import load, save
@@ -81,7 +84,8 @@ class SearchFolder:
             if is_search(folder):
                 raise ValueError(
                     f"{folder} holds a search already; add to it in place with similia.search.on_disk.SearchFolder."
-                    f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder"
+                    f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder, or "
+                    "replace it with search.save(folder, overwrite=True)"
                 )
             raise ValueError(f"{folder} exists and is not an empty folder; name a new one")
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
@@ -246,9 +250,34 @@ def _last_rows(stored: Ids, wanted: Ids) -> Ids:
     return rows
 
 
-def save_search(search: SimilaritySearch, folder: str | os.PathLike[str]) -> Path:
-    """Write a fitted search with its objects to a new folder."""
+def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write a fitted search with its objects to a new folder, or in place of another search."""
+    folder = Path(folder)
+    if overwrite and is_search(folder):
+        return _replaced(search, folder)
     made = SearchFolder.create(folder, search)
-    codes = search.index_.reconstruct(search.ids_)
-    made._append(codes, search.objects_, search.vectors_, None, search.ids_, None)
+    with lock_of(search).reading():
+        codes = search.index_.reconstruct(search.ids_)
+        made._append(codes, search.objects_, search.vectors_, None, search.ids_, None)
     return made.folder
+
+
+def _replaced(search: SimilaritySearch, folder: Path) -> Path:
+    """Write a search beside another one, then put it in its place; a failure before that changes nothing."""
+    place = folder.resolve()
+    new = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.new-"))
+    old = new.with_name(new.name.replace(".new-", ".old-"))
+    try:
+        save_search(search, new)
+        shutil.copymode(place, new)
+        with Store.open(place / _CODES).writing():  # raises if another process is writing to it
+            place.rename(old)
+            try:
+                new.rename(place)
+            except BaseException:
+                old.rename(place)
+                raise
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    shutil.rmtree(old)
+    return folder

@@ -312,19 +312,32 @@ class SimilaritySearch(BaseEstimator):
         error = float(shares.std(ddof=1) / np.sqrt(q)) if q > 1 else float("nan")
         return Recall(float(shares.mean()), error, (between - start) / q, (end - between) / q)
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the search with its objects to a new folder, which ``similia index`` opens too.
+    def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write the search with its objects to a folder, which ``similia index`` opens too.
+
+        Parameters
+        ----------
+        folder : str or path
+            New or empty, or that of a search if `overwrite`.
+        overwrite : bool, default=False
+            Whether to replace the search that is there. The new one is written beside it first, so that the old one
+            stays if writing fails.
+
+        Returns
+        -------
+        pathlib.Path
+            `folder`.
 
         Raises
         ------
         ValueError
-            If the folder exists and is not empty, or the encoder holds what a file may not contain (see
-            `similia.save`).
+            If the folder holds a search and `overwrite` is False, if it holds anything else, or if the encoder holds
+            what a file may not contain (see `similia.save`).
         """
         from similia.search.on_disk import save_search
 
         check_is_fitted(self, "encoder_")
-        return save_search(self, folder)
+        return save_search(self, folder, overwrite)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], mmap: bool = False) -> SimilaritySearch:
