@@ -1,4 +1,4 @@
-"""Starting up: `import similia`, and `similia demo` from a warm and a cold cache of compiled loops."""
+"""Starting up: `import similia`, a model loaded, and `similia demo` from a warm and a cold cache of compiled loops."""
 
 from __future__ import annotations
 
@@ -12,12 +12,24 @@ import time
 from measure import Row
 
 
+_FIT = """
+import sys, similia as sm
+data = sm.datasets.load_splice()
+sm.save(sm.recipes.nyshd(sm.kernels.GappyKmers(k=4, gaps=1), random_state=0).fit(data.data, data.target), sys.argv[1])
+"""
+_LABEL = "import sys, similia as sm; sm.load(sys.argv[1]).predict(['ACGTACGTTAGC' * 5])"
+
+
 def run() -> list[Row]:
     """Return seconds against the limits we promise (the only rows that are not ratios)."""
     demo = ["-m", "similia.cli", "demo"]
     with tempfile.TemporaryDirectory() as cold:
         rows = [Row("`similia demo`, nothing compiled yet", "60 s", _seconds(demo, 1, cold) / 60, at_most=1)]
         rows.append(Row("`similia demo`, warm", "15 s", _seconds(demo, 3, cold) / 15, at_most=1))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.similia")
+        _seconds(["-c", _FIT, path], 1)
+        rows.append(Row("load a model, label one object", "1.5 s", _seconds(["-c", _LABEL, path], 7) / 1.5, at_most=1))
     rows.append(Row("`import similia`", "0.3 s", _seconds(["-c", "import similia"], 7) / 0.3, at_most=1))
     rows.append(Row("`similia --help`", "0.3 s", _seconds(["-m", "similia.cli", "--help"], 7) / 0.3, at_most=1))
     return rows
