@@ -18,7 +18,6 @@ from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
 from report_samples import HOSTILE, SECTIONS, Opened, Page, graphs, nyshd, pipelines, series, written
-from similia.report import _measures as measures
 from similia.report import _scores as scores
 from similia.report import write_report
 from similia.report._html import as_json, escape
@@ -122,13 +121,6 @@ def test_equal_objects_share_a_fold(tmp_path: Path) -> None:
     assert found is not None
     assert float(found[1]) < 70
     assert "objects equal to an earlier one180" in page.sections["data"]
-
-
-def test_wilson_against_the_literature() -> None:
-    """Newcombe, Statistics in Medicine 1998, Table I: Wilson score intervals of 81/263, 15/148, 0/20 and 1/29."""
-    table = ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0, 0.1611), (1, 29, 0.0061, 0.1718))
-    for right, n, low, high in table:
-        assert measures.wilson(right, n) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_balanced_accuracy_and_reliability_on_cases_done_by_hand() -> None:

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 import naive_select
 import similia as sm
 from select_samples import MAKERS, sample
+from similia.core.intervals import wilson
 from similia.learn import VoteClassifier
 from similia.objects import take
 from similia.selection import _budget, _search, _select, select
@@ -25,7 +26,6 @@ from similia.selection._folds import again, ordered
 from similia.selection._kinds import recognised
 from similia.selection._ladder import Group, ladder
 from similia.selection._search import Rung, chosen, noise, rungs, survivors
-from similia.selection._select import wilson
 
 KINDS = [*MAKERS]
 

@@ -1,9 +1,8 @@
-r"""Numbers behind the pictures: spectra, errors of approximation, accuracy of damaged bits, recall, maps, intervals.
+r"""Numbers behind the pictures: spectra, errors of approximation, accuracy of damaged bits, recall, maps.
 
 Nyström error: the kernel among objects, and between them and the landmarks, is computed once; each number of landmarks
 takes a subset of columns, so that the curve costs one fit. Random features: a kernel value is a mean of R terms, whose
 variance, over r, is the squared error of r of them.
-Wilson's interval: "Probable inference, the law of succession, and statistical inference", JASA 1927.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from similia.search._metric import shares_found
 
 Floats = npt.NDArray[np.float64]
 _FEW_COLUMNS = 2000
-_Z = 1.959963984540054  # of 95 %
 
 
 @dataclass(frozen=True)
@@ -150,16 +148,6 @@ def feature_errors(vectors: npt.NDArray, sizes: Sequence[int] | None = None, mos
         "random features",
         f"the kernel they estimate, by the spread of {R} features",
     )
-
-
-def wilson(right: float, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share by Wilson's score."""
-    if n == 0:
-        return 0.0, 1.0
-    share, z2 = right / n, _Z**2
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2)) / (1 + z2 / n)
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._validation import generator
+from similia.core.intervals import wilson
 from similia.distances.base import Distance
 from similia.kernels._evaluate import without_addresses
 from similia.objects import take
@@ -303,7 +304,7 @@ def about_bits(context: Context) -> Section:
 
 
 def _accuracies(x: Sequence[float] | npt.NDArray, y: npt.NDArray, n: int, unit: str) -> Curve:
-    bounds = np.array([measures.wilson(share * n, n) for share in y])
+    bounds = np.array([wilson(share, n) for share in y])
     names = [f"{v:,}{unit}" if unit else f"{percent(v)} flipped" for v in np.asarray(x).tolist()]
     titles = [f"{name}: {percent(share)}" for name, share in zip(names, y.tolist(), strict=True)]
     return Curve("accuracy", np.asarray(x), y, bounds[:, 0], bounds[:, 1], titles=titles)

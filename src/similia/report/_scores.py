@@ -17,6 +17,8 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from similia.core import intervals
+from similia.core.intervals import wilson
 from similia.objects import take
 from similia.report import _measures as measures
 from similia.report._model import Embedded, Parts, embedded, fitted_through, parts_of
@@ -189,27 +191,34 @@ def _values(learner: Any, Z: Any) -> tuple[Floats | None, bool]:
 
 
 def balanced(truth: npt.NDArray, predicted: npt.NDArray) -> tuple[float, float, float]:
-    """Return balanced accuracy and its 95 % interval, from the variances of the recalls of classes."""
-    recalls, variances = [], []
-    for value in np.unique(truth):
-        right = (predicted == value)[truth == value]
-        n, r = len(right), right.mean()
-        smooth = (right.sum() + 2) / (n + 4)  # Agresti & Coull
-        recalls.append(r)
-        variances.append(smooth * (1 - smooth) / (n + 4))
-    mean, half = float(np.mean(recalls)), 1.96 * float(np.sqrt(np.sum(variances))) / len(recalls)
-    return mean, max(0.0, mean - half), min(1.0, mean + half)
+    """Return balanced accuracy and its 95 % interval."""
+    _, labels, counts = np.unique(truth, return_inverse=True, return_counts=True)
+    return intervals.balanced(np.bincount(labels, predicted == truth, len(counts)), counts)
 
 
-def regression_scores(truth: Floats, predicted: Floats, rounds: int = 400) -> dict[str, tuple[float, float, float]]:
-    """Return R squared, mean absolute and root mean squared errors with 95 % intervals from resampled objects."""
-    draws = np.random.default_rng(0).integers(len(truth), size=(rounds, len(truth)))
-    found = {}
-    for name, score in (("R²", _r2), ("mean absolute error", _mae), ("root mean squared error", _rmse)):
-        many = [score(truth[rows], predicted[rows]) for rows in draws]
-        low, high = np.nanquantile(many, [0.025, 0.975])
-        found[name] = (score(truth, predicted), float(low), float(high))
-    return found
+def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
+    """Return R squared, mean absolute and root mean squared errors."""
+    measured = {"R²": _r2, "mean absolute error": _mae, "root mean squared error": _rmse}
+    return {name: measure(truth, predicted) for name, measure in measured.items()}
+
+
+def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float, float, float]]:
+    """Return what `errors` does, with 95 % intervals.
+
+    All three are functions of ratios of means: of squared or absolute errors, to squared distances from the mean, or 1.
+    """
+    wrong, away = np.abs(truth - predicted), np.abs(truth - truth.mean())
+    scale = float(max(wrong.max(), away.max())) or 1.0  # so that squares neither overflow nor vanish
+    wrong, away, ones = wrong / scale, away / scale, np.ones(len(truth))
+    pairs = (wrong**2, away**2), (wrong, ones), (wrong**2, ones)
+    unexplained, mean, square = (intervals.ratio(a, b, np.random.default_rng(0)) for a, b in pairs)
+    ends = [
+        (1 - unexplained[1], 1 - unexplained[0]),
+        (scale * mean[0], scale * mean[1]),
+        (scale * float(np.sqrt(square[0])), scale * float(np.sqrt(square[1]))),
+    ]
+    values = errors(truth, predicted)
+    return {name: (value, *end) for (name, value), end in zip(values.items(), ends, strict=True)}
 
 
 def _r2(truth: Floats, predicted: Floats) -> float:
@@ -247,5 +256,5 @@ def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDA
     sizes = np.array([members.sum() for members in used])
     means = np.array([confidence[members].mean() for members in used])
     accuracies = np.array([right[members].mean() for members in used])
-    bounds = np.array([measures.wilson(right[members].sum(), int(members.sum())) for members in used])
+    bounds = np.array([wilson(float(right[members].mean()), int(members.sum())) for members in used])
     return means, accuracies, sizes, bounds

