@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOMS = ["objects", "kernels", "distances", "embeddings", "codes", "learn", "search", "selection", "explanations",
          "recipes", "scale", "datasets", "bounds", "checks", "report", "adapters"]  # fmt: skip
-TOP = ["config", "save", "load"]  # what lives in no room
+TOP = ["config", "save", "load", "warmup"]  # what lives in no room
 
 
 def names_of(room):
