@@ -145,7 +145,7 @@ def test_delimiter_header_and_long_fields(tmp_path):
     path = write(tmp_path / "a.txt", f"x;{long}\ny;AC\n")
     before = csv.field_size_limit(1000)
     try:
-        assert read_columns(path, 1, delimiter=";", header=False) == ([long, "AC"],)
+        assert read_columns(path, 1, sep=";", header=False) == ([long, "AC"],)
         assert csv.field_size_limit() == 1000
     finally:
         csv.field_size_limit(before)

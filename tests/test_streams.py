@@ -154,7 +154,7 @@ def test_the_limit_of_the_csv_module_is_put_back_by_the_last_of_several_threads(
 
 def test_a_delimiter_that_is_not_ascii(folder):
     path = write(folder / "a.txt", "a\u00a7b\u00e7\nc\u00a7d\n")
-    assert read_columns(path, 1, delimiter="\u00a7", header=False) == (["b\u00e7", "d"],)
+    assert read_columns(path, 1, sep="\u00a7", header=False) == (["b\u00e7", "d"],)
 
 
 # --- chunks -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ _NAMES = {
     "as_column": "columns", "FromColumn": "columns",
     "read_tudataset": "tudataset", "read_ts": "ts_files",
     "read_fasta": "readers", "read_fastq": "readers", "read_columns": "readers",
+    "read_objects": "files", "Objects": "_reading",
     "open_stream": "streams", "ObjectStream": "streams", "Chunk": "streams",
 }  # fmt: skip
 __all__ = [*_NAMES]

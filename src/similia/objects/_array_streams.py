@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from similia.objects._blocks import Records, record_limit
 from similia.objects._sequences import _short
+from similia.objects._skipped import Skips
 
 _MOST_HEADER = 2**14  # bytes; numpy refuses headers above 10,000 but reads them first
 
@@ -25,8 +26,8 @@ class ArrayRows:
 
     kind = "vectors"
 
-    def __init__(self, path: Path) -> None:
-        self.path, size = path, path.stat().st_size
+    def __init__(self, path: Path, skips: Skips | None = None) -> None:
+        self.path, self.skips, size = path, skips, path.stat().st_size
         shape, self.fortran, self.dtype, self.offset = _header(path)
         if len(shape) != 2 or self.dtype.kind not in "fiu" or min(shape) == 0:
             found = f"{str(self.dtype)[:60]} of shape {_short(shape)}"
@@ -49,12 +50,15 @@ class ArrayRows:
         for first in range(start, self.n, step):
             stop = min(self.n, first + step)
             rows = self._rows(first, stop)
-            finite = np.isfinite(rows).all(axis=1)
-            if not finite.all():
-                bad = first + int(finite.argmin())
-                raise ValueError(f"{self.path}, row {bad}: it holds NaN or infinity; drop or impute it")
+            good = np.flatnonzero(np.isfinite(rows).all(axis=1))
+            for bad in np.setdiff1d(np.arange(len(rows)), good).tolist() if len(good) < len(rows) else []:
+                if self.skips is None:
+                    raise ValueError(f"{self.path}, row {first + bad}: it holds NaN or infinity; drop or impute it")
+                self.skips.add(first + bad, "it holds NaN or infinity")
             ends = np.arange(first + 1 - start, stop + 1 - start) * row
-            yield Records((rows,), ends, position=self.offset + stop * row)
+            if len(good):
+                kept = (rows,) if len(good) == len(rows) else (rows[good],)
+                yield Records(kept, ends[good], position=self.offset + stop * row, rows=first + good)
 
     def _rows(self, start: int, stop: int) -> npt.NDArray:
         if self.fortran:  # rows lie scattered; the map is opened anew each time, so that its pages are let go

@@ -8,7 +8,9 @@ further than that either.
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,11 +37,16 @@ class Records:
     Attributes
     ----------
     columns : tuple of StringBatch
-        Sequences of FASTA; sequences and qualities of FASTQ; columns of a table.
+        Sequences of FASTA; sequences and qualities of FASTQ; columns of a table, of which the first may be a batch of
+        other objects or an array.
     ends : ndarray of int64, shape (n,)
         Position in the (unpacked) file behind each record.
     lines : ndarray of int64, shape (n,), optional
         Number of the line there, from 1; of text files.
+    begins : ndarray of int64, shape (n,), optional
+        Number of the line in which each record begins, counted as editors do.
+    rows : ndarray of int64, shape (n,), optional
+        Number of each record in the file, from 0, where some records may be left out.
     headers : list of str, optional
         Of FASTA and FASTQ, without ``>`` or ``@``.
     position : int, optional
@@ -51,6 +58,8 @@ class Records:
     lines: Int | None = None
     headers: list[str] | None = None
     position: int | None = None
+    begins: Int | None = None
+    rows: Int | None = None
 
 
 def record_limit() -> int:
@@ -66,16 +75,20 @@ class Blocks:
     path : path
     offset, line : int
         Where to begin in the unpacked file, and the number of the line there.
+    encoding : str
+        Of the file; blocks are UTF-8, and offsets count bytes of that.
     """
 
-    def __init__(self, path: Any, offset: int = 0, line: int = 1) -> None:
-        self.path, self.offset, self.line = path, offset, line
+    def __init__(self, path: Any, offset: int = 0, line: int = 1, encoding: str = "utf-8") -> None:
+        self.path, self.offset, self.line, self.encoding = path, offset, line, encoding
         self.limit = record_limit()
 
     def __enter__(self) -> Blocks:
         self._raw: BinaryIO = open(self.path, "rb")
         packed = Path(self.path).suffix.lower() == ".gz"
         self._file: Any = gzip.GzipFile(fileobj=self._raw) if packed else self._raw
+        if not is_utf8(self.encoding):
+            self._file = _Recoded(self._file, self.encoding)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -91,7 +104,7 @@ class Blocks:
 
         While a block is in use, `offset` and `line` are where it begins.
         """
-        with one_sentence(self.path):
+        with one_sentence(self.path, self.encoding):
             self._seek()
             few = min(_BLOCK, 1 + self.limit // (2 * WIDE_SHARE))
             rest, size = b"", few
@@ -132,7 +145,7 @@ class Blocks:
         nul = block.find(b"\0")
         if nul >= 0:
             line = self.line + count_lines(block[:nul])
-            raise ValueError(f"{self.path}, line {line}: a NUL byte, so it is truncated or not a UTF-8 text file")
+            raise ValueError(f"{self.path}, line {line}: a NUL byte; {_not_text(self.encoding)}")
         return block
 
     def _pass(self, block: bytes) -> None:
@@ -158,13 +171,59 @@ def decode(raw: bytes, path: Any, line: int) -> str:
         return raw.decode()
     except UnicodeDecodeError as error:
         line += count_lines(raw[: error.start])
-        raise ValueError(f"{path}, line {line}: truncated or not a UTF-8 text file: {error}") from None
+        raise ValueError(f"{path}, line {line}: {_not_text('utf-8')} ({error})") from None
+
+
+def is_utf8(encoding: str) -> bool:
+    """Return whether an encoding is UTF-8, with or without a byte order mark."""
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+
+
+def _not_text(encoding: str) -> str:
+    """Return what to do about bytes that are no text."""
+    if is_utf8(encoding):
+        return (
+            "it is truncated or not a UTF-8 text file; name another encoding, such as latin-1 or utf-16 "
+            "(encoding= or --encoding)"
+        )
+    return f"it is truncated or not {encoding} text; name another encoding (encoding= or --encoding)"
 
 
 @contextmanager
-def one_sentence(path: Any) -> Iterator[None]:
+def one_sentence(path: Any, encoding: str = "utf-8") -> Iterator[None]:
     """Turn what a damaged file raises while it is unpacked or decoded into ValueError."""
     try:
         yield
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is truncated or not a UTF-8 text file: {error}") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is truncated or not a whole gzip file: {error}") from None
+    except UnicodeError as error:
+        raise ValueError(f"{path}: {_not_text(encoding)} ({error})") from None
+
+
+class _Recoded:
+    """A file in another encoding, read as UTF-8; going back reads it anew from its beginning."""
+
+    def __init__(self, file: Any, encoding: str) -> None:
+        self._file, self._encoding = file, encoding
+        self._start()
+
+    def _start(self) -> None:
+        self._file.seek(0)
+        self._decoder = codecs.getincrementaldecoder(self._encoding)()
+        self._ready, self._at, self._done = io.BytesIO(), 0, False
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes of UTF-8, none at the end of the file."""
+        while not (data := self._ready.read(size)) and not self._done:
+            raw = self._file.read(size)
+            self._done = not raw
+            self._ready = io.BytesIO(self._decoder.decode(raw, final=self._done).encode())
+        self._at += len(data)
+        return data
+
+    def seek(self, offset: int) -> None:
+        """Go to a position in the UTF-8."""
+        if offset < self._at:
+            self._start()
+        while self._at < offset and self.read(min(_BLOCK, offset - self._at)):
+            pass

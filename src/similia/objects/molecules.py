@@ -73,10 +73,8 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
     return read_smiles(smiles, hydrogens)
 
 
-def read_smiles(
-    smiles: Any, hydrogens: bool = False, place: Callable[[int], str] = "smiles[{}] is".format
-) -> GraphBatch:
-    """Return molecules as graphs; `place` is how a sentence begins about number i, such as "smiles[3] is"."""
+def read_smiles(smiles: Any, hydrogens: bool = False, bad: Callable[[int, str], None] | None = None) -> GraphBatch:
+    """Return molecules as graphs; ``bad(i, why)`` hears of texts that are none, which are left out unless it raises."""
     Chem, rdBase = import_rdkit()
     parts: list[Part] = []
     with rdBase.BlockLogs():  # RDKit also prints what is raised here
@@ -84,9 +82,14 @@ def read_smiles(
             text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
             molecule = Chem.MolFromSmiles(text)
             if molecule is None:
-                raise ValueError(f"{place(i)} {_short(text)}, which is {_problem(Chem, text)}; correct or drop it")
+                (bad or _refuse)(i, f"{_short(text)}, which is {_problem(Chem, text)}")
+                continue
             parts.append(read_graph(Chem.AddHs(molecule) if hydrogens else molecule, Names()))
     return join_parts(parts)
+
+
+def _refuse(i: int, why: str) -> None:
+    raise ValueError(f"smiles[{i}] is {why}; correct or drop it")
 
 
 def import_rdkit() -> tuple[Any, Any]:

@@ -15,10 +15,12 @@ from typing import Any, TextIO
 
 from similia._config import settings
 from similia.objects._blocks import Records, one_sentence
-from similia.objects._delimited_streams import delimited_records, delimiter_of
+from similia.objects._delimited_streams import Table, delimiter_of
 from similia.objects._parquet_streams import parquet_column, parquet_file
+from similia.objects._reading import Reading
 from similia.objects._sequence_files import fasta_records, fastq_records
 from similia.objects._sequences import _short
+from similia.objects._skipped import Skips
 
 _BOMB = 100  # times that a gzip file may grow: text grows tenfold, deflate at most a thousandfold
 
@@ -104,7 +106,13 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
 
 
 def read_columns(
-    path: str | os.PathLike[str], *columns: str | int, delimiter: str | None = None, header: bool = True
+    path: str | os.PathLike[str],
+    *columns: str | int,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    header: bool = True,
+    on_error: str = "stop",
+    skipped: str | os.PathLike[str] | None = None,
 ) -> tuple[list[Any], ...]:
     r"""Read columns of a CSV, TSV or Parquet table.
 
@@ -115,10 +123,8 @@ def read_columns(
         RFC 4180; a table with tabs has no quotes.
     *columns : str or int
         Names (from the first line) or positions from 0, at least one.
-    delimiter : str, optional
-        For text files with another ending.
-    header : bool
-        Whether the first line of a text file holds the names.
+    sep, encoding, header, on_error, skipped
+        As for `open_stream`.
 
     Returns
     -------
@@ -156,7 +162,12 @@ def read_columns(
     if Path(path).suffix.lower() == ".parquet":
         return _parquet(path, columns)
     found: tuple[list[str], ...] = tuple([] for _ in columns)
-    for records in _whole(path, delimited_records(path, columns, delimiter or delimiter_of(path), header)):
+    reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error)
+    skips = Skips(None if skipped is None else Path(skipped)) if on_error == "skip" else None
+    if skips is not None:
+        skips.begin(0)
+    table = Table(path, reading.sep or delimiter_of(path), header, encoding, skips)
+    for records in _whole(path, table.records([table.position_of(column) for column in columns])):
         for values, column in zip(found, records.columns, strict=True):
             values += column.tolist()
     return found

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,25 @@ import numpy as np
 
 from similia._validation import check_positive_int
 from similia.objects._array_streams import ArrayRows
-from similia.objects._blocks import Records
-from similia.objects._delimited_streams import delimited_records, delimiter_of
+from similia.objects._blocks import Records, is_utf8
+from similia.objects._converted import PER_LETTER, Converter
+from similia.objects._delimited_streams import Table, delimiter_of
 from similia.objects._iterable_streams import Items
+from similia.objects._line_streams import line_records, sdf_has_field, sdf_records, smi_has_names, smi_records
 from similia.objects._lines import narrow
 from similia.objects._parquet_streams import ParquetRows
+from similia.objects._reading import Choice, Column, Reading, choose, ending_of, looks_numeric
 from similia.objects._sequence_files import fasta_records, fastq_records
 from similia.objects._sequences import _short, concatenate
+from similia.objects._skipped import Skips
 from similia.objects._strings import StringBatch
 
-_FASTA = {".fa", ".fasta", ".fna", ".faa"}
-_FASTQ = {".fq", ".fastq"}
-_TABLES = {".csv", ".tsv", ".tab"}
-_ROWS = {".parquet", ".npy"}
+FASTA = {".fa", ".fasta", ".fna", ".faa"}
+FASTQ = {".fq", ".fastq"}
+TABLES = {".csv", ".tsv", ".tab"}
+ROWS = {".parquet", ".npy"}
+LINES = {".txt", ".smi", ".sdf"}
+STREAMED = FASTA | FASTQ | TABLES | ROWS | LINES
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,19 @@ class Chunk:
     objects : StringBatch, ndarray or another batch
         As the kind of the stream says.
     names : list of str, optional
-        Of FASTA and FASTQ: the first word of each header; of a table what `open_stream` was told.
+        Of FASTA and FASTQ: the first word of each header; of a table what `open_stream` was told; of ``.smi`` and SDF
+        those in the file. Where bad rows are left out, the number of each row in the file (from 0) if there are no
+        others.
     start, stop : int
         Numbers of the objects in the stream, from 0, `stop` excluded.
     mark : str
         Where the next chunk begins; see `ObjectStream.chunks`.
     bytes_read : int
         Position in the file, of compressed bytes for ``.gz``.
+    labels : list, optional
+        Labels as they are in the file, where it has some.
+    lines : ndarray of int, shape (stop - start,), optional
+        Line of the file in which each object begins, from 1, of text files.
     """
 
     objects: Any
@@ -57,6 +70,8 @@ class Chunk:
     stop: int
     mark: str
     bytes_read: int
+    labels: list[Any] | None = None
+    lines: Any = None
 
 
 class ObjectStream:
@@ -71,39 +86,104 @@ class ObjectStream:
         Number of objects, where it is known before they are read (.npy, Parquet, lists).
     size : int or None
         Bytes of the file.
+    told : str or None
+        Which columns are the objects, where no option named them.
+    skips : Skips or None
+        What is left out with ``on_error="skip"``: their number ``n``, and the ``first`` (its line, and why).
     """
 
     def __init__(
-        self, source: Any, text: str | int, chunk: int, max_bytes: int, names: str | int | None = None
-    ) -> None:
-        self._text, self._names, self._chunk, self._max_bytes = text, names, chunk, max_bytes
+        self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None
+    ) -> None:  # fmt: skip
+        self.reading, self._chunk, self._max_bytes, self._kind = reading, chunk, max_bytes, kind
         self._path: Path | None = None
         self._rows: Any = None
-        self.kind, self.n, self.size = "strings", None, None
-        if isinstance(source, str | os.PathLike):
-            self._path, self.source = Path(source), str(source)
-            self.size = self._path.stat().st_size
-            suffixes = [suffix.lower() for suffix in self._path.suffixes if suffix.lower() != ".gz"]
-            self._ending = suffixes[-1] if suffixes else ""
-            self._rows = self._rows_of(self._path)
-        else:
+        self._converter: Converter | None = None
+        self._labelled = self._named = False
+        self.kind, self.n, self.size, self.told = "strings", None, None, None
+        self.skips: Skips | None = None
+        if not isinstance(source, str | os.PathLike):
             self.source, self._rows = type(source).__name__, Items(source)
-        if names is not None and (self._path is None or self._ending not in _TABLES | {".parquet"}):
-            has = "records with names" if self._path and self._ending in _FASTA | _FASTQ else "no columns"
-            raise ValueError(f"{self.source} has {has}; a column with names is one of a CSV, TSV or Parquet table")
-        if self._rows is not None:
+            self._refuse(self.source, "text", "smiles", "values", "label", "names", "series", "sep", "on_error")
             self.kind, self.n = self._rows.kind, self._rows.n
+            return
+        self._path, self.source, self._ending = Path(source), str(source), ending_of(Path(source))
+        self.size = self._path.stat().st_size
+        self.skips = reading.skips()
+        self._open(self._path)
+        if self.kind == "graphs":
+            from similia.objects.molecules import import_rdkit
 
-    def _rows_of(self, path: Path) -> Any:
-        """Return the reader of a file whose objects have numbers, None for one that is text."""
-        if self._ending not in _FASTA | _FASTQ | _TABLES | _ROWS:
-            endings = ", ".join(sorted(_FASTA | _FASTQ | _TABLES | _ROWS))
-            raise ValueError(f"{path} has an unknown ending; streams are read from {endings} and iterables")
-        if self._ending in _ROWS and path.suffix.lower() == ".gz":
+            import_rdkit()
+            self._max_bytes = max(1, max_bytes // PER_LETTER)
+
+    def _open(self, path: Path) -> None:
+        """Find out what a file holds."""
+        reading = self.reading
+        if is_table(path, reading) and not (self._ending == ".parquet" and path.suffix.lower() == ".gz"):
+            self._open_table(path)
+        elif self._ending not in STREAMED:
+            raise ValueError(unknown_ending(path))
+        elif self._ending in ROWS and path.suffix.lower() == ".gz":
             raise ValueError(f"{path} is compressed as a whole, which cannot be read by rows; gunzip it first")
+        elif self._ending == ".npy":
+            self._refuse(path, "text", "smiles", "values", "label", "names", "series", "time")
+            self._rows = ArrayRows(path, self.skips)
+            self.kind, self.n = "vectors", None if self.skips else self._rows.n
+        elif self._ending in FASTA | FASTQ:
+            self._refuse(path, "smiles", "values", "names", "series", "time")
+        elif self._ending == ".txt":
+            self._refuse(path, "smiles", "values", "label", "names", "series", "time")
+        else:
+            self._refuse(
+                path, "text", "smiles", "values", "series", "time", *(["label", "names"] * (self._ending == ".smi"))
+            )
+            self.kind = "graphs"
+            if self._ending == ".smi":
+                self._named = smi_has_names(path, reading.encoding)
+                choice = Choice("graphs", [0], names=1)
+                self._converter = Converter(path, choice, ["SMILES", "name"], skips=self.skips)
+            else:
+                label = "label" if reading.label is None else str(reading.label)
+                self._labelled = reading.label is not None or sdf_has_field(path, reading.encoding, label)
+                self.reading, self._named = replace(reading, label=label), True
+
+    def _open_table(self, path: Path) -> None:
+        """Choose the columns of a table."""
+        reading = self.reading
+        if reading.time is not None:
+            raise ValueError(
+                f"{path} is a long table (time=), which is read as a whole; use similia.objects.read_objects"
+            )
         if self._ending == ".parquet":
-            return ParquetRows(path, self._text, self._names)
-        return ArrayRows(path) if self._ending == ".npy" else None
+            self._rows = ParquetRows(path, reading, self.skips, self._kind)
+            choice, header = self._rows.choice, self._rows.header
+            self.n = None if self.skips else self._rows.n
+        else:
+            table = Table(
+                path, reading.sep or delimiter_of(path), reading.header, reading.encoding, self.skips, reading.series
+            )
+            if reading.header:
+                _check_header(path, table.first)
+            head: list[list[str]] = []
+
+            def holds(j: int) -> str | None:
+                head[:] = head or table.head()
+                numeric = looks_numeric([row[j] for row in head], reading.decimal)
+                return None if numeric is None else "numbers" if numeric else "text"
+
+            header = table.first if reading.header else [str(j) for j in range(len(table.first))]
+            choice = choose(path, header, reading, holds, self._kind)
+            self._table = table
+        self.kind, self.told = choice.kind, choice.told
+        self._labelled, self._named = choice.label is not None, choice.names is not None
+        self._choice, self._converter = choice, Converter(path, choice, header, reading.decimal, self.skips)
+
+    def _refuse(self, source: Any, *options: str) -> None:
+        """Raise if options are given that mean nothing for such a source."""
+        given = self.reading.is_set(*options)
+        if given:
+            raise ValueError(meaningless(source, given[0], getattr(self, "_ending", "")))
 
     def fingerprint(self) -> str:
         """Return a digest of the bytes of the file and of the columns that are read.
@@ -119,10 +199,7 @@ class ObjectStream:
             raise ValueError(f"a {self.source} has no fingerprint, for it may not be read twice; write it to a file")
         with open(self._path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256")  # twice as fast as blake2b where the processor knows it
-        if self._ending in _TABLES | {".parquet"}:
-            digest.update(f"\0{self._text!r}".encode())
-        if self._names is not None:
-            digest.update(f"\0{self._names!r}".encode())
+        digest.update(self.reading.digest().encode())
         return digest.hexdigest()
 
     def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
@@ -146,39 +223,54 @@ class ObjectStream:
             If an object is of another kind, such as a number among strings.
         """
         check_positive_int(start, "start", minimum=0)
-        offset, line = self._place(start, mark)
+        offset, line, row = self._place(start, mark)
         if self.n is not None and start > self.n:
             raise ValueError(f"{self.source} holds {self.n} objects, so none is number {start}")
-        if self._rows is not None:
-            return self._cut(self._rows.records(start, self._chunk, self._max_bytes), start, 0, 0)
-        return self._cut(self._records(offset, line), start, 0 if mark else start, offset)
+        if self.skips is not None:
+            self.skips.begin(row if self._ending in ROWS else line if mark else 0)
+        if self._rows is None:
+            return self._cut(self._records(offset, line, row), start, 0 if mark else start, offset)
+        first = start if self.skips is None else row
+        records = self._rows.records(first, self._chunk, self._max_bytes)
+        if self._converter is not None:
+            records = self._converter.records(records, self._max_bytes)
+        return self._cut(records, start, start if self.skips is not None and not mark else 0, 0)
 
-    def _place(self, start: int, mark: str | None) -> tuple[int, int]:
-        """Return the position and the number of the line that a mark names."""
+    def _place(self, start: int, mark: str | None) -> tuple[int, int, int]:
+        """Return the position, the number of the line and that of the row that a mark names."""
         if not mark:
-            return 0, 1
+            return 0, 1, 0
         try:
-            number, *place = map(int, mark.split(":"))
-            offset, line = place or (0, 1)
+            begin, _, last = mark.partition(":r")
+            number, *place = map(int, begin.split(":"))
+            (offset, line), row = place or (0, 1), int(last or start)
         except (ValueError, AttributeError):
-            number, offset, line = -1, 0, 1
-        too_far = self._path is not None and self._path.suffix.lower() != ".gz" and offset > (self.size or 0)
-        if number != start or min(offset, line) < 0 or too_far:
+            number, offset, line, row = -1, 0, 1, 0
+        plain = self._path is not None and self._path.suffix.lower() != ".gz" and is_utf8(self.reading.encoding)
+        if number != start or min(offset, line, row) < 0 or (plain and offset > (self.size or 0)):
             raise ValueError(f"mark {_short(mark)} is not where object {start} of {self.source} begins")
-        return offset, line
+        return offset, line, row
 
-    def _records(self, offset: int, line: int) -> Iterator[Records]:
-        if self._ending in _TABLES:
-            columns = (self._text,) if self._names is None else (self._text, self._names)
-            return delimited_records(self._path, columns, delimiter_of(self._path), True, offset, line)
-        return (fasta_records if self._ending in _FASTA else fastq_records)(self._path, offset, line)
+    def _records(self, offset: int, line: int, row: int) -> Iterator[Records]:
+        """Return the records of a file of text from a place on."""
+        path, encoding = self._path, self.reading.encoding
+        if is_table(path, self.reading):
+            records = self._table.records(self._choice.positions, offset, line, row)
+        elif self._ending == ".sdf":
+            records = sdf_records(path, self.reading, self.skips, offset, line, row)
+        elif self._ending in LINES:
+            records = (smi_records if self._ending == ".smi" else line_records)(path, offset, line, row, encoding)
+        else:
+            records = (fasta_records if self._ending in FASTA else fastq_records)(path, offset, line)
+        return records if self._converter is None else self._converter.records(records, self._max_bytes)
 
     def _cut(self, records: Iterator[Records], start: int, skip: int, behind: int) -> Iterator[Chunk]:
         """Yield records as chunks that begin at object `start`, after `skip` objects; `behind` is where those end."""
         pieces: list[tuple[Records, int, int]] = []
-        n = passed = begin = 0
+        n = passed = begin = total = 0
         for part in records:
             stop = len(part.ends)
+            total += stop
             a = min(skip - passed, stop) if passed < skip else 0
             passed += stop
             while a < stop:
@@ -190,34 +282,53 @@ class ObjectStream:
                     pieces.append((part, a, b))
                     n += b - a
                 if n == self._chunk or b < stop:
-                    yield _chunk(pieces, start, n, self._names is not None)
+                    yield self._joined(pieces, start, n)
                     pieces, start, n = [], start + n, 0
                 a = b
             behind = int(part.ends[-1])
         if n:
-            yield _chunk(pieces, start, n, self._names is not None)
+            yield self._joined(pieces, start, n)
         if passed < skip:
             raise ValueError(f"{self.source} holds {passed} objects, so none is number {skip}")
+        if total == start == 0 and self.skips is not None and self.skips.first is not None:
+            line, why = self.skips.first
+            raise ValueError(f"{self.source} holds no good row; the first bad one is in line {line}: {why}")
+
+    def _joined(self, pieces: list[tuple[Records, int, int]], start: int, n: int) -> Chunk:
+        """Return pieces of records as a chunk."""
+        objects = [_slice(part.columns[0], a, b) for part, a, b in pieces]
+        labels: list[Any] = []
+        names: list[str] = []
+        for part, a, b in pieces:
+            names += [(header.split(None, 1) or [""])[0] for header in (part.headers or [])[a:b]]
+            if self._labelled:
+                labels += part.columns[1][a:b].tolist()
+            if self._named:
+                names += part.columns[-1][a:b].tolist()
+            elif self.skips is not None and part.rows is not None:
+                names += map(str, part.rows[a:b].tolist())
+        last, _, stop = pieces[-1]
+        end = int(last.ends[stop - 1])
+        mark = "" if last.lines is None else f":{end}:{int(last.lines[stop - 1])}"
+        if self.skips is not None and last.rows is not None:
+            mark += f":r{int(last.rows[stop - 1]) + 1}"
+        named = self._named or last.headers is not None or (self.skips is not None and last.rows is not None)
+        return Chunk(
+            narrow(objects[0] if len(objects) == 1 else concatenate(objects)),
+            names if named else None,
+            start,
+            start + n,
+            f"{start + n}{mark}",
+            end if last.position is None else last.position,
+            labels if self._labelled else None,
+            _lines(pieces),
+        )
 
 
-def _chunk(pieces: list[tuple[Records, int, int]], start: int, n: int, named: bool) -> Chunk:
-    """Return pieces of records as a chunk, `named` by their second column."""
-    objects = [_slice(part.columns[0], a, b) for part, a, b in pieces]
-    names: list[str] = []
-    for part, a, b in pieces:
-        names += [(header.split(None, 1) or [""])[0] for header in (part.headers or [])[a:b]]
-        names += part.columns[1][a:b].tolist() if named else []
-    last, _, stop = pieces[-1]
-    end = int(last.ends[stop - 1])
-    place = "" if last.lines is None else f":{end}:{int(last.lines[stop - 1])}"
-    return Chunk(
-        narrow(objects[0] if len(objects) == 1 else concatenate(objects)),
-        names if named or last.headers is not None else None,
-        start,
-        start + n,
-        f"{start + n}{place}",
-        end if last.position is None else last.position,
-    )
+def _lines(pieces: list[tuple[Records, int, int]]) -> Any:
+    """Return the line in which each record begins, None of files that have no lines."""
+    begins = [part.begins[a:b] for part, a, b in pieces if part.begins is not None]
+    return np.concatenate(begins) if begins else None
 
 
 def _slice(batch: Any, start: int, stop: int) -> Any:
@@ -228,31 +339,102 @@ def _slice(batch: Any, start: int, stop: int) -> Any:
     return StringBatch(batch.values[offsets[0] : offsets[-1]], offsets - offsets[0], batch.is_bytes)
 
 
+def is_table(path: Path | None, reading: Reading) -> bool:
+    """Return whether a file has columns: by its ending, or because it is said what separates its cells."""
+    if path is None:
+        return False
+    ending = ending_of(path)
+    return ending in TABLES | {".parquet"} or (reading.sep is not None and ending not in ROWS)
+
+
+def unknown_ending(path: Path, others: Iterable[str] = ()) -> str:
+    """Return the sentence about a file whose ending says nothing."""
+    known = ", ".join(sorted(STREAMED | set(others)))
+    hint = f"; for a table with another ending, say what separates its cells (sep= or --sep); known are {known}"
+    if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
+        hint = "; save the sheet as CSV (UTF-8)"
+    return f"{path} has an unknown ending{hint}"
+
+
+def meaningless(source: Any, option: str, ending: str) -> str:
+    """Return the sentence about an option that a source has no use for."""
+    if option == "names" and ending in FASTA | FASTQ | {".smi"}:
+        return f"{source} has records with names, which are taken; drop names (--id), which is for tables"
+    if option == "smiles":
+        return f"smiles (--smiles) names a column of a CSV, TSV or Parquet file, which {source} is not"
+    what = {"names": "names (--id)", "on_error": "on_error='skip'", "sep": "sep"}.get(option, f"{option} (--{option})")
+    return f"{source} has no columns, so {what} means nothing; drop it, or say what separates cells (sep= or --sep)"
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    """Raise if the first row of a table holds numbers, and not as names that were counted."""
+    if not names or not looks_numeric(names) or not all(map(str.strip, names)):
+        return
+    numbers = [float(name) for name in names]
+    if len(names) == 1 or any(b <= a or b != round(b) for a, b in pairwise(numbers)):
+        raise ValueError(
+            f"the first line of {path} holds numbers ({_short(', '.join(names))}), expected names of columns; add such "
+            "a line, or say that there is none (header=False or --no-header)"
+        )
+
+
 def open_stream(
     source: str | os.PathLike[str] | Iterable[Any],
     *,
-    text: str | int = "text",
+    text: Column | None = None,
+    smiles: Column | None = None,
+    values: str | Sequence[Column] | None = None,
+    series: bool = False,
+    label: Column | None = None,
+    names: Column | None = None,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    header: bool = True,
+    decimal: str = ".",
+    on_error: str = "stop",
+    skipped: str | os.PathLike[str] | None = None,
     chunk: int = 10_000,
     max_bytes: int = 2**26,
-    names: str | int | None = None,
 ) -> ObjectStream:
     r"""Open a file or an iterable to be read a chunk of objects at a time.
 
     Parameters
     ----------
     source : path or iterable
-        FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``) or a table with a line of names
-        (``.csv``, ``.tsv``, ``.tab``), all also with ``.gz``; ``.parquet``; ``.npy`` of numbers, shape (n,
-        n_features). Or an iterable of strings, series (arrays), graphs or batches of objects, of which a generator
-        is read once; a 2-D array gives its rows.
-    text : str or int
-        Name or position of the column of a table.
-    chunk : int
-        Most objects in a chunk.
-    max_bytes : int
-        About the most bytes of input in a chunk, which holds one object at least.
+        FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``, ``.tsv``,
+        ``.tab``), lines of text (``.txt``) or molecules (``.smi``: a SMILES a line, and its name; ``.sdf``), all also
+        with ``.gz``; ``.parquet``; ``.npy`` of numbers, shape (n, n_features). Or an iterable of strings, series
+        (arrays), graphs or batches of objects, of which a generator is read once; a 2-D array gives its rows.
+    text : str or int, optional
+        Name or position of the column of a table with the strings. If nothing is named, it is the column called
+        "text", else the only column of text, else the rows are vectors of all columns of numbers.
+    smiles : str or int, optional
+        Instead, the column with SMILES: the objects are molecules (needs RDKit).
+    values : str or sequence of columns, optional
+        Instead, columns of numbers, such as ``"x,y,z"``: each row is a vector.
+    series : bool, default=False
+        Rows of numbers are time series, not vectors. Empty cells at the end of a row are left out.
+    label : str or int, optional
+        Column, or field of SDF, with the labels: `Chunk.labels`. The one called "label" if not given.
     names : str or int, optional
-        Name or position of another column of a table, which names the objects: `Chunk.names`, as text.
+        Another column, or field of SDF, which names the objects: `Chunk.names`, as text.
+    sep : str, optional
+        What separates the cells of a table of any ending: a character, "tab" or "space". By the ending if not given.
+    encoding : str, default="utf-8"
+        Of text files, such as "latin-1" or "utf-16".
+    header : bool, default=True
+        Whether the first line of a text table holds the names of its columns. If not, columns are named by position.
+    decimal : {".", ","}, default="."
+        What stands before the decimals of numbers in text tables.
+    on_error : {"stop", "skip"}, default="stop"
+        With "skip", rows of tables, ``.smi`` and SDF that cannot be used are left out and counted: those with another
+        number of cells, SMILES that are none, numbers that are missing.
+    skipped : path, optional
+        A CSV file that lists what was left out.
+    chunk : int, default=10_000
+        Maximum number of objects per chunk.
+    max_bytes : int
+        Approximate byte limit per chunk; a chunk always holds at least one object.
 
     Returns
     -------
@@ -262,7 +444,8 @@ def open_stream(
     Raises
     ------
     ValueError
-        If the file has an unknown ending, or is not what its ending says.
+        If the file has an unknown ending, or is not what its ending says; a column is not there, is there twice, or
+        cannot be told from others; an option means nothing for such a source.
     TypeError
         If the column holds no strings, or `source` is neither a path nor an ordered iterable.
     OSError
@@ -289,4 +472,8 @@ def open_stream(
     """
     check_positive_int(chunk, "chunk")
     check_positive_int(max_bytes, "max_bytes")
-    return ObjectStream(source, text, chunk, max_bytes, names)
+    reading = Reading(
+        text=text, smiles=smiles, values=values, series=series, label=label, names=names, sep=sep, encoding=encoding,
+        header=header, decimal=decimal, on_error=on_error, skipped=skipped,
+    )  # fmt: skip
+    return ObjectStream(source, reading, chunk, max_bytes)

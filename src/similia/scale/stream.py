@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 
 
 def encode_stream(
-    encoder: Any, source: Source, output: str | os.PathLike[str], *, text: str = "text", chunk: int = CHUNK,
+    encoder: Any, source: Source, output: str | os.PathLike[str], *, text: str | int | None = None, chunk: int = CHUNK,
     workers: Any = None,
 ) -> int:  # fmt: skip
     """Write what an encoder makes of a stream of objects to a ``.npy`` file, in constant memory.
@@ -52,11 +52,12 @@ def encode_stream(
         Its ``transform`` gives packed codes or vectors, an array with one row an object.
     source : path or iterable
         FASTA, FASTQ, CSV, TSV (also ``.gz``), Parquet, ``.npy``, or any iterable of objects, such as a generator (which
-        cannot be gone on with: it is read from its beginning).
+        cannot resume: it is read from its beginning). An `ObjectStream` of `similia.objects.open_stream` reads files in
+        other ways; its chunks stay as they are.
     output : path
         The ``.npy`` file.
-    text : str, default="text"
-        Column of a table.
+    text : str or int, optional
+        Column of a table; see `similia.objects.open_stream`.
     chunk : int, default=10_000
         Objects committed together at most; fewer where ``similia.config(max_memory=...)`` asks for it.
     workers : None, int, str or distributed.Client, optional
@@ -98,8 +99,8 @@ def encode_stream(
 
 
 def predict_stream(
-    model: Any, source: Source, output: str | os.PathLike[str], *, text: str = "text", names: str | None = None,
-    scores: bool = False, chunk: int = CHUNK, workers: Any = None,
+    model: Any, source: Source, output: str | os.PathLike[str], *, text: str | int | None = None,
+    names: str | None = None, scores: bool = False, chunk: int = CHUNK, workers: Any = None,
 ) -> int:  # fmt: skip
     """Write the predicted label of each object of a stream to a file, in constant memory.
 
@@ -113,7 +114,7 @@ def predict_stream(
     source : path or iterable
     output : path
         Its ending says what is written: ``.tsv`` with tabs, ``.jsonl`` a line of JSON for each object, else CSV.
-    text : str
+    text : str or int, optional
         See `encode_stream`.
     names : str, optional
         Column of a table that stands beside the labels under its own name, to join predictions with the table.
@@ -149,7 +150,8 @@ def predict_stream(
     ['item,label', '0,c', '1,a']
     """
     output = Path(output)
-    form = Predictions(model, form_of(output), scores, getattr(source, "_names", names))
+    reading = getattr(source, "reading", None)
+    form = Predictions(model, form_of(output), scores, names if reading is None else reading.names)
     stream = open_bounded(source, text=text, names=names, chunk=chunk, workers=workers)
     belongs = {"labels": identity(stream), "model": _hash(model), **form.belongs}
     with Journal(partial_of(output)) as journal:
@@ -172,12 +174,13 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, int]:
 
 
 def open_bounded(
-    source: Source, *, text: str, chunk: int, workers: Any, names: str | None = None
+    source: Source, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> ObjectStream:  # fmt: skip
     """Return a stream with chunks that fit into memory; one that is open stays as it is."""
     if isinstance(source, ObjectStream) or hasattr(source, "chunks"):
         return source  # type: ignore[return-value]
-    return open_stream(source, text=text, names=names, **bounds(chunk, workers))
+    limits: dict[str, Any] = bounds(chunk, workers)
+    return open_stream(source, text=text, names=names, **limits)
 
 
 def identity(stream: ObjectStream) -> str:
