@@ -186,7 +186,7 @@ def _npy_file(rng: Random, corpus: Sequence[bytes]) -> Files:
 def _read_npy(path: Path) -> Any:
     from similia.cli.inputs import read_objects
 
-    return np.isfinite(read_objects(str(path), text="text", label=None).objects).all()
+    return np.isfinite(read_objects(str(path)).objects).all()
 
 
 def _parquets() -> list[bytes]:
@@ -229,7 +229,7 @@ def _any_file(rng: Random, corpus: Any) -> Files:
 def _read_any(path: Path) -> Any:
     from similia.cli.inputs import read_objects
 
-    return read_objects(str(path), text="text", label="label" if path.stat().st_size % 2 else None)
+    return read_objects(str(path), label="label" if path.stat().st_size % 2 else None)
 
 
 # --- streams ----------------------------------------------------------------------------------

@@ -54,14 +54,17 @@ def tables(folder, words):
     ("rows", "said"),
     [
         ([], None),
-        ([5], "1 row of {} has an empty sequence, e.g. row 5 (from 0)"),
-        ([31, 12], "2 rows of {} have empty sequences, e.g. row 12 (from 0)"),
+        ([5], "1 row of {} has an empty sequence, e.g. {}"),
+        ([31, 12], "2 rows of {} have empty sequences, e.g. {}"),
     ],
 )
 def test_empty_cells_are_told_once(rows, said, model, tmp_path):
     words = ["" if i in rows else word for i, word in enumerate(WORDS)]
     for data in tables(tmp_path, words):
-        expected = [] if said is None else [f"note: {said.format(data)}"]
+        place = (
+            f"row {min(rows, default=0)} (from 0)" if data.suffix == ".parquet" else f"line {min(rows, default=0) + 2}"
+        )
+        expected = [] if said is None else [f"note: {said.format(data, place)}"]
         commands = [
             ("fit", data, "-o", tmp_path / "n.similia", *SPECTRUM),
             *(("predict", model, data, "--chunk", chunk) for chunk in (7, 1000)),
@@ -78,20 +81,31 @@ def test_empty_cells_are_told_once(rows, said, model, tmp_path):
 def test_of_a_pipe_the_note_says_so(model, tmp_path):
     data, _ = tables(tmp_path, ["", *WORDS[1:]])
     said = invoke("predict", model, "-", input=data.read_bytes()).stderr
-    assert "note: 1 row of - has an empty sequence, e.g. row 0 (from 0)\n" in said
+    assert "note: 1 row of standard input has an empty sequence, e.g. line 2\n" in said
 
 
 # ---- separators
 @pytest.mark.parametrize(
     ("name", "header", "sentence"),
     [
-        ("x.csv", "text;label", "x.csv is separated by ';', not commas; write it as CSV with commas, e.g. pandas."),
-        ("x.csv.gz", "text;label", "is separated by ';', not commas"),
-        ("x.csv", "text\tlabel", "x.csv is separated by tabs, not commas; name it .tsv"),
-        ("x.tsv", "text,label", "x.tsv is separated by commas, not tabs; name it .csv"),
-        ("x.tsv", "text;label", "x.tsv is separated by ';', not tabs; write it as CSV with commas"),
-        ("x.csv", "words,label;kind", "x.csv has no column 'text'; it has"),
-        ("x.csv", "words", "x.csv has no column 'text'; it has 'words'"),
+        (
+            "x.csv",
+            "text;label",
+            "x.csv is read with cells separated by commas, but its first line has ';'; say so with sep=';' (--sep ';')",
+        ),
+        ("x.csv.gz", "text;label", "but its first line has ';'; say so"),
+        (
+            "x.csv",
+            "text\tlabel",
+            "read with cells separated by commas, but its first line has tabs; say so with sep='\\t' (--sep tab)",
+        ),
+        (
+            "x.tsv",
+            "text,label",
+            "read with cells separated by tabs, but its first line has commas; say so with sep=',' (--sep ',')",
+        ),
+        ("x.tsv", "text;label", "x.tsv is read with cells separated by tabs, but its first line has ';'"),
+        ("x.csv", "words,label;kind", "x.csv has no column 'text' and 2 columns of text: 'words', 'label;kind'; name"),
     ],
 )
 def test_another_separator_is_named(name, header, sentence, model, tmp_path):
@@ -103,12 +117,12 @@ def test_another_separator_is_named(name, header, sentence, model, tmp_path):
 
 
 def test_what_the_sentence_says_works(model, tmp_path):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed (extra: test)")
-    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
-    old.write_text("text;label\n" + "".join(f"{w};{y}\n" for w, y in zip(WORDS, LABELS, strict=True)))
-    call = refused("predict", model, old).split("e.g. ")[1]
-    eval(call, {"pandas": pandas, "old": old, "new": new})
-    assert read_objects(str(new), text="text", label="label").objects.tolist() == WORDS
+    data = tmp_path / "old.csv"
+    data.write_text("text;label\n" + "".join(f"{w};{y}\n" for w, y in zip(WORDS, LABELS, strict=True)))
+    option = refused("predict", model, data).split("(--sep '")[1][0]
+    found = read_objects(str(data), sep=option)
+    assert (found.objects.tolist(), found.labels.tolist()) == (WORDS, LABELS)
+    assert len(invoke("predict", model, data, "--sep", option).stdout.split()) == 1 + len(WORDS)
 
 
 # ---- the other option

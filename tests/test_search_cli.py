@@ -245,22 +245,19 @@ def test_a_name_that_is_another_objects_id_is_not_removed(tmp_path):
     assert len(SearchFolder.open(tmp_path / "index")) == 10
 
 
-def test_a_table_of_numbers_is_told_from_one_without_the_column(tmp_path):
-    for name, text in {"a.csv": "x,y\n1,2.5\n-3e4,4\n", "b.csv": "1,2\n3,4\n", "c.tsv": "x\ty\n1\t2\n"}.items():
-        (tmp_path / name).write_text(text)
-        for command in (
-            ["encode", tmp_path / name, "-o", "x.npy"],
-            ["index", "build", tmp_path / name, tmp_path / "index"],
-        ):
-            result = runner.invoke(app, [*map(str, command)])
-            assert str(result.exception).endswith("holds numbers only; give vectors as .npy, which numpy.save writes")
-    with gzip.open(tmp_path / "d.csv.gz", "wt") as file:
-        file.write("x,y\n1,2\n")
-    with pytest.raises(ValueError, match="give vectors as"):
-        read_objects(str(tmp_path / "d.csv.gz"), text="text", label=None)
-    (tmp_path / "e.csv").write_text("x,y\n1,ACGT\n2,AC\n")
-    with pytest.raises(ValueError, match="has no column 'text'; it has 'x', 'y'"):
-        read_objects(str(tmp_path / "e.csv"), text="text", label=None)
+def test_a_table_of_numbers_holds_vectors(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(40, 3)).round(3)
+    text = "\n".join(["x,y,z", *(",".join(map(str, row)) for row in rows.tolist())])
+    (tmp_path / "a.csv").write_text(text)
+    with gzip.open(tmp_path / "b.csv.gz", "wt") as file:
+        file.write(text)
+    for name in ("a.csv", "b.csv.gz"):
+        done = runner.invoke(
+            app, ["index", "build", str(tmp_path / name), str(tmp_path / name) + ".index", "--bits", "8"]
+        )
+        assert "the objects are vectors of 3 numbers: 'x', 'y', 'z'" in done.stderr
+        assert "40 vectors" in done.output
+        assert read_objects(str(tmp_path / name)).objects.tolist() == rows.tolist()
 
 
 # ---- unfinished indexes
@@ -478,15 +475,15 @@ def test_clear_sentences(files, tmp_path):
     np.save(tmp_path / "v.npy", np.zeros((3, 2)))
     commands.build_index(first, folder, **OPTIONS, **BUILD)
     with pytest.raises(ValueError, match=r"holds vectors, and .* is an index of strings"):
-        commands.add_to_index(str(tmp_path / "v.npy"), folder, text="text", again=False)
+        commands.add_to_index(str(tmp_path / "v.npy"), folder, again=False)
     with pytest.raises(ValueError, match=r"must be a \.npy file, got"):
         encode(first, tmp_path / "codes.csv", model=None, **OPTIONS)
     np.save(tmp_path / "cube.npy", np.zeros((3, 2, 2)))
     with pytest.raises(ValueError, match=r"expected numbers of shape \(n, n_features\)"):
-        read_objects(str(tmp_path / "cube.npy"), text="text", label=None)
+        read_objects(str(tmp_path / "cube.npy"))
     (tmp_path / "no.npy").write_bytes(b"text")
     with pytest.raises(ValueError, match=r"is not an array that numpy\.save wrote"):
-        read_objects(str(tmp_path / "no.npy"), text="text", label=None)
+        read_objects(str(tmp_path / "no.npy"))
     fit = ["fit", str(tmp_path / "v.npy"), "-o", str(tmp_path / "m.similia")]
-    with pytest.raises(ValueError, match=r"holds vectors without labels; similia\.select"):
+    with pytest.raises(ValueError, match=r"holds vectors without labels; numpy\.savez"):
         runner.invoke(app, fit, catch_exceptions=False)

@@ -39,7 +39,7 @@ def table(tmp_path):
 
 
 def run(data, output, **changes):
-    options = {"text": "text", "label": "label", "budget": "60s", "test_share": 0.25, "seed": 0}
+    options = {"budget": "60s", "test_share": 0.25, "seed": 0}
     fit_selected(data, output, **{**options, **changes})
 
 
@@ -75,8 +75,8 @@ def test_the_choice_never_sees_the_held_out_part_and_the_model_is_fitted_on_ever
 
 def test_numbers_are_predicted(table, tmp_path, capsys, monkeypatch, few_candidates):
     y = sample("strings", 40, "regression")[1]
-    data = fit.Objects("made", "strings", sm.objects.as_strings(sample("strings", 40)[0]), y)
-    monkeypatch.setattr(fit, "read_objects", lambda *given, **options: data)
+    data = sm.objects.Objects("made", "strings", sm.objects.as_strings(sample("strings", 40)[0]), y)
+    monkeypatch.setattr(fit, "read_labelled", lambda *given, **options: data)
     run("made", tmp_path / "m.similia")
     assert "R squared" in capsys.readouterr().out
 
@@ -85,10 +85,8 @@ def test_numbers_of_a_table_are_predicted_as_numbers_and_said_to_be(table, tmp_p
     y = np.round(sample("strings", 60, "regression")[1], 4)
     run(table(y.tolist()), tmp_path / "m.similia")
     said = capsys.readouterr()
-    assert "predicted as numbers, not classes" in said.err
+    assert "are 60 different numbers: they are predicted as numbers" in said.err
     assert "60 strings with numbers to predict" in said.out
-    assert fit._numbers_or_classes(np.array(["1", "2", "1", "2"] * 20), "made").dtype.kind == "U"
-    assert fit._numbers_or_classes(np.array(["1.5", "x"] * 20), "made").dtype.kind == "U"
 
 
 def test_a_class_with_few_objects_has_fewer_folds(table, tmp_path, capsys, few_candidates):
@@ -127,12 +125,16 @@ def test_more_folds_than_a_class_has_objects_are_made_fewer(table, tmp_path, cap
     ("scoring", "y", "sentence"),
     [
         ("balanced_acuracy", ["a", "b"] * 10, r"no scorer of .* \(did you mean balanced_accuracy\?\); some are"),
-        ("r2", ["a", "b"] * 10, r"r2 does not suit classification with these labels \(it is one of numbers\)"),
+        ("r2", ["a", "b"] * 10, "--scoring r2 is for numbers, and the label 'a' of .* is none"),
         ("f1", ["a", "b"] * 10, "f1 does not suit classification .*pos_label=1 is not a valid label"),
         ("f1", ["a", "b", "c"] * 10, "f1 does not suit classification .*multiclass"),
         ("neg_log_loss", ["a", "b"] * 10, "it needs probabilities, which most candidates do not give"),
-        ("accuracy", [i / 7 for i in range(40)], "accuracy does not suit regression .*; r2 or neg_mean_absolute_error"),
-        ("rand_score", [i / 7 for i in range(40)], "rand_score does not suit regression"),
+        (
+            "accuracy",
+            [i / 7 for i in range(40)],
+            "accuracy is for classes, and the labels of .* are numbers; r2 or neg_mean_absolute_error",
+        ),
+        ("rand_score", [i / 7 for i in range(40)], "rand_score is for classes"),
     ],
 )
 def test_scores_that_do_not_suit_are_refused_before_time_is_spent(table, tmp_path, monkeypatch, scoring, y, sentence):
@@ -144,10 +146,10 @@ def test_scores_that_do_not_suit_are_refused_before_time_is_spent(table, tmp_pat
 
 @pytest.mark.parametrize("scoring", ["f1", "roc_auc", "average_precision", "accuracy", "top_k_accuracy"])
 def test_scores_that_suit_two_classes_of_numbers(scoring):
-    fit._check_suits(scoring, "classification", np.array([0, 1] * 9))
+    fit.check_suits(scoring, "classification", np.array([0, 1] * 9))
 
 
-@pytest.mark.parametrize("option", [["--scoring", "accuracy"], ["--cv", "3"], ["--budget", "9s"]])
+@pytest.mark.parametrize("option", [["--voters", "2"], ["--cv", "3"], ["--budget", "9s"]])
 def test_what_is_for_choosing_is_refused_beside_a_kernel(table, tmp_path, option):
     line = ["fit", table(["a", "b"] * 10), "-o", str(tmp_path / "m"), "--kernel", "Spectrum(k=2)", *option]
     error = CliRunner().invoke(app, line).exception

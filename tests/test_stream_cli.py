@@ -236,24 +236,22 @@ def test_each_object_is_as_likely_in_a_sample(small):
 
 # ---- what is opened
 def test_small_collections_are_streams_too(tmp_path):
-    read = read_objects("promoters", text="text", label=None)
-    stream = open_objects("promoters", text="text", chunk=40)
+    read = read_objects("promoters")
+    stream = open_objects("promoters", chunk=40)
     assert isinstance(stream, Collection)
     assert (stream.n, stream.kind) == (106, "strings")
     assert [(chunk.start, chunk.stop) for chunk in stream.chunks(30)] == [(30, 70), (70, 106)]
     assert [word for chunk in stream.chunks() for word in chunk.objects.tolist()] == read.objects.tolist()
-    other = Collection(read_objects("splice", text="text", label=None), 10)
-    assert (
-        len({stream.fingerprint(), other.fingerprint(), open_objects("promoters", text="", chunk=1).fingerprint()}) == 2
-    )
+    other = Collection(read_objects("splice"), 10)
+    assert len({stream.fingerprint(), other.fingerprint(), open_objects("promoters", chunk=1).fingerprint()}) == 2
 
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
         ("a.csv", "", "a.csv is empty"),
-        ("a.csv", "x,y\n1,2\n", "holds numbers only"),
-        ("a.csv", "x,y\n1,A\n", "has no column 'text'; it has 'x', 'y'"),
+        ("a.csv", "x,y\nB,A\n", "has no column 'text' and 2 columns of text: 'x', 'y'"),
+        ("a.csv", "x,y\n,\n", "has no column 'text'; it has 'x', 'y'"),
         ("a.fasta", "ACGT\n", "expected '>name'"),
         ("a.npy", "no", "is not an array that numpy.save wrote"),
         ("a.xyz", "no", "has an unknown ending"),

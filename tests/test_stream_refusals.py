@@ -131,7 +131,7 @@ def assert_reads_or_says_truncated(path):
     try:
         list(open_stream(path).chunks())
     except ValueError as error:
-        assert "unexpected end of data; is it truncated" in str(error)  # noqa: PT017
+        assert "unexpected end of data); is a quotation mark missing" in str(error)  # noqa: PT017
 
 
 BROKEN = {
@@ -151,10 +151,14 @@ BROKEN = {
     "long row": ("a.csv", "text,id\na,1\nb,2,3\n", "a.csv, line 3: found 3 cells, expected 2 as in the header"),
     "long row behind quotes": ("a.csv", 'text,id\n"a,\nb",1\nb,2,3\n', "line 4: found 3 cells, expected 2"),
     "long rows of gzip": ("a.tsv.gz", "text\tid\n" + "a\t1\t2\n" * 9, "line 2: found 3 cells, expected 2"),
-    "open quote": ("a.csv", 'text\nA\n"B\nC\n', "line 4: unexpected end of data; is it truncated"),
+    "open quote": (
+        "a.csv",
+        'text\nA\n"B\nC\n',
+        "line 3: the row that begins here cannot be read .unexpected end of data.; is a quotation",
+    ),
     "no gzip": ("a.csv.gz", None, "truncated or not"),
     "no parquet": ("a.parquet", "PAR1 and so on", "not a whole Parquet file"),
-    "unknown": ("a.xlsx", "x", "unknown ending; streams are read from .csv"),
+    "unknown": ("a.xlsx", "x", "unknown ending; save the sheet as CSV"),
     "packed rows": ("a.npy.gz", "x", "gunzip it first"),
 }
 
@@ -259,7 +263,7 @@ def test_a_bomb_is_no_list(folder):
     path = write(folder / "bomb.fa.gz", ">a\nACGT\n" * 400_000)
     with sm.config(max_memory="1MB"):
         assert sum(len(part.objects) for part in open_stream(path).chunks()) == 400_000
-        for read in (read_fasta, lambda path: read_columns(path, 0, delimiter=",")):
+        for read in (read_fasta, lambda path: read_columns(path, 0, sep=",")):
             with pytest.raises(ValueError, match="unpacks to more than max_memory"):
                 read(path)
     assert len(read_fasta(path)[1]) == 400_000

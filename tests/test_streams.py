@@ -244,7 +244,7 @@ def test_the_fingerprint_is_of_each_byte_and_the_column(folder, name):
     assert first == open_stream(path, chunk=3).fingerprint()
     if "csv" in name:
         write(path, "text,other\na,b\n")
-        assert len({open_stream(path, text=column).fingerprint() for column in ("text", "other", 1)}) == 3
+        assert len({open_stream(path, text=column).fingerprint() for column in ("text", "other", 1)}) == 2
     stream = open_stream(path)
     data = path.read_bytes()
     seen = {stream.fingerprint()}

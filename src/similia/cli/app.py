@@ -17,15 +17,11 @@ from similia.cli.options import (
     Data,
     Distance,
     Kernel,
-    Label,
-    Landmarks,
     Memory,
     Model,
     Scheduler,
     Seed,
-    Smiles,
-    Text,
-    column,
+    Table,
     experiments,
     scorers,
     working,
@@ -79,12 +75,10 @@ def demo(seed: Seed = 0) -> None:
 @command(app, pipe=".similia")
 def fit(
     data: Data,
+    table: Table,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")],
     kernel: Kernel = None,
     distance: Distance = None,
-    text: Text = "text",
-    smiles: Smiles = None,
-    label: Label = "label",
     bits: Annotated[
         int | None,
         typer.Option(help="With a kernel: bits of a code, a multiple of 8; 10000 if not given."),
@@ -93,6 +87,13 @@ def fit(
         int | None,
         typer.Option(help="With a kernel: number of landmarks; by the paper's rule if not given."),
     ] = None,
+    task: Annotated[
+        str,
+        typer.Option(
+            help="auto, classification or regression: are labels classes, or numbers to predict? auto decides by "
+            "--scoring, else by the labels."
+        ),
+    ] = "auto",
     budget: Annotated[
         str | None,
         typer.Option(help="Without a kernel or distance: time to try pipelines, such as 90s or 1h; 10m if not given."),
@@ -100,8 +101,8 @@ def fit(
     scoring: Annotated[
         str | None,
         typer.Option(
-            help="Without a kernel or distance: what is compared, a scorer of scikit-learn such as balanced_accuracy; "
-            "accuracy, or r2 of numbers, if not given.",
+            help="A scorer of scikit-learn such as balanced_accuracy that compares pipelines and measures the result; "
+            "accuracy, or r2 for numbers, if not given.",
             autocompletion=scorers,
         ),
     ] = None,
@@ -134,17 +135,17 @@ def fit(
         fit_selected(
             data,
             output,
-            text=column(text, smiles),
-            label=label,
             budget=budget or "10m",
             test_share=test,
             seed=seed,
+            task=task,
             scoring=scoring,
             cv=cv,
             voters=voters,
+            **table,
         )
         return
-    for option, value in {"--budget": budget, "--scoring": scoring, "--cv": cv, "--voters": voters}.items():
+    for option, value in {"--budget": budget, "--cv": cv, "--voters": voters}.items():
         if value is not None:
             raise ValueError(
                 f"{option} is for choosing a pipeline; drop it, or --kernel, --distance, --bits and --landmarks"
@@ -154,12 +155,13 @@ def fit(
         output,
         kernel=kernel,
         distance=distance,
-        text=column(text, smiles),
-        label=label,
         n_bits=bits,
         n_landmarks=landmarks,
         test_share=test,
         seed=seed,
+        task=task,
+        scoring=scoring,
+        **table,
     )
 
 
@@ -167,16 +169,9 @@ def fit(
 def predict(
     model: Model,
     data: Data,
+    table: Table,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .csv, .tsv or .jsonl to write; the terminal if not given.")
-    ] = None,
-    text: Text = "text",
-    smiles: Smiles = None,
-    names: Annotated[
-        str | None,
-        typer.Option(
-            "--id", metavar="COLUMN", help="Column of a table to stand beside the predictions, under its name."
-        ),
     ] = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Add a column for each class: its probability, or else decision value.")
@@ -186,7 +181,7 @@ def predict(
     cluster: Cluster = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """Predict labels of new data with a model. Killed and run again, it goes on where it was.
+    """Predict labels of new data with a model. Interrupted runs resume when the command is repeated.
 
     [bold]similia predict model.similia new.csv --text sequence -o predictions.csv[/bold]
 
@@ -195,20 +190,15 @@ def predict(
     from similia.cli.models import predict_with_model
 
     with working(max_memory, cluster, scheduler) as workers:
-        how = {"names": names, "scores": scores, "chunk": chunk, "workers": workers}
-        predict_with_model(model, data, output, text=column(text, smiles), **how)
+        predict_with_model(model, data, output, scores=scores, chunk=chunk, workers=workers, **table)
 
 
 @command(app, pipe=".html")
 def report(
     model: Model,
     data: Data,
+    table: Table,
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
-    text: Text = "text",
-    smiles: Smiles = None,
-    label: Annotated[
-        str | None, typer.Option(help="Column with the labels; 'label' if there is one, else the page does without.")
-    ] = None,
     unseen: Annotated[
         bool, typer.Option("--unseen", help="The model was fitted without these objects: score its own predictions.")
     ] = False,
@@ -227,13 +217,12 @@ def report(
         model,
         data,
         output,
-        text=column(text, smiles),
-        label=label,
         unseen=unseen,
         folds=folds,
         max_objects=objects,
         title=title,
         seed=seed,
+        **table,
     )
 
 
@@ -241,6 +230,7 @@ def report(
 def explain(
     model: Annotated[Path, typer.Argument(help="A model, an encoder or the folder of an index.")],
     data: Data,
+    table: Table,
     pair: Annotated[
         tuple[str, str] | None,
         typer.Option("--pair", metavar="WHICH WHICH", help="Why these two are alike: names, or numbers from 0."),
@@ -258,14 +248,6 @@ def explain(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="HTML page to write; the terminal if not given.")
     ] = None,
-    text: Text = "text",
-    smiles: Smiles = None,
-    names: Annotated[
-        str | None,
-        typer.Option(
-            "--id", metavar="COLUMN", help="Column of a table with the names of the objects; FASTA has its own."
-        ),
-    ] = None,
 ) -> None:
     """Say why two objects are alike, or why a model decides as it does: k-mers, patterns of graphs, alignments.
 
@@ -277,7 +259,7 @@ def explain(
     """
     from similia.cli.explain import explain_pair, explain_prediction
 
-    how: dict[str, Any] = {"text": column(text, smiles), "top": top, "labels": labels, "output": output, "names": names}
+    how: dict[str, Any] = {"top": top, "labels": labels, "output": output, **table}
     if pair is not None and one is None:
         explain_pair(model, data, *pair, **how)
     elif one is not None and pair is None:
@@ -312,6 +294,7 @@ def reproduce(
 @command(app, pipe=".npy")
 def encode(
     data: Data,
+    table: Table,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The .npy file to write, a row of packed bits an object.")
     ],
@@ -332,14 +315,12 @@ def encode(
         int | None,
         typer.Option(help="Without a model: seed of everything random; 0 if not given."),
     ] = None,
-    text: Text = "text",
-    smiles: Smiles = None,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """Make packed bits of objects. Killed and run again, it goes on where it was.
+    """Make packed bits of objects. Interrupted runs resume when the command is repeated.
 
     [bold]similia encode reads.fasta -o reads.npy[/bold]
 
@@ -356,15 +337,16 @@ def encode(
             distance=distance,
             bits=bits,
             landmarks=landmarks,
-            text=column(text, smiles),
             seed=seed,
             chunk=chunk,
             workers=workers,
+            **table,
         )
 
 
 @command(app)
 def plan(
+    table: Table,
     objects: Annotated[float | None, typer.Option(help="Number of objects, e.g. 1e9.")] = None,
     length: Annotated[
         float | None,
@@ -373,7 +355,10 @@ def plan(
     data: Annotated[str | None, typer.Option(help="Instead, a sample of these: " + DATA_HELP)] = None,
     kernel: Kernel = None,
     distance: Distance = None,
-    landmarks: Landmarks = 300,
+    landmarks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Landmarks of a kernel or distance; 300, or all objects if fewer, if not given."),
+    ] = None,
     random: Annotated[
         int | None,
         typer.Option(min=1, help="With a distance: random objects, instead of landmarks."),
@@ -393,8 +378,6 @@ def plan(
         int | None,
         typer.Option(min=1, help="Numbers of a point of a series (1 if not given) or set (2)."),
     ] = None,
-    text: Text = "text",
-    smiles: Smiles = None,
 ) -> None:
     """Say what bits of many objects will cost: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
 
@@ -408,7 +391,7 @@ def plan(
         objects=objects,
         length=length,
         data=data,
-        text=column(text, smiles),
+        table=table,
         kernel=kernel,
         distance=distance,
         landmarks=landmarks,

@@ -1,4 +1,4 @@
-"""``similia encode``: files in, packed codes out; a stopped run is gone on with."""
+"""``similia encode``: files in, packed codes out; interrupted runs resume."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def encode(
     bits: int | None = None,
     landmarks: int | None = None,
     seed: int | None = None,
-    text: str = "text",
     chunk: int = CHUNK,
     workers: Any = None,
+    **table: Any,
 ) -> None:
     """Write packed codes as .npy; without a model, fit an encoder and write it beside them."""
     if output.suffix != ".npy":
@@ -53,7 +53,7 @@ def encode(
             if value is not None:
                 raise ValueError(f"{model} says how bits are made; drop --{name} or --model")
     encoder = None if model is None else load_encoder(model)
-    stream, say = open_objects(data, text=text, chunk=chunk, workers=workers), console().print
+    stream, say = open_objects(data, chunk=chunk, workers=workers, **table), console().print
     n, belongs = stream.n, {"data": stream.fingerprint(), "options": {} if model else options}
     with Journal(partial_of(output)) as journal:
         if model is None and not goes_on(journal, {**belongs, "encoder": checksum(encoder_path)}):

@@ -22,11 +22,10 @@ def explain_pair(
     i: int | str,
     j: int | str,
     *,
-    text: str = "text",
     top: int = 10,
     labels: str | None = None,
     output: Path | None = None,
-    names: str | None = None,
+    **table: Any,
 ) -> None:
     """Print why objects `i` and `j` of `data` are as alike as they are, by the kernel or distance of a model.
 
@@ -38,18 +37,16 @@ def explain_pair(
         File, folder or name of a data set.
     i, j : int or str
         Names of the objects, or their numbers from 0.
-    text : str
-        Column of a table that holds the objects.
     top : int
         Most parts to list.
     labels : str, optional
         Names of the labels of nodes, as ``0=C,1=N``.
     output : path, optional
         An HTML file to write; the terminal if not given.
-    names : str, optional
-        Column of a table that names the objects. Records of FASTA and FASTQ have names.
+    **table
+        How `data` are read; see `similia.objects.read_objects`.
     """
-    _show(model_path, data, (i, j), text, top, labels, output, names)
+    _show(model_path, data, (i, j), top, labels, output, table)
 
 
 def explain_prediction(
@@ -57,14 +54,13 @@ def explain_prediction(
     data: str,
     i: int | str,
     *,
-    text: str = "text",
     top: int = 10,
     labels: str | None = None,
     output: Path | None = None,
-    names: str | None = None,
+    **table: Any,
 ) -> None:
     """Print what carries the decision of a model for object `i` of `data`; parameters as for `explain_pair`."""
-    _show(model_path, data, (i,), text, top, labels, output, names)
+    _show(model_path, data, (i,), top, labels, output, table)
 
 
 def as_dict(explanation: Explanation) -> dict[str, Any]:
@@ -85,17 +81,16 @@ def _show(
     model_path: Path,
     data: str,
     which: tuple[int | str, ...],
-    text: str,
     top: int,
     labels: str | None,
     output: Path | None,
-    names: str | None,
+    table: dict[str, Any],
 ) -> None:
     if output is not None:
         check_output(output, data, model_path)
     label_names = _label_names(labels)
     model = _model(model_path)
-    read = read_objects(data, text=text, label=None, names=names)
+    read = read_objects(data, labelled=False, **table)
     objects = [take(read.objects, [_number(one, read)]) for one in which]
     found = explain(model, *objects, top=top, label_names=label_names)
     if output is not None:

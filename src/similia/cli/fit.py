@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.linear_model import RidgeClassifier
 
 import similia as sm
-from similia._nearest import did_you_mean
-from similia.cli.inputs import Objects, read_objects
-from similia.cli.models import accuracies, score_table
+from similia.cli.inputs import read_labelled
+from similia.cli.models import check_scorer, check_suits, described, scores_of, targets_of
 from similia.cli.outputs import check_output, meters
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, written
@@ -26,7 +21,6 @@ from similia.objects import AttributeScaler
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV = 10, 5
-_SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or neg_mean_absolute_error"}
 _FINAL = 0.2  # of the budget, kept for the fit to all objects after a held-out part was scored
 
 
@@ -34,14 +28,14 @@ def fit_selected(
     data: str,
     output: Path,
     *,
-    text: str,
-    label: str,
     budget: str | float,
     test_share: float,
     seed: int,
+    task: str = "auto",
     scoring: str | None = None,
     cv: int | None = None,
     voters: int | None = None,
+    **table: Any,
 ) -> None:
     """Choose a pipeline for `data`, print the leaderboard, the nested and a held-out score, and write the model.
 
@@ -52,56 +46,61 @@ def fit_selected(
     data : str
         Path, or name of a data set.
     output : path
-    text, label : str
-        Columns of a table.
     budget : str or float
         Seconds, or such as "90s", "10m", "1h".
     test_share : float
         From 0 to below 1.
     seed : int
+    task : {"auto", "classification", "regression"}
+        Whether labels are classes or numbers to predict; see `similia.learn.targets.task_of`.
     scoring : str, optional
         Name of a scorer of scikit-learn; accuracy, or r2 of numbers, if not given.
     cv : int, optional
         Folds, at least 3; fewer are made where a class has fewer objects.
     voters : int, optional
         Pipelines that may vote, 5 if not given; with 1 none do.
+    **table
+        How `data` are read; see `similia.objects.read_objects`.
     """
     from similia.selection import select
     from similia.selection._folds import held_out
 
     check_output(output, data)
-    _check_scorer(scoring)
+    check_scorer(scoring)
     if not 0 <= test_share < 1:
         raise ValueError(f"--test must be a share from 0 to below 1, got {test_share}")
     seconds = parse_duration(budget)
-    read = read_objects(data, text=text, label=label)
-    y = read.labels
-    if y is None and read.kind == "vectors":
-        raise ValueError(f"{data} holds vectors without labels; similia.select(X, y) takes both in Python")
-    if y is None:
-        raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
-    y, say = _numbers_or_classes(y, data), console()
-    numbers = y.dtype.kind == "f"
-    say.print(_described(read, y, numbers))
+    read = read_labelled(data, **table)
+    y, decided = targets_of(read, task, scoring)
+    say = console()
+    say.print(described(read, y, decided))
     train = test = np.arange(len(y))
     if test_share > 0:
-        train, test = held_out(read.objects, y, test_share, seed, stratify=not numbers)
+        train, test = held_out(read.objects, y, test_share, seed, stratify=decided == "classification")
         seconds *= 1 - _FINAL
-    task: Any = "regression" if numbers else "classification"
-    _check_suits(scoring, task, y[train])
-    folds = _folds(y[train], numbers, cv or _CV)
-    options: dict[str, Any] = {"budget": seconds, "task": task, "scoring": scoring, "cv": folds, "random_state": seed}
+    check_suits(scoring, decided, y[train])
+    folds = _folds(y[train], decided == "regression", cv or _CV)
+    options: dict[str, Any] = {
+        "budget": seconds,
+        "task": decided,
+        "scoring": scoring,
+        "cv": folds,
+        "random_state": seed,
+    }
     options |= {} if voters is None else {"voters": voters}
     with meters():
         found = select(sm.objects.take(read.objects, train), y[train], **options)
     _say_found(found)
-    scores = _held_out(found, read, y, train, test) if test_share > 0 else None
+    scores = None
+    if test_share > 0:
+        unseen = sm.objects.take(read.objects, test)
+        scores = scores_of(found.best_, unseen, y[test], y[train], decided, found.measure_)
     model = found.fit_best(read.objects, y) if test_share > 0 else found.best_
     sm.save(model, output)
     option = option_of(model)
     if option:
         say.print(f"to fit another model with the same comparison: similia fit ... {option}", markup=False)
-    facts = {"objects": len(y), "kind": read.kind, "chosen": found.name_, "option": option}
+    facts = {"objects": len(y), "kind": read.kind, "task": decided, "chosen": found.name_, "option": option}
     facts["stopped_early"] = found.stopped_early_
     nested = {"score": found.score_, "interval": found.score_interval_, "outer_folds": found.n_outer_}
     rows = [{key: value for key, value in row.items() if key != "pipeline"} for row in found.table_]
@@ -147,20 +146,6 @@ def option_of(model: Any) -> str:
     return ""
 
 
-def _numbers_or_classes(y: npt.NDArray, data: str) -> npt.NDArray:
-    """Return labels as numbers to predict if all are numbers and most are different, else as they are."""
-    if y.dtype.kind not in "OUT":
-        return y
-    try:
-        numbers = np.array([float(label) for label in y])
-    except (TypeError, ValueError):
-        return y
-    if len(np.unique(numbers)) <= max(20, len(y) // 2) or not np.isfinite(numbers).all():
-        return y
-    note(f"note: the labels of {data} are numbers, most of them different: they are predicted as numbers, not classes")
-    return numbers
-
-
 def _folds(y: npt.NDArray, numbers: bool, asked: int) -> int:
     """Return what was asked for, or fewer where a class has fewer objects."""
     least = asked if numbers else int(np.unique(y, return_counts=True)[1].min())
@@ -168,48 +153,6 @@ def _folds(y: npt.NDArray, numbers: bool, asked: int) -> int:
         note(f"note: a class has {least} objects to train on; {least} folds are made instead of {asked}")
         return least
     return asked
-
-
-def _check_scorer(name: str | None) -> None:
-    from sklearn.metrics import get_scorer_names
-
-    if name is not None and name not in get_scorer_names():
-        meant = did_you_mean(name, get_scorer_names())
-        some = f"{_SUIT['classification']} of classes, {_SUIT['regression']} of numbers"
-        raise ValueError(f"--scoring {name[:40]} is no scorer of scikit-learn{meant}; some are {some}")
-
-
-def _check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
-    """Raise if a scorer does not score predictions of such targets: it is tried, before time is spent."""
-    if name is None:
-        return
-    wrong = _failure(name, y, DummyRegressor() if task == "regression" else DummyClassifier())
-    if task == "classification" and not _failure(name, np.array([0.5, 1.5, 2.5]), DummyRegressor()):
-        wrong = "it is one of numbers"
-    elif task == "classification" and not wrong and _failure(name, y, RidgeClassifier()):
-        wrong = "it needs probabilities, which most candidates do not give"
-    if wrong:
-        raise ValueError(f"--scoring {name} does not suit {task} with these labels ({wrong}); {_SUIT[task]} do")
-
-
-def _failure(name: str, y: npt.NDArray, model: Any) -> str:
-    """Return why a scorer fails on the targets `y` and a model that knows nothing of objects, or nothing."""
-    from sklearn.metrics import get_scorer
-
-    X = np.zeros((len(y), 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # targets of another type, for a clustering
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
-        try:
-            get_scorer(name)(model.fit(X, y), X, y)
-        except Exception as error:
-            return " ".join(str(error).split())[:120]
-    return ""
-
-
-def _described(read: Objects, y: npt.NDArray, numbers: bool) -> str:
-    classes = len(np.unique(y))
-    return f"{len(y)} {read.kind} {'with numbers to predict' if numbers else f'in {classes} classes'}"
 
 
 def _say_found(found: Any) -> None:
@@ -231,22 +174,3 @@ def _say_found(found: Any) -> None:
         say.print(f"{found.measure_} of a choice like this on new objects: {found.score_:.3f}{interval}")
     for text in found.notes_:
         note(f"note: {text}")
-
-
-def _held_out(found: Any, read: Objects, y: npt.NDArray, train: npt.NDArray, test: npt.NDArray) -> dict[str, Any]:
-    """Score the chosen pipeline, fitted without them, on objects that the choice has not seen."""
-    from sklearn.metrics import get_scorer, r2_score
-
-    objects = sm.objects.take(read.objects, test)
-    asked = {}
-    if found.measure_ not in ("accuracy", "r2"):
-        asked[found.measure_] = float(get_scorer(found.measure_)(found.best_, objects, y[test]))
-        console().print(f"held-out objects: {len(test)}, {found.measure_} {asked[found.measure_]:.3f}")
-    predicted = found.predict(objects)
-    if found.task_ == "regression":
-        scores: dict[str, Any] = {"objects": len(test), "r_squared": r2_score(y[test], predicted), **asked}
-        console().print(f"held-out objects: {len(test)}, R squared {scores['r_squared']:.3f}")
-        return scores
-    scores = {"objects": len(test), **accuracies(y[test], predicted, y[train])}
-    console().print(score_table(y[test], scores))
-    return scores | asked

@@ -10,6 +10,7 @@ from similia.cli.options import (
     Bits,
     Chunk,
     Cluster,
+    CsvOut,
     Data,
     Distance,
     Folder,
@@ -18,18 +19,10 @@ from similia.cli.options import (
     Memory,
     Scheduler,
     Seed,
-    Smiles,
     Table,
-    Text,
-    column,
     working,
 )
 from similia.cli.voice import command
-
-Names = Annotated[
-    str | None,
-    typer.Option("--id", metavar="COLUMN", help="Column of a table with the names of the objects; FASTA has its own."),
-]
 
 index = typer.Typer(help="Search by similarity: build an index on disk, add to it, search it.", no_args_is_help=True)
 
@@ -37,6 +30,7 @@ index = typer.Typer(help="Search by similarity: build an index on disk, add to i
 @command(index, "build")
 def index_build(
     data: Data,
+    table: Table,
     folder: Folder,
     kernel: Kernel = None,
     distance: Distance = None,
@@ -51,16 +45,13 @@ def index_build(
     bits: Bits = 256,
     landmarks: Landmarks = 256,
     candidates: Annotated[int, typer.Option(min=1, help="Nearest codes that are sorted once more.")] = 100,
-    text: Text = "text",
-    smiles: Smiles = None,
-    names: Names = None,
     seed: Seed = 0,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """Make an index of objects. Killed and run again, it goes on where it was.
+    """Make an index of objects. Interrupted runs resume when the command is repeated.
 
     [bold]similia index build proteins.fasta proteins.index[/bold]
 
@@ -81,28 +72,25 @@ def index_build(
             bits=bits,
             landmarks=landmarks,
             candidates=candidates,
-            text=column(text, smiles),
-            names=names,
             seed=seed,
             chunk=chunk,
             workers=workers,
+            **table,
         )
 
 
 @command(index, "add")
 def index_add(
     data: Data,
+    table: Table,
     folder: Folder,
     again: Annotated[bool, typer.Option("--again", help="Add a file once more that was added already.")] = False,
-    text: Text = "text",
-    smiles: Smiles = None,
-    names: Names = None,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """Add objects to an index. Killed and run again, it goes on where it was.
+    """Add objects to an index. Interrupted runs resume when the command is repeated.
 
     A file is added once, whatever its name: what was added before is known by the content of the whole file, so that
     a file with one object more is another one, all of whose objects are added, and so is another column of it.
@@ -110,8 +98,7 @@ def index_add(
     from similia.cli.search import add_to_index
 
     with working(max_memory, cluster, scheduler) as workers:
-        how = {"names": names, "again": again, "chunk": chunk, "workers": workers}
-        add_to_index(data, folder, text=column(text, smiles), **how)
+        add_to_index(data, folder, again=again, chunk=chunk, workers=workers, **table)
 
 
 @command(index, "remove")
@@ -133,15 +120,13 @@ def index_remove(
 def index_search(
     folder: Folder,
     queries: Data,
+    table: Table,
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each query.")] = 10,
     candidates: Annotated[
         int | None,
         typer.Option(min=1, help="Nearest codes that are sorted once more; as built if not given."),
     ] = None,
-    output: Table = None,
-    text: Text = "text",
-    smiles: Smiles = None,
-    names: Names = None,
+    output: CsvOut = None,
 ) -> None:
     """Find the objects most like each query.
 
@@ -149,7 +134,7 @@ def index_search(
     """
     from similia.cli.search import search_index
 
-    search_index(queries, folder, output, k=k, candidates=candidates, text=column(text, smiles), names=names)
+    search_index(queries, folder, output, k=k, candidates=candidates, **table)
 
 
 @command(index, "info")

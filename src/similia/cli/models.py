@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from rich.table import Table
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import RidgeClassifier, RidgeCV
 from sklearn.pipeline import Pipeline
 
 import similia as sm
+from similia._nearest import did_you_mean
 from similia._threads import n_threads
 from similia.cli.encode import checksum
-from similia.cli.inputs import Objects, first_of, open_objects, read_objects
-from similia.cli.options import SmilesColumn
+from similia.cli.inputs import Objects, first_of, has_columns, open_objects, read_labelled
 from similia.cli.outputs import check_output, meters, stoppable
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, note, result, voice, written
+from similia.learn.targets import TASKS, as_numbers, suits, task_of
+from similia.objects import n_objects
+from similia.objects._reading import looks_numeric
+from similia.objects._sequences import _short
 from similia.objects.streams import ObjectStream
 from similia.scale._journal import Journal
 from similia.scale._predictions import Predictions, form_of
@@ -36,91 +46,113 @@ def fit_model(
     *,
     kernel: str | None,
     distance: str | None,
-    text: str,
-    label: str,
     n_bits: int | None,
     n_landmarks: int | None,
     test_share: float,
     seed: int,
+    task: str = "auto",
+    scoring: str | None = None,
+    **table: Any,
 ) -> None:
-    """Train NysHD (with a kernel) or D2KE (with a distance) on `data`, print a held-out score, write the model.
+    """Train on `data`, print a held-out score, write the model.
 
-    The model that is written is fitted on everything.
+    A kernel makes NysHD, or ridge regression on Nyström features where labels are numbers to predict. A distance makes
+    D2KE. The model that is written is fitted on everything.
     """
-    from sklearn.base import clone
-    from sklearn.metrics import r2_score
-
-    from similia.distances import Distance
-    from similia.selection._folds import held_out
-
     check_output(output, data)
     if not 0 <= test_share < 1:
         raise ValueError(f"--test must be a share from 0 to below 1, got {test_share}")
-    say = console()
-    data_read = read_objects(data, text=text, label=label)
-    X, y = data_read.objects, data_read.labels
-    if data_read.kind == "vectors":
+    if kernel and distance:
+        raise ValueError("--kernel and --distance exclude each other: a kernel makes NysHD, a distance D2KE")
+    check_scorer(scoring)
+    read = read_labelled(data, **table)
+    if read.kind == "vectors":
         raise ValueError(
             f"{data} holds vectors, for which similia fit chooses; leave the kernel or distance and its options out"
         )
-    if y is None:
-        raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
-    if kernel and distance:
-        raise ValueError("--kernel and --distance exclude each other: a kernel makes NysHD, a distance D2KE")
-    if distance or (not kernel and data_read.kind not in _DEFAULT_KERNEL):
-        spec = f"distance {distance or _DEFAULT_DISTANCE[data_read.kind]}"
-        compared = parse_distance(spec.removeprefix("distance "))
-        for option, value in (("--bits", n_bits), ("--landmarks", n_landmarks)):
-            if value is not None:
-                raise ValueError(f"{option} is for NysHD, and the {spec} makes D2KE; drop {option}, or give a --kernel")
-        task = "regression" if y.dtype.kind == "f" else "classification"
-        folds = 5 if len(y) < _FEWER_FOLDS else 3
-        model = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=task, cv=folds)
-    else:
-        spec = f"kernel {kernel or _DEFAULT_KERNEL[data_read.kind]}"
-        compared = parse_kernel(spec.removeprefix("kernel "))
-        bits = 10_000 if n_bits is None else n_bits
-        if bits < 8 or bits % 8:
-            raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
-        model = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=bits, random_state=seed)
-    _check_comparison(compared, data_read, sm.objects.take(X, [0]), text)
-    classes = np.unique(y)
-    numbers = y.dtype.kind == "f"
-    if numbers and not isinstance(compared, Distance):
-        raise ValueError(f"{data} has numbers to predict, which NysHD does not; a --distance makes D2KE, which does")
-    targets = "numbers to predict" if numbers else f"{len(classes)} class{'es' * (len(classes) > 1)}"
-    say.print(f"{len(y)} {data_read.kind} in {targets}; {spec}".replace("in numbers", "with numbers"))
-    facts = {"objects": len(y), "kind": data_read.kind, "compared_by": spec}
-    scores: dict[str, Any] | None = None
-    tuned = isinstance(compared, Distance)
-    if tuned:
-        say.print(f"gamma and C are chosen by {folds}-fold cross-validation ...")
+    y, decided = targets_of(read, task, scoring)
+    check_suits(scoring, decided, y)
+    recipe = _recipe(read, kernel, distance, n_bits, n_landmarks, seed, decided)
+    _check_comparison(recipe.compared, read, sm.objects.take(read.objects, [0]))
+    say = console()
+    say.print(f"{described(read, y, decided)}; {recipe.spec}")
+    if recipe.is_tuned:
+        say.print(f"{recipe.tuned} are chosen by {recipe.folds}-fold cross-validation ...")
+    model, scores = recipe.model, None
     if test_share > 0:
-        train, test = held_out(X, y, test_share, seed, stratify=not numbers)
-        scored = _fitted(clone(model), sm.objects.take(X, train), y[train])
-        predicted = scored.predict(sm.objects.take(X, test))
-        if numbers:
-            scores = {"objects": len(test), "r_squared": r2_score(y[test], predicted)}
-            say.print(f"held-out objects: {len(test)}, R squared {scores['r_squared']:.3f}")
-        else:
-            scores = {"objects": len(test), **accuracies(y[test], predicted, y[train])}
-            say.print(score_table(y[test], scores))
-        if tuned:  # what was chosen holds for the final fit
-            model = clone(scored.pipeline_)
-    _fitted(model, X, y)
+        model, scores = _held_out(recipe, read, y, decided, test_share, seed, scoring)
+    _fitted(model, read.objects, y)
     model = getattr(model, "pipeline_", model)
-    if tuned:
+    if recipe.is_tuned:
         say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
     sm.save(model, output)
+    facts = {"objects": len(y), "kind": read.kind, "task": decided, "compared_by": recipe.spec}
     result({**facts, "held_out": scores, "model": output, "bytes": output.stat().st_size})
     say.print(f"fitted on all {len(y)} and wrote {written(output)} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
+@dataclass(frozen=True)
+class _Recipe:
+    """A model to fit: what it compares by, in words and as an object; whether a search chooses its parameters."""
+
+    model: Any
+    compared: Any
+    spec: str
+    folds: int = 0
+    tuned = "gamma and C"
+
+    @property
+    def is_tuned(self) -> bool:
+        return self.folds > 0
+
+
+def _recipe(
+    read: Objects, kernel: str | None, distance: str | None, n_bits: int | None, n_landmarks: int | None, seed: int,
+    task: str,
+) -> _Recipe:  # fmt: skip
+    """Return the recipe that the options ask for, or raise if they contradict each other."""
+    n = n_objects(read.objects)
+    if distance or (not kernel and read.kind not in _DEFAULT_KERNEL):
+        spec = f"distance {distance or _DEFAULT_DISTANCE[read.kind]}"
+        compared = parse_distance(spec.removeprefix("distance "))
+        for option, value in (("--bits", n_bits), ("--landmarks", n_landmarks)):
+            if value is not None:
+                raise ValueError(f"{option} is for NysHD, and the {spec} makes D2KE; drop {option}, or give a --kernel")
+        folds = 5 if n < _FEWER_FOLDS else 3
+        d2ke = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=task, cv=folds)
+        return _Recipe(d2ke, compared, spec, folds)
+    spec = f"kernel {kernel or _DEFAULT_KERNEL[read.kind]}"
+    compared = parse_kernel(spec.removeprefix("kernel "))
+    bits = 10_000 if n_bits is None else n_bits
+    if bits < 8 or bits % 8:
+        raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
+    if task == "classification":
+        nyshd = sm.recipes.nyshd(compared, n_landmarks=n_landmarks or "auto", n_bits=bits, random_state=seed)
+        return _Recipe(nyshd, compared, spec)
+    if n_bits is not None:
+        raise ValueError("--bits is for classes (NysHD), and the labels are numbers to predict; drop --bits")
+    features = sm.Nystroem(compared, n_components=n_landmarks or "auto", random_state=seed)
+    ridge = RidgeCV(alphas=np.logspace(-4, 4, 17))
+    return _Recipe(Pipeline([("nystroem", features), ("learner", ridge)]), compared, spec)
+
+
+def _held_out(
+    recipe: _Recipe, read: Objects, y: npt.NDArray, task: str, share: float, seed: int, scoring: str | None
+) -> tuple[Any, dict[str, Any]]:
+    """Score a copy that is fitted without some objects; return the model to fit to all, and the scores."""
+    from similia.selection._folds import held_out
+
+    train, test = held_out(read.objects, y, share, seed, stratify=task == "classification")
+    scored = _fitted(clone(recipe.model), sm.objects.take(read.objects, train), y[train])
+    scores = scores_of(scored, sm.objects.take(read.objects, test), y[test], y[train], task, scoring)
+    return clone(scored.pipeline_) if recipe.is_tuned else recipe.model, scores  # what was chosen holds for all
+
+
 def predict_with_model(
-    model_path: Path, data: str, output: Path | None, *, text: str, names: str | None = None, scores: bool = False,
-    chunk: int = CHUNK, workers: Any = None,
+    model_path: Path, data: str, output: Path | None, *, scores: bool = False, chunk: int = CHUNK, workers: Any = None,
+    **table: Any,
 ) -> None:  # fmt: skip
-    """Write the predicted label of each object of `data`; FASTA records keep their names, rows those in `names`."""
+    """Write the predicted label of each object of `data`; FASTA records keep their names, rows those in ``names``."""
     form = "jsonl" if voice().json else "csv"
     if output is not None:
         check_output(output, data, model_path)
@@ -128,9 +160,9 @@ def predict_with_model(
     model = sm.load(model_path)
     if not hasattr(model, "predict"):
         raise ValueError(f"{model_path} makes no predictions (it is an encoder?); similia fit writes models that do")
-    stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
-    predictions = Predictions(model, form, scores, names)
-    _check_comparison(_compared(model), stream, first_of(stream), text)
+    stream = open_objects(data, chunk=chunk, workers=workers, **table)
+    predictions = Predictions(model, form, scores, table.get("names"))
+    _check_comparison(_compared(model), stream, first_of(stream))
     if output is None:
         print_stream(predictions, stream, sys.stdout, workers=workers)
         return
@@ -161,7 +193,7 @@ def _compared(model: Any) -> Any:
     return None
 
 
-def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: Any, text: str) -> None:
+def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: Any) -> None:
     """Raise if a kernel or distance compares strings and the data are graphs, or the like."""
     if compared is None:
         return
@@ -169,7 +201,7 @@ def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: A
         compared.as_objects(first)
     except (TypeError, ValueError) as error:
         hint = "; --smiles instead of --text reads SMILES as molecules" if "from_smiles" in str(error) else ""
-        if isinstance(text, SmilesColumn) and _takes_strings(compared):
+        if data_read.kind == "graphs" and has_columns(data_read.source) and _takes_strings(compared):
             hint = "; --text instead of --smiles reads the column as strings"
         fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
         raise ValueError(
@@ -184,6 +216,115 @@ def _takes_strings(compared: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+# ---- targets and scores, also of a pipeline that is chosen
+def targets_of(read: Objects, task: str, scoring: str | None) -> tuple[npt.NDArray, str]:
+    """Return the labels, as numbers where these are to be predicted, and the task."""
+    y = read.labels
+    assert y is not None
+    if task not in TASKS:
+        raise ValueError(f"--task must be one of {', '.join(TASKS)}, got {task}")
+    numbers, by_score = as_numbers(y), suits(scoring) if task == "auto" else None
+    if "regression" in (task, by_score) and numbers is None:
+        other = next(value for value in y.tolist() if as_numbers([value]) is None)
+        asked = f"--task {task}" if task == "regression" else f"--scoring {scoring}"
+        raise ValueError(f"{asked} is for numbers, and the label {_short(other)} of {read.source} is none")
+    decided = task_of(y, task, scoring)
+    if decided == "classification" or numbers is None:
+        if task == "auto" and numbers is None:
+            _check_decimal(read, y)
+        if by_score == decided and task_of(y) == "regression":
+            raise ValueError(
+                f"--scoring {scoring} is for classes, and the labels of {read.source} are numbers; "
+                f"{_SUIT['regression']} do, or take them as classes with --task classification"
+            )
+        return y, decided
+    if task == "auto" and by_score is None and y.dtype.kind not in "f":
+        note(
+            f"note: the labels of {read.source} are {len(np.unique(y))} different numbers: they are predicted as "
+            "numbers; --task classification takes them as classes"
+        )
+    return numbers, decided
+
+
+def _check_decimal(read: Objects, y: npt.NDArray) -> None:
+    """Raise if labels are numbers with a decimal comma, which nobody said."""
+    cells = [label for label in y.tolist() if isinstance(label, str)]
+    if len(cells) == len(y) and any("," in cell for cell in cells) and looks_numeric(cells, ","):
+        raise ValueError(
+            f"the labels of {read.source} look like numbers with a decimal comma ({cells[0]}); add --decimal , or "
+            "--task classification if they are classes"
+        )
+
+
+def described(read: Objects, y: npt.NDArray, task: str) -> str:
+    """Return what there is to train on, for a line."""
+    if task == "regression":
+        return f"{len(y)} {read.kind} with numbers to predict"
+    classes = len(np.unique(y))
+    return f"{len(y)} {read.kind} in {classes} class{'es' * (classes > 1)}"
+
+
+def scores_of(
+    model: Any, objects: Any, y: npt.NDArray, y_train: npt.NDArray, task: str, scoring: str | None
+) -> dict[str, Any]:
+    """Score a model on objects that it has not seen, print the scores and return them."""
+    from sklearn.metrics import get_scorer, r2_score
+
+    asked = {}
+    if scoring not in (None, "accuracy", "r2"):
+        asked[str(scoring)] = float(get_scorer(scoring)(model, objects, y))
+        console().print(f"held-out objects: {len(y)}, {scoring} {asked[str(scoring)]:.3f}")
+    predicted = model.predict(objects)
+    if task == "regression":
+        scores = {"objects": len(y), "r_squared": float(r2_score(y, predicted)), **asked}
+        console().print(f"held-out objects: {len(y)}, R squared {scores['r_squared']:.3f}")
+        return scores
+    found = {"objects": len(y), **accuracies(y, predicted, y_train)}
+    console().print(score_table(y, found))
+    return found | asked
+
+
+_SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or neg_mean_absolute_error"}
+
+
+def check_scorer(name: str | None) -> None:
+    """Raise if scikit-learn knows no such scorer."""
+    from sklearn.metrics import get_scorer_names
+
+    if name is not None and name not in get_scorer_names():
+        meant = did_you_mean(name, get_scorer_names())
+        some = f"{_SUIT['classification']} of classes, {_SUIT['regression']} of numbers"
+        raise ValueError(f"--scoring {name[:40]} is no scorer of scikit-learn{meant}; some are {some}")
+
+
+def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
+    """Raise if a scorer does not score predictions of such targets: it is tried, before time is spent."""
+    if name is None:
+        return
+    wrong = _failure(name, y, DummyRegressor() if task == "regression" else DummyClassifier())
+    if task == "classification" and not _failure(name, np.array([0.5, 1.5, 2.5]), DummyRegressor()):
+        wrong = "it is one of numbers"
+    elif task == "classification" and not wrong and _failure(name, y, RidgeClassifier()):
+        wrong = "it needs probabilities, which most candidates do not give"
+    if wrong:
+        raise ValueError(f"--scoring {name} does not suit {task} with these labels ({wrong}); {_SUIT[task]} do")
+
+
+def _failure(name: str, y: npt.NDArray, model: Any) -> str:
+    """Return why a scorer fails on the targets `y` and a model that knows nothing of objects, or nothing."""
+    from sklearn.metrics import get_scorer
+
+    X = np.zeros((len(y), 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # targets of another type, for a clustering
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
+        try:
+            get_scorer(name)(model.fit(X, y), X, y)
+        except Exception as error:
+            return " ".join(str(error).split())[:120]
+    return ""
 
 
 def accuracies(y_true: npt.NDArray, y_pred: npt.NDArray, y_train: npt.NDArray) -> dict[str, Any]:

@@ -48,8 +48,9 @@ def experiments(incomplete: str) -> list[str]:
 
 
 DATA_HELP = (
-    "CSV, TSV or Parquet; FASTA or FASTQ; a TUDataset folder or zip; series as .ts; vectors as .npy; a name such as "
-    "'splice' or 'NCI1'; or - for standard input."
+    "A table (CSV, TSV, Parquet); FASTA or FASTQ; lines of text (.txt); molecules (.smi, .sdf); series (.ts, a folder "
+    "with a file for each); arrays (.npy, .npz); graphs (a TUDataset folder or zip); a name such as 'splice' or "
+    "'NCI1'; or - for standard input."
 )
 Data = Annotated[str, typer.Argument(help=DATA_HELP, autocompletion=_data)]
 Model = Annotated[Path, typer.Argument(help="A model that 'similia fit' wrote.")]
@@ -68,14 +69,102 @@ Distance = Annotated[
 ]
 Bits = Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")]
 Landmarks = Annotated[int, typer.Option(min=1, help="Landmarks of a kernel, or of a distance.")]
-Text = Annotated[str, typer.Option(help="Column with the strings.")]
-Smiles = Annotated[
-    str | None,
-    typer.Option("--smiles", help="Instead of --text: column with SMILES, for molecules (needs similia\\[molecules])."),
-]
-Label = Annotated[str, typer.Option(help="Column (or FASTA header field, as label=...) with the labels.")]
+Table = dict[str, Any]  # how data are read: each command that reads any has all options of `READING`
+_TABLES = "How data are read"
+
+
+def _reading(help: str, *flags: str, metavar: str | None = None) -> Any:
+    return typer.Option(*flags, help=help, metavar=metavar, rich_help_panel=_TABLES)
+
+
+READING: dict[str, tuple[Any, Any]] = {  # what `similia.objects.read_objects` calls it: its annotation and default
+    "text": (
+        Annotated[str | None, _reading("Column with the strings; 'text', or the only one of text, if not given.")],
+        None,
+    ),
+    "smiles": (
+        Annotated[
+            str | None, _reading("Instead: column with SMILES, for molecules (needs similia\\[molecules]).", "--smiles")
+        ],
+        None,
+    ),
+    "values": (
+        Annotated[str | None, _reading("Instead: columns of numbers, e.g. x,y,z; each row is a vector.")],
+        None,
+    ),
+    "series": (Annotated[bool, _reading("Each row of numbers is a time series.", "--series")], False),
+    "label": (
+        Annotated[
+            str | None,
+            _reading(
+                "Column with the labels (field of SDF, array of .npz, label=... of FASTA headers); 'label' by default."
+            ),
+        ],
+        None,
+    ),
+    "names": (
+        Annotated[
+            str | None, _reading("Column with the names of the objects; FASTA has its own.", "--id", metavar="COLUMN")
+        ],
+        None,
+    ),
+    "time": (
+        Annotated[
+            str | None,
+            _reading("The table is long: a row is one time point, at this time, of the series that --id names."),
+        ],
+        None,
+    ),
+    "axes": (
+        Annotated[str | None, _reading("Of a 3-D array of series: 'time, channel' or 'channel, time'.")],
+        None,
+    ),
+    "sep": (
+        Annotated[
+            str | None,
+            _reading("What separates cells: a character, tab or space; by the ending of the file if not given."),
+        ],
+        None,
+    ),
+    "encoding": (Annotated[str, _reading("Of text files, e.g. latin-1 or utf-16.")], "utf-8"),
+    "no_header": (
+        Annotated[bool, _reading("The table has no line of names; columns are numbers from 0.", "--no-header")],
+        False,
+    ),
+    "decimal": (Annotated[str, _reading("What stands before decimals: . or ,")], "."),
+    "on_error": (
+        Annotated[
+            str,
+            _reading("stop or skip: bad rows, bad SMILES and missing labels are left out, counted and listed."),
+        ],
+        "stop",
+    ),
+    "skipped": (
+        Annotated[
+            Path | None,
+            _reading("CSV file for the list of what is skipped; NAME.skipped.csv beside the output if not given."),
+        ],
+        None,
+    ),
+}
+
+
+def reading(arguments: dict[str, Any]) -> Table:
+    """Take the options of `READING` out of the arguments of a command, and return them as `read_objects` has them."""
+    how = {name: arguments.pop(name) for name in READING}
+    how["header"] = not how.pop("no_header")
+    if how["on_error"] == "stop" and how["skipped"] is not None:
+        raise ValueError("--skipped names the list of what --on-error skip leaves out; add that, or drop --skipped")
+    if how["on_error"] == "skip" and how["skipped"] is None:
+        data = str(arguments.get("data") or arguments.get("queries") or "data")
+        target = arguments.get("output") or (arguments.get("folder") if "queries" not in arguments else None)
+        folder = Path(".") if target in (None, Path("-")) else Path(target).parent
+        how["skipped"] = folder / f"{'stdin' if data == '-' else Path(data).name}.skipped.csv"
+    return how
+
+
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Table = Annotated[Path | None, typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")]
+CsvOut = Annotated[Path | None, typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")]
 Chunk = Annotated[int, typer.Option(min=1, help="Objects worked on and committed together, at most.")]
 Memory = Annotated[
     str | None,
@@ -91,19 +180,6 @@ Scheduler = Annotated[
         "--scheduler", help="Address of a Dask scheduler whose workers do the work, e.g. tcp://10.0.0.1:8786."
     ),
 ]
-
-
-class SmilesColumn(str):
-    """Name of a column of SMILES: goes where that of a column of strings goes, and its objects are graphs."""
-
-
-def column(text: str, smiles: str | None) -> str:
-    """Return the column that ``--text`` or ``--smiles`` names."""
-    if smiles is None:
-        return text
-    if text != "text":
-        raise ValueError("--text and --smiles exclude each other: one column holds the objects, strings or molecules")
-    return SmilesColumn(smiles)
 
 
 @contextmanager

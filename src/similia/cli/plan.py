@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from similia.cli.inputs import open_objects, read_objects
-from similia.cli.options import SmilesColumn
+from similia.cli.inputs import Collection, open_objects
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, result
-from similia.objects import n_objects, take
+from similia.objects import take
 from similia.scale._calibrate import CHUNK
 from similia.scale._plan import Plan, plan
 
 _UNITS = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
-_STREAMED = {".fa", ".fasta", ".fna", ".faa", ".fq", ".fastq", ".csv", ".tsv", ".tab", ".parquet", ".npy"}
+_LANDMARKS = 300  # where no number is asked for
 
 
 def show_plan(
@@ -25,7 +23,7 @@ def show_plan(
     objects: float | None,
     length: float | None,
     data: str | None,
-    text: str,
+    table: dict[str, Any],
     kernel: str | None,
     distance: str | None,
     **options: Any,
@@ -40,35 +38,30 @@ def show_plan(
     if data is not None:
         if length is not None or options["edges"] is not None:
             raise ValueError("--data says how long the objects are; leave --length and --edges out")
-        options["kind"], options["sample"], found = _sample(data, text)
+        options["kind"], options["sample"], found = _sample(data, table)
         objects = found if objects is None else objects
     elif objects is None or length is None:
         raise ValueError(
             "say how many objects of what length (--objects 1e9 --length 100), or give a file (--data FILE)"
         )
+    if options["landmarks"] is None:
+        options["landmarks"] = max(1, min(_LANDMARKS, int(objects)))
     made = plan(objects, length, **options)
     _print(made)
     result(made.to_dict())
 
 
-def _sample(data: str, text: str) -> tuple[str, Any, int]:
+def _sample(data: str, table: dict[str, Any]) -> tuple[str, Any, int]:
     """Return kind, up to a chunk of objects, and their number in all: of a long file estimated from its first ones."""
-    path = Path(data)
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if path.is_file() and suffixes and suffixes[-1] in _STREAMED:
-        from similia.objects.streams import open_stream
-
-        is_smiles = isinstance(text, SmilesColumn)
-        stream = (open_objects if is_smiles else open_stream)(data, text=text, chunk=CHUNK)
-        first = next(stream.chunks())
-        if stream.n is not None or first.bytes_read == stream.size:
-            return stream.kind, first.objects, stream.n or first.stop
-        estimated = first.stop * (stream.size or 0) / first.bytes_read
-        return stream.kind, first.objects, int(float(f"{estimated:.2g}"))  # no more digits than it is worth
-    found = read_objects(data, text=text, label=None)
-    n = n_objects(found.objects)
-    rows = np.random.default_rng(0).permutation(n)[:CHUNK]
-    return found.kind, take(found.objects, np.sort(rows)), n
+    stream = open_objects(data, chunk=CHUNK, **table)
+    if isinstance(stream, Collection):
+        rows = np.sort(np.random.default_rng(0).permutation(stream.n)[:CHUNK])
+        return stream.kind, take(stream.objects, rows), stream.n
+    first = next(iter(stream.chunks()))
+    if stream.n is not None or first.bytes_read == stream.size:
+        return stream.kind, first.objects, stream.n or first.stop
+    estimated = first.stop * (stream.size or 0) / first.bytes_read
+    return stream.kind, first.objects, int(float(f"{estimated:.2g}"))  # no more digits than it is worth
 
 
 def _print(made: Plan) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import similia as sm
-from similia.cli.inputs import Objects, read_objects
+from similia.cli.inputs import read_objects
 from similia.cli.outputs import bars, check_output
 from similia.cli.voice import console, note, result, written
 from similia.report import write_report
-
-_LABEL = "label"  # looked for where none is named
 
 
 def report(
@@ -18,13 +17,12 @@ def report(
     data: str,
     output: Path,
     *,
-    text: str,
-    label: str | None = None,
     seed: int = 0,
     unseen: bool = False,
     folds: int = 5,
     max_objects: int = 5000,
     title: str | None = None,
+    **table: Any,
 ) -> None:
     """Write a report on a model and `data` as one HTML page.
 
@@ -36,9 +34,6 @@ def report(
         File or name of a data set.
     output : Path
         The page; complete or not there.
-    text, label : str
-        Columns of a table; `label` is also the field ``label=...`` of FASTA headers. Without a label, those named
-        ``label`` are used if they exist.
     seed : int
         Draws objects and folds.
     unseen : bool
@@ -48,6 +43,8 @@ def report(
     max_objects : int
         Of more objects, so many are drawn.
     title : str, optional
+    **table
+        How `data` are read; see `similia.objects.read_objects`.
 
     Raises
     ------
@@ -58,7 +55,7 @@ def report(
     if output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"a report is HTML, and {output} is named otherwise; end it in .html")
     model = sm.load(model_path)
-    found = _read(data, text, label)
+    found = read_objects(data, **table)
     if found.labels is not None and not unseen:
         note(
             "note: the model may have seen these objects, so that copies of it are scored, each fitted without those "
@@ -80,13 +77,3 @@ def report(
     size = output.stat().st_size
     result({"output": output, "bytes": size, "objects": len(found.objects)})
     console(highlight=False).print(f"wrote {written(output)} ({size / 1e6:.1f} MB); open it in a browser", markup=False)
-
-
-def _read(data: str, text: str, label: str | None) -> Objects:
-    """Read objects with their labels, or without where none are named and none are there."""
-    if label is not None:
-        return read_objects(data, text=text, label=label)
-    try:
-        return read_objects(data, text=text, label=_LABEL)
-    except ValueError:
-        return read_objects(data, text=text, label=None)

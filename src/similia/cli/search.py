@@ -17,8 +17,7 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, default_rerank, sample_of
-from similia.cli.inputs import Objects, is_table, open_objects, read_objects
-from similia.cli.options import SmilesColumn
+from similia.cli.inputs import Objects, has_columns, open_objects, read_objects
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, voice
@@ -45,16 +44,15 @@ def build_index(
     bits: int,
     landmarks: int,
     candidates: int,
-    text: str,
     seed: int,
-    names: str | None = None,
     chunk: int = CHUNK,
     workers: Any = None,
+    **table: Any,
 ) -> None:
     """Fit an encoder to `data`, write it, and add the objects; goes on if a run with the same options was killed."""
     check_options(kernel, distance, bits)
-    stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
-    key, n = _key(data, text), stream.n
+    stream = open_objects(data, chunk=chunk, workers=workers, **table)
+    key, n = stream.fingerprint(), stream.n
     sort = default_rerank(stream, distance) if rerank is None else rerank
     sort = distance if distance and sort == "kernel" else sort
     made_by: dict[str, Any] = {
@@ -65,7 +63,7 @@ def build_index(
         "seed": seed,
     }
     asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, **made_by}
-    asked |= {} if names is None else {"id": names}
+    asked |= {} if table.get("names") is None else {"id": table["names"]}
     if is_search(folder):
         opened = SearchFolder.open(folder)
         meta = {name: value for name, value in opened.store.meta.items() if name != "encoder"}
@@ -87,11 +85,6 @@ def build_index(
             _show_recall(search, sample.objects, sort, seed, folder)
     once_more = f"to add its objects once more: similia index add --again {data} {folder}"
     _add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
-
-
-def _key(data: str, text: str) -> str:
-    """Return a digest of the objects of `data`; they are the same objects whatever column names them."""
-    return open_objects(data, text=text, chunk=1).fingerprint()
 
 
 def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
@@ -158,20 +151,19 @@ def _compares(encoder: Any) -> bool:
 
 
 def add_to_index(
-    data: str, folder: Path, *, text: str, again: bool, names: str | None = None, chunk: int = CHUNK,
-    workers: Any = None,
+    data: str, folder: Path, *, again: bool, chunk: int = CHUNK, workers: Any = None, **table: Any
 ) -> None:  # fmt: skip
-    """Add the objects of `data`, or those that a killed run left; rows of a table are called as in `names`.
+    """Add the objects of `data`, or those that a killed run left; `table` says how they are read.
 
     The column of names that the index was built with is taken if another is not named.
     """
     opened = SearchFolder.open(folder)
     built_with = opened.store.meta.get("id")
-    if names is None and built_with is not None and is_table(data):
-        names = str(built_with)
-    stream = open_objects(data, text=text, names=names, chunk=chunk, workers=workers)
-    _check_kind(stream, opened, text)
-    key = _key(data, text)
+    if table.get("names") is None and built_with is not None and has_columns(data, **table):
+        table["names"] = built_with
+    stream = open_objects(data, chunk=chunk, workers=workers, **table)
+    _check_kind(stream, opened)
+    key = stream.fingerprint()
     _note_unfinished(opened, but=key)
     n = opened.store.progress.get(key, {"n": stream.n})["n"]
     once_more = f"--again adds its {n} {stream.kind} once more"
@@ -225,15 +217,13 @@ def _add(
     result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
 
 
-def search_index(
-    data: str, folder: Path, output: Path | None, *, k: int, candidates: int | None, text: str, names: str | None = None
-) -> None:
+def search_index(data: str, folder: Path, output: Path | None, *, k: int, candidates: int | None, **table: Any) -> None:
     """Write the nearest objects of each query as CSV: query, rank, id, name (where there are names), score."""
     if output is not None:
         check_output(output, data)
     opened = SearchFolder.open(folder)
-    queries = read_objects(data, text=text, label=None, names=names)
-    _check_kind(queries, opened, text)
+    queries = read_objects(data, labelled=False, **table)
+    _check_kind(queries, opened)
     if len(opened) == 0:
         raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
     _note_unfinished(opened)
@@ -293,8 +283,9 @@ def show_info(folder: Path) -> None:
     console().print(table)
 
 
-def _check_kind(found: Objects | ObjectStream, opened: SearchFolder, text: str) -> None:
+def _check_kind(found: Objects | ObjectStream, opened: SearchFolder) -> None:
     kind = opened.store.meta.get("kind", found.kind)
     if found.kind != kind:
-        hint = "; --text instead of --smiles reads them as strings" if isinstance(text, SmilesColumn) else ""
+        molecules = found.kind == "graphs" and kind == "strings" and has_columns(found.source)
+        hint = "; --text instead of --smiles reads them as strings" if molecules else ""
         raise ValueError(f"{found.source} holds {found.kind}, and {opened.folder} is an index of {kind}{hint}")

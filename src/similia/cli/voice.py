@@ -20,12 +20,15 @@ from typing import Annotated, Any
 
 import typer
 
+from similia.cli.options import READING, reading
+
 _OPTIONS = {  # of each command: its letter and what it does
     "json": (["--json"], "Print the result as JSON; predictions as a line of JSON each."),
     "quiet": (["--quiet", "-q"], "Print errors only, and the result if it is asked for as JSON."),
     "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the place in the code of an error."),
 }
 _PIPED_IN = ("data", "queries")
+_TABLE = "table"
 _IN_PYTHON = "similia.save(model, path) writes one"  # what sentences of the library say, and commands say instead
 _ON_COMMAND_LINE = "'similia fit DATA -o FILE' writes one, and 'similia encode' writes encoders"
 
@@ -99,7 +102,7 @@ def note(text: str) -> None:
     from rich.console import Console
 
     for path in voice().stdin:
-        text = text.replace(path, "-")
+        text = text.replace(path, "standard input")
     Console(stderr=True, soft_wrap=True, highlight=False, quiet=voice().quiet).print(text, markup=False)
 
 
@@ -118,6 +121,8 @@ def _plain(value: Any) -> Any:
 def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = None) -> Callable[..., Any]:
     """Register a function as a command that also has ``--json``, ``--quiet`` and ``--verbose``, and takes ``-``.
 
+    A parameter called ``table`` stands for the options of reading (`options.READING`), and gets all of them.
+
     Parameters
     ----------
     group : typer.Typer
@@ -130,15 +135,13 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(function, eval_str=True)
-        given = list(signature.parameters.values())
+        given = [parameter for name, parameter in signature.parameters.items() if name != _TABLE]
         added = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=False,
-                annotation=Annotated[bool, typer.Option(*o, help=h)],
-            )
-            for name, (o, h) in _OPTIONS.items()
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for name, (annotation, default) in [
+                *(READING.items() if _TABLE in signature.parameters else []),
+                *((name, (Annotated[bool, typer.Option(*o, help=h)], False)) for name, (o, h) in _OPTIONS.items()),
+            ]
         ]
 
         @functools.wraps(function)
@@ -147,6 +150,8 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
             target = arguments.get("output") or arguments.get("folder")
             before = _state(target)
             try:
+                if _TABLE in signature.parameters:
+                    arguments[_TABLE] = reading(arguments)
                 with ExitStack() as stack:
                     _spoken(function, arguments, how, pipe, stack)
             except KeyboardInterrupt as stop:
@@ -210,7 +215,7 @@ def _spoken(
     except Exception as error:
         if how["verbose"]:
             traceback.print_exc()
-        for old, new in [*((path, "-") for path in piped), (_IN_PYTHON, _ON_COMMAND_LINE)]:
+        for old, new in [*((path, "standard input") for path in piped), (_IN_PYTHON, _ON_COMMAND_LINE)]:
             error.args = tuple(a.replace(old, new) if isinstance(a, str) else a for a in error.args)
         raise
 

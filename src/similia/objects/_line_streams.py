@@ -99,9 +99,8 @@ def sdf_records(
 def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
     """Return whether the first molecule of an SDF has a field."""
     with Blocks(path, encoding=encoding) as blocks:
-        return any(
-            name in _fields(_texts(block, blocks)[0][0]) for block, _ in zip(blocks.split(_cut), "1", strict=False)
-        )
+        block = next(blocks.split(_cut), b"")
+        return any(name in _fields(lines) for lines, *_ in _texts(block, blocks)[:1])
 
 
 def _cut(data: bytes) -> int:

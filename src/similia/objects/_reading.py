@@ -53,7 +53,7 @@ class Reading:
         self._set("sep", None if self.sep is None else _separator(self.sep))
         try:
             codecs.lookup(self.encoding)
-            b"".decode(self.encoding)
+            "".encode(self.encoding)
         except (LookupError, TypeError):
             raise ValueError(
                 f"encoding {_short(self.encoding)} is unknown; some are utf-8, latin-1, cp1252 and utf-16"
@@ -96,11 +96,6 @@ class Reading:
         if self.on_error == "stop":
             return None
         return Skips(None if self.skipped is None else Path(self.skipped))
-
-    def digest(self) -> str:
-        """Return what tells streams of the same file apart that are read in another way."""
-        names = [field.name for field in fields(self) if field.name not in ("label", "skipped")]
-        return "".join(f"\0{name}={getattr(self, name)!r}" for name in self.is_set(*names))
 
 
 @dataclass(frozen=True)
@@ -194,7 +189,8 @@ def choose(
     for column, named in ((reading.text, "strings"), (reading.smiles, "graphs")):
         if column is not None:
             return Choice(named, [at(column)], **extra)
-    numeric = [j for j in free if holds(j) == "numbers"] if reading.values is None else list(map(at, reading.values))
+    numeric = free if kind == "series" else [j for j in free if holds(j) == "numbers"]
+    numeric = numeric if reading.values is None else list(map(at, reading.values))
     if kind in ("vectors", "series"):
         _check_numeric(path, numeric, header, reading)
         return Choice(kind, numeric, **extra)
@@ -230,10 +226,10 @@ def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Re
         position_of(path, header[j], header)
 
 
-def looks_numeric(cells: list[str], decimal: str = ".") -> bool | None:
-    """Return whether the cells of a column are numbers, None if all are missing."""
+def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
+    """Return whether at least a share of the cells of a column are numbers, None if all are missing."""
     full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
-    return all(is_number(cell, decimal) for cell in full) if full else None
+    return sum(is_number(cell, decimal) for cell in full) >= share * len(full) if full else None
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:

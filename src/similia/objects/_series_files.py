@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._delimited_streams import Table, delimiter_of
 from similia.objects._line_streams import line_records
 from similia.objects._reading import Objects, Reading, choose, ending_of, is_number, looks_numeric
 from similia.objects._sequences import _short, concatenate
 from similia.objects.readers import read_columns
 from similia.objects.series import as_series, series_from_long
-from similia.objects.streams import ROWS, TABLES, ObjectStream
+from similia.objects.streams import ROWS, TABLES, ObjectStream, meaningless, table_of
 
 _CHUNK, _BYTES = 2**62, 2**26
 
@@ -36,6 +35,8 @@ def series_folder(path: Path, reading: Reading) -> Objects:
             f"{path} is a folder without graphs (NAME_A.txt of the TUDataset format) and without series (a .csv, .tsv, "
             ".parquet, .npy or .txt file for each)"
         )
+    for option in reading.is_set("text", "smiles", "names", "label", "time", "axes"):
+        raise ValueError(meaningless(path, option, ""))
     skips = reading.skips()
     if skips is not None:
         skips.begin(0)
@@ -150,12 +151,12 @@ def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str]
         wanted = [reading.time, reading.names, *([] if choice.label is None else [choice.label]), *choice.objects]
         cells: list[Any] = list(read_columns(path, *(column for column in wanted if column is not None)))
     else:
-        table = Table(path, reading.sep or delimiter_of(path), reading.header, reading.encoding)
+        table = table_of(path, reading)
         header = table.first if reading.header else [str(j) for j in range(len(table.first))]
         head = table.head()
 
         def holds(j: int) -> str | None:
-            numeric = looks_numeric([row[j] for row in head], reading.decimal)
+            numeric = looks_numeric([row[j] for row in head], reading.decimal, 0.5)
             return None if numeric is None else "numbers" if numeric else "text"
 
         choice = choose(path, header, reading, holds)

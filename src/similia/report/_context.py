@@ -13,9 +13,10 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from similia._validation import check_labels
+from similia.learn.targets import as_numbers
 from similia.objects import n_objects
 from similia.objects._identical import are_among
-from similia.objects._sequences import at_least_one
+from similia.objects._sequences import _short, at_least_one
 from similia.report import _scores as scores
 from similia.report._model import (
     Embedded,
@@ -102,7 +103,7 @@ def gather(
     _refuse_precomputed(model)
     chosen = sampled(X, max_objects, np.random.default_rng(seed))
     X = taken(X, chosen)
-    labels = None if labels is None else _as_targets(labels[chosen])
+    labels = None if labels is None else targets_for(model, _as_targets(labels[chosen]))
     called = [str(i) if names is None else str(names[i]) for i in chosen.tolist()]
     called = [f"object {name}" if names is None else name for name in called]
     recipe, tuned = as_recipe(model)
@@ -124,6 +125,27 @@ def _as_targets(y: npt.NDArray) -> npt.NDArray:
         return y
     kinds = {type(value) for value in y.tolist()}
     return np.array(y.tolist()) if len(kinds) == 1 else np.array([str(value) for value in y.tolist()])
+
+
+def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
+    """Return labels as the model has them: numbers for a regressor, text or numbers as its classes are."""
+    parts = parts_of(model)
+    if task_of(parts) == "regression":
+        numbers = as_numbers(y)
+        if numbers is None:
+            other = next(value for value in y.tolist() if as_numbers([value]) is None)
+            raise ValueError(
+                f"the model predicts numbers, and {_short(other)} among the targets is none; give the targets it was "
+                "fitted for"
+            )
+        return numbers
+    classes = getattr(parts.whole, "classes_", None)
+    if not isinstance(classes, np.ndarray):
+        return y
+    if classes.dtype.kind == "U" and y.dtype.kind in "iub":
+        return y.astype(str)
+    numbers = as_numbers(y) if classes.dtype.kind in "iuf" and y.dtype.kind == "U" else None
+    return y if numbers is None else numbers.astype(classes.dtype)
 
 
 def _refuse_precomputed(model: Any) -> None:
