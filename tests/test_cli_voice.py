@@ -170,7 +170,7 @@ def test_what_a_pipe_brings(tmp_path, raw, ending):
     ("arguments", "sentence"),
     [
         (["predict", "MODEL", "-"], "standard input is empty"),
-        (["predict", "MODEL", "-", "--text", "words"], "similia: - has no column 'words'"),
+        (["predict", "MODEL", "-", "--text", "words"], "similia: standard input has no column 'words'"),
         (["encode", "DATA", "-o", "-"], "give the encoder with --model"),
         (["encode", "DATA", "-o", "-", "--model", "MODEL", "--json"], "both write to standard output"),
     ],
@@ -201,7 +201,7 @@ def test_a_reader_that_goes_away_is_no_traceback(table, model):
         (["fit", "DATA", "-o", "m", "--kernel", "Spectrm(k=3)"], "did you mean Spectrum?"),
         (["fit", "DATA", "-o", "m", "--distance", "Levenstein"], "did you mean Levenshtein?"),
         (["fit", "DATA", "-o", "m", "--kernel", "GappyKmers(gap=1)"], "did you mean gaps?"),
-        (["fit", "DATA", "-o", "m", "--text", "txt"], "did you mean text?); it has 'text', 'label'; --text names"),
+        (["fit", "DATA", "-o", "m", "--text", "txt"], "did you mean text?); it has 'text', 'label'"),
         (["reproduce", "nyshd-graph"], "did you mean nyshd-graphs?"),
         (["encode", "DATA", "-o", "x.npy", "--rerank", "none"], "No such option: --rerank"),
     ],

@@ -131,8 +131,8 @@ def test_columns_that_cannot_name_are_refused(tmp_path):
     np.save(tmp_path / "v.npy", np.ones((2, 3)))
     for command in (("build", "DATA", tmp_path / "new"), ("add", "DATA", folder), ("search", folder, "DATA")):
         for given, name, sentence in [
-            (first, "acc", "first.fasta has names of its records, which are taken; drop --id"),
-            (tmp_path / "v.npy", "acc", "has no columns that could name its objects; drop --id"),
+            (first, "acc", "first.fasta has records with names, which are taken; drop names (--id)"),
+            (tmp_path / "v.npy", "acc", "has no columns, so names (--id) means nothing; drop it"),
             (data, "ac", "has no column 'ac' (did you mean acc?); it has 'acc', 'text'"),
         ]:
             arguments = [str(given if a == "DATA" else a) for a in command]
