@@ -57,18 +57,32 @@ def read_objects(
         zip of the TUDataset format; or a folder of series, a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
         ``.txt``) for each: rows are time points, columns are channels. If the files are in subfolders, the names of
         these are the labels.
-    text, smiles, values, series, names, sep, encoding, header, decimal, skipped
-        As for `open_stream`. In an ``.npz``, `values` names the array.
+    text, smiles : str or int, optional
+        Column of strings, or of SMILES; see `open_stream`.
+    values : str or sequence of columns, optional
+        Columns of numbers; see `open_stream`. In an ``.npz``, the array.
+    series : bool, default=False
+        Rows of numbers are time series, not vectors.
     label : str or int, optional
         Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers. The one called
         "label" if not given and there is one.
+    names : str or int, optional
+        Column, or field of SDF, which names the objects.
     time : str or int, optional
         The table is long: a row is one time point of the series that the column `names` names, sorted by this column.
         `values` are its channels.
     axes : {"time, channel", "channel, time"}, optional
         Order of the last axes of a 3-D array of series; see `as_series`.
+    sep, encoding : str
+        Of text files; see `open_stream`.
+    header : bool, default=True
+        Whether the first line of a text table holds the names of its columns.
+    decimal : {".", ","}, default="."
+        What stands before the decimals of numbers in text tables.
     on_error : {"stop", "skip"}, default="stop"
         With "skip", what cannot be used, or has no label, is left out and counted.
+    skipped : path, optional
+        A CSV file that lists what was left out.
 
     Returns
     -------

@@ -123,8 +123,16 @@ def read_columns(
         RFC 4180; a table with tabs has no quotes.
     *columns : str or int
         Names (from the first line) or positions from 0, at least one.
-    sep, encoding, header, on_error, skipped
-        As for `open_stream`.
+    sep : str, optional
+        What separates the cells of text files: a character, "tab" or "space". By the ending if not given.
+    encoding : str, default="utf-8"
+        Of text files.
+    header : bool, default=True
+        Whether the first line of a text file holds the names.
+    on_error : {"stop", "skip"}, default="stop"
+        With "skip", lines with more or fewer cells than the first are left out.
+    skipped : path, optional
+        A CSV file that lists them.
 
     Returns
     -------
