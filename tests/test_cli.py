@@ -194,11 +194,11 @@ def test_numbers_to_predict_make_a_regression(tmp_path):
 def test_fit_graphs_with_a_distance_says_what_was_chosen(test_share, tmp_path):
     folder = tmp_path / "TOY"
     folder.mkdir()
-    arcs, owner = [], []  # 12 paths and 12 stars of five nodes
+    arcs, owner = [], []  # 12 paths and 12 stars of 5 to 16 nodes, no two the same
     for g in range(24):
-        ends = [(i, i + 1) if g % 2 else (0, i + 1) for i in range(4)]
-        arcs += [(5 * g + a + 1, 5 * g + b + 1) for u, v in ends for a, b in ((u, v), (v, u))]
-        owner += [g + 1] * 5
+        ends = [(i, i + 1) if g % 2 else (0, i + 1) for i in range(4 + g // 2)]
+        arcs += [(len(owner) + a + 1, len(owner) + b + 1) for u, v in ends for a, b in ((u, v), (v, u))]
+        owner += [g + 1] * (5 + g // 2)
     (folder / "TOY_A.txt").write_text("".join(f"{a}, {b}\n" for a, b in arcs))
     (folder / "TOY_graph_indicator.txt").write_text("".join(f"{g}\n" for g in owner))
     (folder / "TOY_graph_labels.txt").write_text("".join(f"{g % 2}\n" for g in range(24)))

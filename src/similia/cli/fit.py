@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import similia as sm
 from similia.cli.inputs import read_labelled
-from similia.cli.models import check_scorer, check_suits, described, scores_of, targets_of
+from similia.cli.models import check_scorer, check_suits, described, scores_of, split, targets_of
 from similia.cli.outputs import check_output, meters
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, written
@@ -63,7 +63,6 @@ def fit_selected(
         How `data` are read; see `similia.objects.read_objects`.
     """
     from similia.selection import select
-    from similia.selection._folds import held_out
 
     check_output(output, data)
     check_scorer(scoring)
@@ -76,7 +75,7 @@ def fit_selected(
     say.print(described(read, y, decided))
     train = test = np.arange(len(y))
     if test_share > 0:
-        train, test = held_out(read.objects, y, test_share, seed, stratify=decided == "classification")
+        train, test = split(read, y, decided, test_share, seed)
         seconds *= 1 - _FINAL
     check_suits(scoring, decided, y[train])
     folds = _folds(y[train], decided == "regression", cv or _CV)

@@ -140,9 +140,7 @@ def _held_out(
     recipe: _Recipe, read: Objects, y: npt.NDArray, task: str, share: float, seed: int, scoring: str | None
 ) -> tuple[Any, dict[str, Any]]:
     """Score a copy that is fitted without some objects; return the model to fit to all, and the scores."""
-    from similia.selection._folds import held_out
-
-    train, test = held_out(read.objects, y, share, seed, stratify=task == "classification")
+    train, test = split(read, y, task, share, seed)
     scored = _fitted(clone(recipe.model), sm.objects.take(read.objects, train), y[train])
     scores = scores_of(scored, sm.objects.take(read.objects, test), y[test], y[train], task, scoring)
     return clone(scored.pipeline_) if recipe.is_tuned else recipe.model, scores  # what was chosen holds for all
@@ -264,6 +262,20 @@ def described(read: Objects, y: npt.NDArray, task: str) -> str:
         return f"{len(y)} {read.kind} with numbers to predict"
     classes = len(np.unique(y))
     return f"{len(y)} {read.kind} in {classes} class{'es' * (classes > 1)}"
+
+
+def split(read: Objects, y: npt.NDArray, task: str, share: float, seed: int) -> tuple[npt.NDArray, npt.NDArray]:
+    """Return the objects to train on and those to hold out, or raise if a class has none to train on."""
+    from similia.selection._folds import held_out
+
+    train, test = held_out(read.objects, y, share, seed, stratify=task == "classification")
+    lost = np.setdiff1d(y[test], y[train]) if task == "classification" else y[:0]
+    if len(lost):
+        raise ValueError(
+            f"--test {share:g} holds out all objects of class {_short(lost[0].item())}, since copies of an object stay "
+            "together; use another --seed, or --test 0, which holds out none"
+        )
+    return train, test
 
 
 def scores_of(
