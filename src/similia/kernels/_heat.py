@@ -67,8 +67,9 @@ class Series(NamedTuple):
         """Return the sum of |w_l| P_l^(k)(1), which bounds the k-th derivative everywhere."""
         l = np.arange(self.first, self.first + len(self.weights), dtype=np.float64)
         products = np.abs(self.weights)
-        for i in range(k):
-            products *= (l - i) * (l + (self.n - 2 + i)) / (self.n - 1 + 2 * i)
+        with np.errstate(under="ignore"):  # of weights far from the largest one
+            for i in range(k):
+                products *= (l - i) * (l + (self.n - 2 + i)) / (self.n - 1 + 2 * i)
         return math.fsum(products)
 
     def at(self, u: Floats) -> Floats:
@@ -126,7 +127,8 @@ def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
             ratios = _ratios(np.arange(peak, peak + size, dtype=np.float64), n, t)
         else:
             ratios = np.reciprocal(_ratios(np.arange(peak - 1, max(peak - 1 - size, -1), -1, dtype=np.float64), n, t))
-        w = np.multiply.accumulate(ratios)
+        with np.errstate(under="ignore"):  # far beyond what is kept
+            w = np.multiply.accumulate(ratios)
         # Relative to the first of them, which is all that dK/dt is made of where the peak is far above the rest.
         enough = (ratios < 1) & (w <= _TAIL * w[:1] * (1 - ratios))
         if enough.any():
@@ -159,7 +161,8 @@ def gradient_series(n: int, t: float) -> Series:
     first, w = weights(n, t)
     l = np.arange(first, first + len(w), dtype=np.float64)
     eigenvalues = l * (l + (n - 2))
-    g = w * (math.fsum(w * eigenvalues) - eigenvalues)
+    with np.errstate(under="ignore"):
+        g = w * (math.fsum(w * eigenvalues) - eigenvalues)
     g.flags.writeable = False
     return Series(n, first, g)
 
