@@ -86,10 +86,11 @@ class Series(NamedTuple):
 
 def _ratios(l: Floats, n: int, t: float) -> Floats:
     """Return w_(l+1) / w_l, which decreases with l."""
-    decay = functions.exp(-(2 * l + (n - 1)) * t)
-    if n == 2:
-        return np.where(l == 0, 2.0, 1.0) * decay
-    return (1 + 2 / (2 * l + (n - 2))) * ((l + (n - 2)) / (l + 1)) * decay
+    with np.errstate(under="ignore"):  # far beyond what is kept
+        decay = functions.exp(-(2 * l + (n - 1)) * t)
+        if n == 2:
+            return np.where(l == 0, 2.0, 1.0) * decay
+        return (1 + 2 / (2 * l + (n - 2))) * ((l + (n - 2)) / (l + 1)) * decay
 
 
 def _peak(n: int, t: float) -> int:
