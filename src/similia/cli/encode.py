@@ -6,11 +6,12 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, sample_of
-from similia.cli.inputs import open_objects
+from similia.cli.inputs import first_of, open_objects
 from similia.cli.outputs import bars, check_output, meters, stoppable
 from similia.cli.voice import console, note, result, voice, written
 from similia.objects.streams import ObjectStream
@@ -59,6 +60,8 @@ def encode(
         if model is None and not goes_on(journal, {**belongs, "encoder": checksum(encoder_path)}):
             n = _fit(stream, encoder_path, options)
         encoder = encoder or sm.load(encoder_path)
+        if model is not None:
+            _check_bits(encoder, model, stream)
         form = Rows(encoder, packed=True)
         belongs["encoder"] = checksum(model or encoder_path)
         if journal.header is not None and not goes_on(journal, belongs):
@@ -93,6 +96,21 @@ def load_encoder(path: Path) -> Any:
     if isinstance(model, Pipeline) and not hasattr(model[-1], "transform"):
         return model[:-1]  # a classifier's
     return model
+
+
+def _check_bits(encoder: Any, path: Path, stream: ObjectStream) -> None:
+    """Raise if a model makes vectors, or nothing, of objects: a stream of bits is asked for."""
+    if not hasattr(encoder, "transform"):
+        made = "predictions only"
+    else:
+        rows = encoder.transform(first_of(stream))
+        if getattr(rows, "dtype", None) == np.uint8:
+            return
+        made = f"vectors of {rows.shape[1]} numbers" if np.ndim(rows) == 2 or hasattr(rows, "toarray") else "no bits"
+    raise ValueError(
+        f"{path} makes {made}, and similia encode writes packed bits; leave --model out to fit an encoder, or give a "
+        "model that 'similia fit --kernel' or 'similia encode' wrote"
+    )
 
 
 def checksum(model: Path) -> str:

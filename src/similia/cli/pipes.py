@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _BLOCK = 2**20
-_MAGIC = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"PK\x03\x04": ".zip"}
+_MAGIC = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet"}
 _TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimension", "@equallength", "@classlabel")
 
 
@@ -62,9 +62,13 @@ def _kind(file: Any) -> str:
     head = file.read(_BLOCK)
     if not head:
         raise ValueError("standard input is empty")
+    if head.startswith(b"PK\x03\x04"):  # an array in an archive is called NAME.npy
+        return ".npz" if b".npy" in head[:100] else ".zip"
     for magic, ending in _MAGIC.items():
         if head.startswith(magic):
             return ending
+    if b"\nM  END" in head or b"\n$$$$" in head:
+        return ".sdf"
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
     if first.startswith((">", ";")):

@@ -1,0 +1,248 @@
+"""Every command on tables as people have them, and numbers as labels on every path."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import similia as sm
+from similia.cli.app import app
+from similia.cli.options import READING
+from similia.report._context import gather
+
+RNG = np.random.default_rng(0)
+WORDS = [
+    "".join(RNG.choice(list("ACGT"), 24, p=[0.4, 0.1, 0.1, 0.4] if i % 2 else [0.1, 0.4, 0.4, 0.1])) for i in range(60)
+]
+KINDS = ["weak" if i % 2 else "strong" for i in range(60)]
+SHARE = [round(sum(letter in "GC" for letter in word) / 24, 4) for word in WORDS]  # a number that k-mers tell
+KERNEL = ("--kernel", "Spectrum(k=2)")
+
+
+def invoke(*arguments: Any, code: int = 0, **how: Any) -> Any:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], **how)
+    assert done.exit_code == code, (done.output, done.exception)
+    return done
+
+
+def refused(*arguments: Any) -> str:
+    said = str(CliRunner().invoke(app, [str(argument) for argument in arguments]).exception)
+    assert "\n" not in said
+    return said
+
+
+def rows_of(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_all_commands_that_read_data_have_the_same_options() -> None:
+    from typer.main import get_command
+
+    group = get_command(app)
+    commands = [group.commands[name] for name in ("fit", "predict", "report", "explain", "encode", "plan")]
+    commands += [group.commands["index"].commands[name] for name in ("build", "add", "search")]
+    wanted = {name: annotation.__metadata__[0].help for name, (annotation, _) in READING.items()}
+    assert len(wanted) == 14
+    for command in commands:
+        found = {option.name: option.help for option in command.params if option.name in wanted}
+        assert found == wanted, command.name
+
+
+def test_a_table_of_excel_through_every_command(tmp_path: Path) -> None:
+    table = tmp_path / "reads.csv"
+    text = "Name;Sequenz;Art\r\n" + "".join(
+        f'r{i}é;"{w}";{k}\r\n' for i, (w, k) in enumerate(zip(WORDS, KINDS, strict=True))
+    )
+    table.write_bytes((text + "broken\r\n\r\n\r\n").encode("latin-1"))
+    how = ("--sep", ";", "--encoding", "latin-1", "--text", "Sequenz", "--id", "Name", "--on-error", "skip")
+    model, left = tmp_path / "m.similia", tmp_path / "reads.csv.skipped.csv"
+    fitted = invoke("fit", table, *how, "--label", "Art", *KERNEL, "--bits", 512, "-o", model)
+    assert "60 strings in 2 classes" in fitted.output
+    assert (
+        f"note: 1 row was left out of {table} and listed in {left}; the first, in line 62: found 1 cells"
+        in fitted.stderr
+    )
+    assert rows_of(left) == [["line", "reason"], ["62", "found 1 cells, expected 3 as in the header"]]
+    invoke("predict", model, table, *how, "-o", tmp_path / "p.csv", "--chunk", 7)
+    rows = rows_of(tmp_path / "p.csv")
+    assert [row[0] for row in rows] == ["Name", *(f"r{i}é" for i in range(60))]
+    assert np.mean([row[1] == kind for row, kind in zip(rows[1:], KINDS, strict=True)]) > 0.9
+    invoke("report", model, table, *how, "--label", "Art", "-o", tmp_path / "r.html", "--folds", 2)
+    assert "accuracy" in (tmp_path / "r.html").read_text()
+    named, numbered = (
+        invoke("explain", model, table, *how, "--pair", *pair).stdout for pair in (("r3é", "r5é"), (3, 5))
+    )
+    assert named == numbered != ""
+    invoke("encode", table, *how, "-o", tmp_path / "c.npy", "--bits", 64)
+    assert np.load(tmp_path / "c.npy").shape == (60, 8)
+    index = tmp_path / "index"
+    invoke("index", "build", table, index, *how, "--bits", 64)
+    invoke("index", "search", index, table, *how, "-k", 1, "-o", tmp_path / "near.csv")
+    near = rows_of(tmp_path / "near.csv")
+    assert [row[0] for row in near[1:]] == [row[3] for row in near[1:]] == [f"r{i}é" for i in range(60)]
+    assert "60 strings" in invoke("plan", "--data", table, *how, *KERNEL).output
+    assert refused("predict", model, table).startswith(f"{table}, line 2: it is truncated or not a UTF-8 text file")
+
+
+def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None:
+    table, model = tmp_path / "t.csv", tmp_path / "m.similia"
+    sm.save(sm.recipes.nyshd(sm.kernels.Spectrum(k=2), n_bits=64, random_state=0).fit(WORDS, KINDS), model)
+    table.write_text("text,n\nAC,1\nGT\nGG,3\n")
+    shown = invoke("predict", model, table, "--on-error", "skip", "--skipped", tmp_path / "left.csv")
+    assert [line.split(",")[0] for line in shown.stdout.split()] == ["item", "0", "2"]
+    assert "--skipped names the list of what --on-error skip leaves out" in refused(
+        "predict", model, table, "--skipped", tmp_path / "x.csv"
+    )
+
+
+def test_no_header_lines_vectors_and_series(tmp_path: Path) -> None:
+    bare, model = tmp_path / "bare.csv", tmp_path / "m.similia"
+    bare.write_text("".join(f"{k},{w}\n" for w, k in zip(WORDS, KINDS, strict=True)))
+    invoke("fit", bare, "--no-header", "--text", 1, "--label", 0, *KERNEL, "--bits", 512, "-o", model)
+    lines = tmp_path / "new.txt"
+    lines.write_text("\n".join(WORDS) + "\n\n")
+    shown = invoke("predict", model, lines).stdout.split()
+    assert np.mean([line.split(",")[1] == kind for line, kind in zip(shown[1:], KINDS, strict=True)]) > 0.9
+    numbers = tmp_path / "n.csv"
+    series = [
+        [round(float(v), 3) for v in np.linspace(0, 1 if k == "weak" else -1, 6) + RNG.normal(0, 0.01)] for k in KINDS
+    ]
+    numbers.write_text(
+        "a,b,c,d,e,f,label\n" + "".join(f"{','.join(map(str, s))},{k}\n" for s, k in zip(series, KINDS, strict=True))
+    )
+    fitted = invoke("fit", numbers, "--series", "--distance", "DTW()", "-o", model)
+    assert "60 series in 2 classes; distance DTW()" in fitted.output
+    assert len(invoke("predict", model, numbers, "--series").stdout.split()) == 61
+    built = invoke("index", "build", numbers, tmp_path / "index", "--bits", 8)
+    assert "the objects are vectors of 6 numbers: 'a', 'b', 'c', 'd' … 'f'" in built.stderr
+
+
+def test_data_from_a_pipe_are_known_by_their_bytes(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
+    smi = tmp_path / "a.smi"
+    smi.write_text("".join(f"{'C' * (i + 1)}O m{i}\n" for i in range(20)))
+    invoke("encode", smi, "-o", tmp_path / "c.npy", "--bits", 8, "--landmarks", 5)
+    from rdkit import Chem
+
+    with Chem.SDWriter(str(tmp_path / "a.sdf")) as writer:
+        for i in range(20):
+            writer.write(Chem.MolFromSmiles("C" * (i + 1) + "O"))
+    encoder = tmp_path / "c.encoder.similia"
+    piped = invoke("encode", "-", "-o", tmp_path / "d.npy", "--model", encoder, input=(tmp_path / "a.sdf").read_bytes())
+    assert "20 codes" in piped.output
+    assert np.array_equal(np.load(tmp_path / "c.npy"), np.load(tmp_path / "d.npy"))
+    assert "standard input has no column 'x'" in str(
+        CliRunner()
+        .invoke(app, ["encode", "-", "-o", str(tmp_path / "e.npy"), "--text", "x"], input="a,b\n1,2\n")
+        .exception
+    )
+
+
+# --- numbers as labels ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("numbers") / "r.csv"
+    path.write_text(
+        "text,label,word\n" + "".join(f"{w},{y},read{i}\n" for i, (w, y) in enumerate(zip(WORDS, SHARE, strict=True)))
+    )
+    return path
+
+
+@pytest.mark.parametrize("option", [KERNEL, ("--distance", "Levenshtein()"), ("--budget", "8s", "--cv", "3")])
+def test_numbers_are_predicted_on_every_path(numbers: Path, tmp_path: Path, option: tuple[str, ...]) -> None:
+    model = tmp_path / "m.similia"
+    fitted = invoke("fit", numbers, "--text", "text", *option, "-o", model)
+    assert "60 strings with numbers to predict" in fitted.output
+    assert "R squared" in fitted.output
+    shown = invoke("predict", model, numbers).stdout.split()
+    predicted = [float(line.split(",")[1]) for line in shown[1:]]
+    assert np.corrcoef(predicted, SHARE)[0, 1] > 0.7
+    assert model.stat().st_size < 5e5
+    for flags in ((), ("--unseen",)):
+        page = tmp_path / "r.html"
+        invoke("report", model, numbers, "-o", page, "--folds", 2, *flags)
+        assert "Scoring stopped" not in page.read_text()
+        assert "mean absolute error" in page.read_text().lower()
+    assert refused("report", model, numbers, "--text", "text", "--label", "word", "-o", page) == (
+        "the model predicts numbers, and 'read0' among the targets is none; give the targets it was fitted for"
+    )
+
+
+def test_the_task_is_that_of_the_option_of_the_score_or_of_the_labels(tmp_path: Path) -> None:
+    table, model = tmp_path / "t.csv", tmp_path / "m.similia"
+    fit = ("fit", table, *KERNEL, "-o", model, "--test", 0)
+    table.write_text("text,label\n" + "".join(f"{w},{i % 2}\n" for i, w in enumerate(WORDS)))
+    assert "in 2 classes" in invoke(*fit).output
+    assert "with numbers to predict" in invoke(*fit, "--scoring", "r2").output
+    assert "with numbers to predict" in invoke(*fit, "--task", "regression").output
+    table.write_text("text,label\n" + "".join(f"{w},{y}\n" for w, y in zip(WORDS, SHARE, strict=True)))
+    assert "classes" in invoke(*fit, "--task", "classification").output
+    assert "--task must be one of auto, classification, regression" in refused(*fit, "--task", "guess")
+    assert "--bits is for classes (NysHD), and the labels are numbers" in refused(*fit, "--bits", 64)
+    table.write_text("text,label\n" + "".join(f"{w},x{i % 2}\n" for i, w in enumerate(WORDS)))
+    said = f"is for numbers, and the label 'x0' of {table} is none"
+    assert refused(*fit, "--task", "regression") == f"--task regression {said}"
+    assert refused(*fit, "--scoring", "r2") == f"--scoring r2 {said}"
+
+
+def test_many_different_numbers_with_repeats_are_a_regression(tmp_path: Path) -> None:
+    values = np.round(np.linspace(4, 9, 296), 2)  # 296 different activities of 1,017 molecules
+    table = tmp_path / "t.csv"
+    words = ["".join(RNG.choice(list("ACGT"), 8)) for _ in range(1017)]
+    table.write_text("text,label\n" + "".join(f"{w},{values[i % 296]}\n" for i, w in enumerate(words)))
+    assert (
+        "1017 strings with numbers to predict"
+        in invoke("fit", table, *KERNEL, "--landmarks", 20, "-o", tmp_path / "m", "--test", 0).output
+    )
+
+
+def test_classes_written_as_numbers_and_as_text_are_the_same(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    y = [i % 2 for i in range(60)]
+    (tmp_path / "t.csv").write_text("text,label\n" + "".join(f"{w},{k}\n" for w, k in zip(WORDS, y, strict=True)))
+    parquet.write_table(pa.table({"text": WORDS, "label": y}), tmp_path / "t.parquet")
+    for fitted in ("t.csv", "t.parquet"):
+        invoke("fit", tmp_path / fitted, *KERNEL, "--bits", 512, "-o", tmp_path / "m.similia", "--test", 0)
+        model = sm.load(tmp_path / "m.similia")
+        for labels in (y, list(map(str, y))):
+            scored = gather(model, WORDS, labels, None, True, 5, 100, 0).scored
+            assert np.mean(scored.truth == scored.predicted) > 0.9
+
+
+# --- what the commands could not do -----------------------------------------------------------
+
+
+def test_an_encoder_without_bits_is_told(tmp_path: Path) -> None:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    data = tmp_path / "w.txt"
+    data.write_text("\n".join(WORDS))
+    sparse = make_pipeline(sm.KernelFeatures(sm.kernels.Spectrum(k=2), 256), LinearSVC())
+    dense = make_pipeline(sm.Nystroem(sm.kernels.Spectrum(k=2), 8, random_state=0), LinearSVC())
+    near = sm.KNeighborsClassifier(sm.distances.Levenshtein(), n_neighbors=1)
+    for model, made in (
+        (sparse, "vectors of 256 numbers"),
+        (dense, "vectors of 8 numbers"),
+        (near, "predictions only"),
+    ):
+        path = sm.save(model.fit(WORDS, KINDS), tmp_path / "m.similia")
+        said = refused("encode", data, "-o", tmp_path / "c.npy", "--model", path)
+        assert said.startswith(f"{path} makes {made}, and similia encode writes packed bits; leave --model out")
+    assert not (tmp_path / "c.npy").exists()
+
+
+def test_a_plan_of_few_objects_has_as_few_landmarks(tmp_path: Path) -> None:
+    lines = ["@problemName x", "@timeStamps false", "@univariate true", "@classLabel false", "@data"]
+    (tmp_path / "f.ts").write_text("\n".join([*lines, *("1,2,3,4" for _ in range(30))]) + "\n")
+    found = json.loads(invoke("plan", "--data", tmp_path / "f.ts", "--distance", "DTW()", "--json").stdout)
+    assert (found["objects"], found["size"]) == (30, 30)
