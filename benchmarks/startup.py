@@ -11,7 +11,6 @@ import time
 
 from measure import Row
 
-
 _FIT = """
 import sys, similia as sm
 data = sm.datasets.load_splice()

@@ -75,13 +75,15 @@ def _systems(X: Any, kernel: Any, distance: Any) -> None:
     """Fit and use the systems for any objects."""
     import similia as sm
 
-    y = np.arange(_N) % 3
-    sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0).fit(X, y).predict(X)
+    y, one = np.arange(_N) % 3, sm.objects.take(X, [0])  # one object has loops of its own
+    model = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0).fit(X, y)
+    for objects in (X, one):
+        model.predict(objects)
     sm.recipes.d2ke(distance, 8, objects=X, random_state=0).fit(X, y).predict(X)
     sm.KNeighborsClassifier(distance, n_neighbors=3).fit(X, y).predict(X)
     encoder = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0)[:-1]
     search = sm.SimilaritySearch(encoder, "kernel").fit(X)
-    search.search(sm.objects.take(X, [0]), k=3)
+    search.search(one, k=3)
     search.search(X, k=3)
 
 

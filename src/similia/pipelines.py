@@ -128,10 +128,10 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
         """Return what a method returns, computed in blocks of objects if it must be."""
-        check_is_fitted(self)
-        whole = getattr(super(), name)
+        whole = getattr(super(), name)  # it looks whether the pipeline is fitted
         if params or is_lazy(X) or not _can_be_cut(X) or n_objects(X) <= _FEW:
             return whole(X, **params)
+        check_is_fitted(self)
         with config(max_memory=max(1, settings().max_memory // 2)):
             n, step = n_objects(X), rows_per_block(self._bytes_between(X))
             if step >= n:

@@ -29,6 +29,7 @@ from similia._threads import run_blas_tasks
 MAX_FEATURES = 2**18  # above it 24 bits are too few for |q| and |p|
 _EXACT = 2**24  # float32 holds every integer up to here
 _TILE_ROWS, _TILE_BITS = 512, 512  # a float32 tile of 1 MiB: stays in cache until it is packed
+_FEW_ROWS = 4  # for which turning tiles of the projection to floats costs more than the product
 _ROUND_ROWS = 128  # rows rounded at a time, so that the float64 steps stay in cache too (3 times faster)
 
 IntRows = npt.NDArray[np.int16]
@@ -96,6 +97,11 @@ def sign_codes(X: npt.NDArray, projection: IntRows, length: float) -> Codes:
 
 def _multiply_and_pack(rows: npt.NDArray[np.float32], projection: IntRows, codes: Codes) -> None:
     """Fill `codes`; each thread takes tile after tile of bits and needs no other (one BLAS thread each)."""
+    if len(rows) <= _FEW_ROWS:
+        from similia.codes._few_signs import few_sign_codes
+
+        few_sign_codes(rows, projection, codes)
+        return
 
     def fill(bit: int) -> None:
         tile = projection[bit : bit + _TILE_BITS].astype(np.float32).T

@@ -32,12 +32,14 @@ from similia.embeddings._ensemble import block_diagonal, mixture_weights
 from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
 from similia.embeddings.landmarks import STRATEGIES
 from similia.kernels._evaluate import as_floats, check_kernel, decided, evaluate, read_objects, takes_sparse
-from similia.kernels.base import Kernel
+from similia.kernels.base import FeatureKernel, Kernel
 from similia.objects import n_objects, take
+from similia.objects._base import Batch
 from similia.objects._distributed import Distributed
 from similia.objects._sequences import at_least_one
 
 Floats = npt.NDArray[np.float64]
+_FEW = 16  # objects that a service asks for at a time
 _BLOCK = 2**14  # objects at a time: counts of k-mers and kernel values stay near the caches, a fifth faster than all
 
 
@@ -370,10 +372,17 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                     C = X[np.ix_(rows, columns)]
                 else:
                     part = X if len(rows) == n else take(X, rows)
-                    C = evaluate(self.kernel_, part, self.landmarks_)
+                    C = self._values(part, len(rows))
                 yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
 
         return n, blocks()
+
+    def _values(self, X: Any, n: int) -> npt.NDArray:
+        """Return the kernel of objects and landmarks; what few objects need of the landmarks is kept between calls."""
+        counts = getattr(type(self.kernel_), "__call__", None) is FeatureKernel.__call__
+        if n <= _FEW and counts and isinstance(self.landmarks_, Batch):
+            return self.kernel_.against(X, self.landmarks_)  # type: ignore[union-attr]
+        return evaluate(self.kernel_, X, self.landmarks_)
 
 
 def _as_matrix(K: Any) -> npt.NDArray:

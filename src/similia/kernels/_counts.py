@@ -152,6 +152,17 @@ def paired_products(
     return out
 
 
+def few_products(A: Counts, B: Counts) -> npt.NDArray[np.float64]:
+    """Return what `inner_products` does, bit for bit, sooner for few objects in `A`.
+
+    Where sums are exact integers their order is free: the ids of `B` are looked up among those of each object of `A`.
+    """
+    if _exact_dtype(A, B) is np.float64:
+        return inner_products(A, B)
+    rows, columns = np.divmod(np.arange(len(A) * len(B)), max(1, len(B)))
+    return paired_products(A, B, rows, columns).reshape(len(A), len(B))
+
+
 def _table(n_ids: int) -> npt.NDArray[np.int64]:
     """Return an empty hash table for `n_ids` ids: 2, 4, 8, ... slots, at most half of them used."""
     return np.full(2 ** max(1, (2 * n_ids).bit_length()), -1, dtype=np.int64)

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 
 from similia._config import rows_per_block
 from similia._validation import check_positive_int
-from similia.kernels._counts import Counts, inner_products, paired_products
+from similia.kernels._counts import Counts, few_products, inner_products, paired_products
+from similia.kernels._kept import counts_of
 from similia.objects._sequences import as_second, named
 from similia.objects._tables import objects_in
 
@@ -117,6 +118,27 @@ class FeatureKernel(Kernel):
     def counted(self, Y: Any) -> Counts:
         """Return the feature counts of `Y`, for those who keep them for many calls of `paired`."""
         return self._counts(self.as_objects(Y))
+
+    def against(self, X: Any, Y: Any) -> npt.NDArray[np.float64]:
+        """Return ``self(X, Y)``, the same bits, in less time where few objects at a time come before one `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        Y : sequence of m objects
+            A batch as `as_objects` returns it; its feature counts are kept for the next call.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+        """
+        X = self.as_objects(X)
+        self._check_alike(X, Y)
+        A, B = self._counts(X), counts_of(self, Y)
+        K = few_products(A, B)
+        if self.normalize:
+            scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=False)
+        return K
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return explicit features whose inner products are the kernel.
