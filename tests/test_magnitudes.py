@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import similia as sm
 from similia import distances, kernels
+from similia.objects import AttributeScaler
 
 rng = np.random.default_rng(0)
 SERIES = [rng.normal(size=n) for n in (4, 7, 3, 5)]
@@ -121,6 +122,22 @@ CASES |= {
     "SignCodes": embedded(lambda: sm.codes.SignCodes(), rng.normal(size=(40, 8)), 0),
     "HDClassifier": Case(
         VECTORS, 0, lambda X, unit: sm.HDClassifier(random_state=0).fit(X, Y).decision_function(X), (-1000, 240)
+    ),
+    "AttributeScaler": Case(
+        VECTORS,
+        0,
+        lambda X, unit: AttributeScaler().fit_transform([([[0], [1]], 12, {"node_attributes": X})]).node_attributes,
+        (-1000, 1020),
+    ),
+    "AttributeScaler.scale_": Case(
+        VECTORS, 1, lambda X, unit: AttributeScaler().fit([([[0], [1]], 12, {"node_attributes": X})]).scale_
+    ),
+    "Propagation": Case(
+        VECTORS,
+        0,
+        lambda X, unit: kernels.Propagation(bin_width=unit)(
+            [([[0], [1]], 6, {"node_attributes": x}) for x in (X[:6], X[6:])]
+        ),
     ),
     "KNeighborsClassifier": Case(
         SERIES, 1, lambda X, unit: sm.KNeighborsClassifier(distances.DTW(), 2).fit(X, [0, 1, 0, 1]).kneighbors(X)[0]

@@ -51,9 +51,13 @@ class AttributeScaler(ObjectsOut, BaseEstimator, auto_wrap_output_keys=None):  #
             If the graphs have no node attributes.
         """
         attributes = self._attributes(as_graphs(X))
-        self.mean_ = attributes.mean(axis=0)
-        deviation = attributes.std(axis=0)
-        self.scale_ = np.where(deviation > 0, deviation, 1.0)
+        # Powers of two bring each attribute near 1, so that squares are neither 0 nor infinite.
+        exponents = np.frexp(np.abs(attributes).max(axis=0, initial=0.0))[1]
+        with np.errstate(under="ignore"):
+            units = np.ldexp(attributes, -exponents)
+            deviation = units.std(axis=0)
+        self.mean_ = np.ldexp(units.mean(axis=0), exponents)
+        self.scale_ = np.where(deviation > 0, np.ldexp(deviation, exponents), 1.0)
         return self
 
     def transform(self, X: Any) -> GraphBatch:
@@ -63,7 +67,11 @@ class AttributeScaler(ObjectsOut, BaseEstimator, auto_wrap_output_keys=None):  #
         attributes = self._attributes(graphs)
         if attributes.shape[1] != len(self.mean_):
             raise ValueError(f"nodes have {attributes.shape[1]} attributes, expected {len(self.mean_)} as in fit")
-        return replace(graphs, node_attributes=(attributes - self.mean_) / self.scale_)
+        exponents = np.frexp(np.maximum(np.abs(self.mean_), self.scale_))[1]
+        mean, scale = np.ldexp(self.mean_, -exponents), np.ldexp(self.scale_, -exponents)
+        with np.errstate(under="ignore"):
+            scaled = (np.ldexp(attributes, -exponents) - mean) / scale
+        return replace(graphs, node_attributes=scaled)
 
     @staticmethod
     def _attributes(graphs: GraphBatch) -> np.ndarray:
