@@ -106,7 +106,7 @@ def _vectors(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     X, y = np.c_[X[:N_VECTORS], rng.random(N_VECTORS)], y[:N_VECTORS]
     X[-40:-20], y[-40:-20] = X[:20], y[:20]
     X[-20:-10] = X[20:30] * (1 + 1e-9)
-    X[-10:] *= 1e-20
+    X[-10:] *= 1e-14
     return X, y
 
 
@@ -115,6 +115,6 @@ def _signed(rng: np.random.Generator) -> np.ndarray:
     X = rng.normal(size=(N_VECTORS, 203)) * np.resize([1.0, 1e-3, 30.0], 203)
     X[-40:-20] = -X[:20]
     X[-20:-10] = np.nextafter(X[20:30], 0)
-    X[-10:-2] *= 1e-20
+    X[-10:-2] *= 1e-14
     X[-2:] = X[:2]
     return X

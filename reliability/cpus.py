@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,9 +146,9 @@ class Runs:
 
     def first(self) -> Found:
         """Fit and save all models."""
-        return self._run("first", Setting({}), "first")
+        return self._run(Setting({}), "first")
 
-    def all(self, some: dict[str, Setting]) -> dict[str, Found]:
+    def all(self, some: dict[str, Setting], tell: Callable[[str, Found], None]) -> dict[str, Found]:
         """Return what each setting gives; two run at once, those that share compiled loops one after another."""
         groups: dict[str, list[str]] = {}
         for name, setting in some.items():
@@ -157,15 +157,15 @@ class Runs:
 
         def work(names: list[str]) -> None:
             for name in names:
-                found[name] = self._run(f"{len(found)} {name[:5]}", some[name], "again")
-                print(f"{name}: {found[name].seconds:.0f} s", flush=True)
+                found[name] = self._run(some[name], "again")
+                tell(name, found[name])
 
         longest_first = sorted(groups.values(), key=lambda names: not some[names[0]].target)
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(work, longest_first))
         return {name: found[name] for name in some}
 
-    def _run(self, label: str, setting: Setting, how: str) -> Found:
+    def _run(self, setting: Setting, how: str) -> Found:
         result = Path(tempfile.mkdtemp(dir=self.folder))
         command = [sys.executable, JOB, self.folder / "models", result, how, *self.names]
         start = time.perf_counter()
@@ -249,15 +249,21 @@ def run(n: int, seed: int, quick: bool = False, only: str = "") -> list[list[dic
     there = {name: setting for name, setting in chosen.items() if _has(setting.needs)}
     for name in chosen.keys() - there.keys():
         print(f"{name}: not run; this processor has no {chosen[name].needs}")
+    there = {"first run": Setting({}, one_machine=True)} | there
+    rows = {}
+
+    def tell(name: str, found: Found) -> None:
+        sentences = _broken(there[name], some, first, found)
+        lines = [f"{name}: {found.seconds:.0f} s", *(f"broken, {name}: {sentence}" for sentence in sentences)]
+        print("\n".join(lines), flush=True)
+        rows[name] = _of_setting(name, sentences, first, found)
+
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(Path(folder), list(some) if only else [])
         first = runs.first()
-        print(f"first run: {first.seconds:.0f} s", flush=True)
-        found = {"first run": first} | runs.all(there)
-    there = {"first run": Setting({}, one_machine=True)} | there
-    rows = [_of_setting(name, there[name], some, first, found[name]) for name in there]
-    others = [found[name] for name in there if name != "first run"]
-    return [rows, [_of_output(name, first, others) for name in first.saved]]
+        tell("first run", first)
+        found = runs.all({name: there[name] for name in there if name != "first run"}, tell)
+    return [[rows[name] for name in there], [_of_output(name, first, list(found.values())) for name in first.saved]]
 
 
 def _has(feature: str) -> bool:
@@ -266,14 +272,17 @@ def _has(feature: str) -> bool:
     return feature == "SSE2" or bool(__cpu_features__.get(feature))
 
 
-def _of_setting(name: str, setting: Setting, some: dict[str, Case], first: Found, found: Found) -> dict[str, Any]:
+def _broken(setting: Setting, some: dict[str, Case], first: Found, found: Found) -> list[str]:
+    """Return a sentence for each case that failed and for each promise that an output breaks."""
     sentences = [f"{case}: {text.strip()}" for case, text in found.errors.items()]
     for output in first.saved:
         case = output.partition("|")[0]
         if not found.errors.keys() & {case, "the process"}:
             sentences += broken(output, setting, some[case], first, found)
-    for sentence in sentences:
-        print(f"broken, {name}: {sentence}")
+    return sentences
+
+
+def _of_setting(name: str, sentences: list[str], first: Found, found: Found) -> dict[str, Any]:
     pairs = [(first.saved[key], found.saved[key], found.fitted[key]) for key in first.saved if key in found.saved]
     saved, fitted = [difference(a, b) for a, b, _ in pairs], [difference(a, c) for a, _, c in pairs]
     return {

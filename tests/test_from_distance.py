@@ -109,6 +109,23 @@ def test_positive_semi_definite_even_where_the_distance_is_anything():
     check_kernel(FromDistance(LEV, RandomStrings((0, 3), "ab"), 0.5, 32), STRINGS)
 
 
+@pytest.mark.same_bits
+@pytest.mark.parametrize("method", ["__call__", "standard_error"])
+def test_values_do_not_depend_on_other_objects(method):
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("ab"), size)) for size in rng.integers(0, 9, 203)]
+    values = getattr(
+        FromDistance(sm.distances.Levenshtein(), RandomStrings((1, 5), "ab"), 0.1, n_components=301), method
+    )
+    K = values(words)
+    np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_array_equal(values(words, words), K)
+    np.testing.assert_array_equal(values(words, words[:37]), K[:, :37])
+    for i in range(0, 203, 29):
+        np.testing.assert_array_equal(values(words[i : i + 1], words), K[i : i + 1])
+        np.testing.assert_array_equal(values(words[i : i + 7], words[::-1]), K[i : i + 7, ::-1])
+
+
 def test_features_are_those_of_d2ke():
     objects = RandomStrings((0, 4), "ab")
     kernel = FromDistance(LEV, objects, 0.4, n_components=300, random_state=7)

@@ -23,6 +23,7 @@ from similia._config import rows_per_block
 from similia._progress import track
 from similia._validation import check_positive, check_positive_int
 from similia.core import functions
+from similia.core.products import row_product
 from similia.distances.base import check_distance, distances_between
 from similia.kernels._evaluate import as_objects
 from similia.kernels.base import Kernel
@@ -99,7 +100,7 @@ class FromDistance(Kernel):
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         F = self._features(X)
-        return F @ (F if Y is None else self._features(Y)).T
+        return row_product(F, (F if Y is None else self._features(Y)).T)
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,)."""
@@ -164,7 +165,8 @@ class FromDistance(Kernel):
         R = F.shape[1]
         if R < 2:
             raise ValueError("a standard error needs at least two random objects, found one; raise n_components")
-        variance = R * (np.square(F) @ np.square(G).T) - np.square(F @ G.T)  # of one product, times (R - 1) / R
+        squares, values = row_product(np.square(F), np.square(G).T), row_product(F, G.T)
+        variance = R * squares - np.square(values)  # of one product, times (R - 1) / R
         return np.sqrt(np.maximum(variance, 0) / (R - 1))
 
     def _features(self, X: Any) -> npt.NDArray[np.float64]:
