@@ -277,6 +277,18 @@ def test_large_numbers_are_refused_where_they_are_squared():
                 model.fit(form)
 
 
+def test_combinations_that_are_too_large_name_their_pair():
+    X = VECTORS[:3] * np.array([[1.0], [1.0], [1e60]])
+    fine = kernels.Optical(scale=1.0)
+    with pytest.raises(
+        ValueError, match=r"the product of the kernels of X\[2\] and Y\[2\] exceeds the largest"
+    ):
+        kernels.Product([fine, fine])(X)
+    with pytest.raises(ValueError, match=r"the sum of the kernels of X\[2\] and Y\[2\] exceeds the largest float64"):
+        kernels.Sum([fine, fine], weights=[1.0, 1e100])(X)
+    assert kernels.Product([kernels.DistanceRBF(distances.DTW(), 1.0)] * 2)([[0.0], [24.0]])[0, 1] == 0.0
+
+
 def test_what_is_no_float_names_its_pair():
     squares = distances.DTW(local="sqeuclidean")
     with pytest.raises(ValueError, match=r"of X\[1\] and Y\[0\] is below the smallest float64; scale the series"):

@@ -113,7 +113,9 @@ class Sum(_Composite):
         self.weights = weights
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        return sum(w * K for w, K in zip(self._weights(), self._grams(X, Y), strict=True))
+        with np.errstate(over="ignore", under="ignore"):
+            total = sum(w * K for w, K in zip(self._weights(), self._grams(X, Y), strict=True))
+        return _finite(total, "sum")
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,)."""
@@ -196,7 +198,9 @@ class Product(_Composite):
         self.kernels = kernels
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        return reduce(np.multiply, self._grams(X, Y))
+        with np.errstate(over="ignore", under="ignore"):  # far apart in two ways: 0
+            product = reduce(np.multiply, self._grams(X, Y))
+        return _finite(product, "product")
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each object, shape (n,)."""
@@ -443,6 +447,18 @@ def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: i
     if not np.isfinite(float(value)):
         raise ValueError(f"{name} returned {float(value)} for the pair ({i}, {j}), expected a finite number")
     return float(value)
+
+
+def _finite(K: Any, what: str) -> npt.NDArray[np.float64]:
+    """Return the values of a combination, or raise naming the first pair whose value is too large."""
+    values: npt.NDArray[np.float64] = K
+    large = np.isinf(values)
+    if large.any():
+        i, j = np.argwhere(large)[0]
+        raise ValueError(
+            f"the {what} of the kernels of X[{i}] and Y[{j}] exceeds the largest float64; normalise the kernels"
+        )
+    return values
 
 
 def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:
