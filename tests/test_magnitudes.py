@@ -280,9 +280,7 @@ def test_large_numbers_are_refused_where_they_are_squared():
 def test_combinations_that_are_too_large_name_their_pair():
     X = VECTORS[:3] * np.array([[1.0], [1.0], [1e60]])
     fine = kernels.Optical(scale=1.0)
-    with pytest.raises(
-        ValueError, match=r"the product of the kernels of X\[2\] and Y\[2\] exceeds the largest"
-    ):
+    with pytest.raises(ValueError, match=r"the product of the kernels of X\[2\] and Y\[2\] exceeds the largest"):
         kernels.Product([fine, fine])(X)
     with pytest.raises(ValueError, match=r"the sum of the kernels of X\[2\] and Y\[2\] exceeds the largest float64"):
         kernels.Sum([fine, fine], weights=[1.0, 1e100])(X)
