@@ -194,7 +194,7 @@ def test_series_and_sets_in_single_precision_give_a_double_kernel():
 
     X = sm.objects.as_series([np.arange(3, dtype=np.float32), np.ones(2, np.float32)])
     kernel = FromDistance(distance, RandomSeries((2, 4), 1.0, 0.0, 1), n_components=16)
-    assert kernel._random_objects(X).values.dtype == np.float32
+    assert kernel._random_objects(X).values.dtype == np.float64
     assert kernel(X).dtype == np.float64
     sets = sm.objects.as_sets([np.ones((2, 3)), np.ones((1, 3))])
     assert FromDistance(distance, RandomSets(3, 1.0, 3, True), n_components=16)(sets).shape == (2, 2)

@@ -112,8 +112,9 @@ def unmasked(X: Any, name: str = "X") -> Any:
 
 
 def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
-    """Return a finite 2-D float32/float64 array, or raise naming the first bad row.
+    """Return a finite 2-D float32/float64 array in C order, or raise naming the first bad row.
 
+    In another order numpy would add the numbers of a row in another order too, and round otherwise.
     `n_features` is the width seen in `fit`, and `by` the estimator that saw it.
     """
     if hasattr(X, "toarray"):
@@ -135,7 +136,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     if not finite.all():
         row = int(np.argmin(finite))
         raise ValueError(f"{name}[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
-    return X
+    return np.ascontiguousarray(X)
 
 
 def check_labels(y: Any, n: int) -> npt.NDArray:

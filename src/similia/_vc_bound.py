@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from similia._threads import one_blas_thread
 from similia._validation import check_labels, check_positive
 
 Floats = npt.NDArray[np.float64]
@@ -112,6 +113,7 @@ def vc_effective_sample_size(K: Any, y: Any, C: float) -> VCBound:
     return VCBound(*np.mean(of_pairs, axis=0).tolist())
 
 
+@one_blas_thread()  # more of them round otherwise
 def _bound(K: Floats, y: npt.NDArray[np.bool_], C: float, radius: float) -> tuple[float, float, float, float]:
     from sklearn.svm import SVC
 
@@ -124,6 +126,7 @@ def _bound(K: Floats, y: npt.NDArray[np.bool_], C: float, radius: float) -> tupl
     return 1 / math.sqrt(norm2), radius, vc_bound, len(K) / vc_bound
 
 
+@one_blas_thread()
 def enclosing_radius(K: Floats) -> float:
     """Return the radius of the smallest ball that holds the objects of a positive semi-definite Gram matrix.
 

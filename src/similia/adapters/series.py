@@ -60,7 +60,7 @@ class _SeriesDistance(Forwarded, Distance):
         -------
         ndarray of float64, shape (n, m)
         """
-        A, B = as_series_pair(X, Y)
+        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
         function, symmetric = self._function()
         return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
 
@@ -195,7 +195,7 @@ class TslearnKernel(Forwarded, Kernel):
         return as_series(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        A, B = as_series_pair(X, Y)
+        A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
         function = _of_tslearn(self.kernel, self.params, kernels=True)
         K = _in_blocks(lambda x, y: evaluate(function, x, y), A, B if Y is not None else None, True)
         return K.astype(np.float64, copy=False)

@@ -17,20 +17,20 @@ def projected(
     source: RowSource, components: npt.NDArray, offset: Floats, out: npt.NDArray | None = None
 ) -> Iterator[npt.NDArray]:
     """Yield ``rows @ components.T - offset`` of each block, written to its part of `out` if given."""
-    directions, shift = components.astype(source.dtype, copy=False), offset.astype(source.dtype)
+    directions, shift = components, offset.astype(components.dtype)
     start = 0
     for block in source.blocks(whole=out is not None):
         n = block.shape[0]
-        Z = np.empty((n, len(directions)), source.dtype) if out is None else out[start : start + n]
+        Z = np.empty((n, len(directions)), components.dtype) if out is None else out[start : start + n]
         if sp.issparse(block):
-            Z[:] = block @ directions.T
+            Z[:] = block.astype(Z.dtype, copy=False) @ directions.T
         else:
             row_product(block, directions.T, Z)
         with np.errstate(all="ignore"):  # what is not finite is found below
             Z -= shift
         if (bad := first_bad_row(Z)) is not None:
             check_rows(block[bad : bad + 1], start + bad)
-            raise ValueError(f"X[{start + bad}] is too large for sums in {source.dtype}; scale the data")
+            raise ValueError(f"X[{start + bad}] is too large for sums in {Z.dtype}; scale the data")
         yield Z
         start += n
 

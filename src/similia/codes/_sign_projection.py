@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._config import rows_per_block
-from similia._threads import run_blas_tasks
+from similia._threads import one_blas_thread, run_blas_tasks
 
 MAX_FEATURES = 2**18  # above it 24 bits are too few for |q| and |p|
 _EXACT = 2**24  # float32 holds every integer up to here
@@ -49,7 +49,9 @@ def gaussian_projection(n_bits: int, n_features: int, random: np.random.Generato
 def orthogonal_projection(n_bits: int, n_features: int, random: np.random.Generator) -> IntRows:
     """Draw blocks of `n_features` orthogonal vectors (Haar), rounded to odd integers; shape as above."""
     n_blocks = -(-n_bits // n_features)
-    q, r = np.linalg.qr(random.standard_normal((n_blocks, n_features, n_features)))
+    gaussian = random.standard_normal((n_blocks, n_features, n_features))
+    with one_blas_thread():  # more of them round otherwise
+        q, r = np.linalg.qr(gaussian)
     haar = q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]  # without it, QR favours some directions
     length = np.sqrt(n_features) * _spread(n_features)
     return _odd(haar.transpose(0, 2, 1).reshape(-1, n_features)[:n_bits] * length)

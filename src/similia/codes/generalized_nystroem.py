@@ -241,7 +241,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Returns
         -------
         ndarray, shape (n, n_components)
-            float32 if the data are, else float64.
+            The type of `components_`: float32 if the data of `fit` were, else float64.
 
         Raises
         ------
@@ -253,7 +253,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         source = self._open_like_fit(X)
         if source.n_rows is None:
             return np.concatenate(list(projected(source, self.components_, self._offset)))
-        out = np.empty((source.n_rows, len(self.components_)), source.dtype)
+        out = np.empty((source.n_rows, len(self.components_)), self.components_.dtype)
         for _ in projected(source, self.components_, self._offset, out):
             pass
         return out

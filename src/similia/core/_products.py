@@ -1,4 +1,4 @@
-"""The loop of the product whose entries have one order of terms."""
+"""The loops of products whose entries have one order of terms."""
 
 from __future__ import annotations
 
@@ -49,3 +49,29 @@ def multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-unty
             lane.store(room, 0, a)
             for j in range(skip, width):
                 flat[i * m + column + j] = room[j]
+
+
+@njit()
+def multiply_chosen(vectors, rows, queries, out):  # type: ignore[no-untyped-def]
+    """Write the products of query i with the vectors ``rows[i]``; all are of one type and C-contiguous."""
+    n = vectors.shape[1]
+    whole = n - n % LANES
+    x, y = vectors.reshape(-1), queries.reshape(-1)
+    room, x_rest, y_rest = np.empty(LANES, out.dtype), np.zeros(LANES, out.dtype), np.zeros(LANES, out.dtype)
+    for i in range(len(rows)):
+        y_rest[: n - whole] = y[i * n + whole : (i + 1) * n]
+        for j in range(rows.shape[1]):
+            at = rows[i, j] * n
+            total = lane.splat(out.dtype.type(0))
+            for k in range(0, whole, LANES):
+                total = lane.multiply_add(lane.load(x, at + k), lane.load(y, i * n + k), total)
+            if whole < n:
+                x_rest[: n - whole] = x[at + whole : at + n]
+                total = lane.multiply_add(lane.load(x_rest, 0), lane.load(y_rest, 0), total)
+            lane.store(room, 0, total)
+            half = LANES // 2
+            while half:
+                for k in range(half):
+                    room[k] += room[half + k]
+                half //= 2
+            out[i, j] = room[0]

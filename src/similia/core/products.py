@@ -118,3 +118,22 @@ def row_product(
     else:
         run(0, total)
     return out
+
+
+def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.NDArray) -> npt.NDArray:
+    """Return the inner products of each query with the vectors at its rows, shape (q, c), in the type of `vectors`.
+
+    Each depends on its two vectors only, bit for bit.
+    """
+    if rows.size and not 0 <= rows.min() <= rows.max() < len(vectors):  # the loop does not look at bounds
+        raise ValueError(f"rows must be positions of {len(vectors)} vectors, got {rows.min()} to {rows.max()}")
+    out = np.empty(rows.shape, vectors.dtype)
+    vectors, queries = np.ascontiguousarray(vectors), np.ascontiguousarray(queries, vectors.dtype)
+    rows = np.ascontiguousarray(rows, np.int64)
+
+    def work(start: int, stop: int) -> None:
+        loops.multiply_chosen(vectors, rows[start:stop], queries[start:stop], out[start:stop])
+
+    grain = max(1, _WORTH_A_THREAD // max(1, rows.shape[1] * vectors.shape[1]))
+    run_in_ranges(work, len(rows), grain)
+    return out

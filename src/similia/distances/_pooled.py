@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._validation import check_positive_int
+from similia.core.products import row_product
 from similia.kernels._evaluate import as_floats, as_objects, check_kernel, evaluate
 from similia.objects import n_objects
 from similia.objects._sequences import _short, as_second
@@ -54,7 +55,7 @@ def _fill_blocks(K: Array, X: Any, Y: Any, kernel: Any, n: int) -> None:
     if hasattr(kernel, "transform"):
         A, B = (as_floats(Z, "the embedding returned") for Z in (kernel.transform(X), as_second(kernel.transform, Y)))
         Z = np.concatenate([A, B]).astype(np.float64)
-        np.matmul(Z, Z.T, out=K)
+        row_product(Z, Z.T, K)
     else:
         X, Y = as_objects(kernel, X), as_second(partial(as_objects, kernel), Y)
         K[:n, :n], K[n:, n:], K[:n, n:] = evaluate(kernel, X), evaluate(kernel, Y), evaluate(kernel, X, Y)

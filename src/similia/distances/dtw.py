@@ -50,10 +50,10 @@ class DTW(Distance):
 
     Notes
     -----
-    Series of float32 are computed and returned in float32, any others in float64. Costs are added along a path of
-    up to m + n steps: the relative error is below (m + n) 2^-24 (float64: 2^-53), about 1e-6 for hundreds of steps of
-    float32 and 2e-4 for 100,000 equal ones. A distance depends on its two series only, bit for bit, not on the
-    other ones nor on threads.
+    The type of `Y`, float32 or float64, is that of the distances, so that those to the series of a model do not depend
+    on other series in `X`. Costs are added along a path of up to m + n steps: the relative error is below (m + n) 2^-24
+    (float64: 2^-53), about 1e-6 for hundreds of steps of float32 and 2e-4 for 100,000 equal ones. A distance depends
+    on its two series only, bit for bit, not on the other ones nor on threads.
 
     Numbers may be of any magnitude: a pair of very large or very small ones is scaled by a power of two. Differences
     below 1e-40 times the largest number of a pair (float32: 1e-12) may count as 0.
@@ -99,7 +99,7 @@ class DTW(Distance):
         Returns
         -------
         ndarray, shape (n, m)
-            Of float32 if all series are, otherwise of float64.
+            Of the type of the series `Y`.
         """
         A, B = as_series_pair(X, Y)
         return self._distances(A, B)
@@ -116,7 +116,7 @@ class DTW(Distance):
         Returns
         -------
         ndarray, shape (n_pairs,)
-            Of float32 if all series are, otherwise of float64.
+            Of the type of the series `Y`.
         """
         A, B, left, right = as_named_series(X, Y, rows, columns)
         return self._distances(A, B, (left, right))

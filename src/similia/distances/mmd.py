@@ -22,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._config import rows_per_block
+from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.products import row_product
 from similia.distances._pooled import pooled_gram
 from similia.distances.base import Distance, Facts
 from similia.objects import GraphBatch
@@ -177,6 +179,7 @@ def two_sample_test(
     return TwoSampleResult(statistic, (1 + n_larger) / (1 + n_permutations), null)
 
 
+@one_blas_thread()  # more of them round otherwise
 def mmd2_variance(K: npt.ArrayLike, p: npt.ArrayLike, q: npt.ArrayLike, n: int, m: int | None = None) -> float:
     r"""Return the variance of the unbiased MMD^2 of n samples of a law p and m samples of a law q.
 
@@ -458,7 +461,7 @@ def _u_statistics(K: Array, labels: Array) -> Array:
     N, n = len(K), labels[0].sum()
     m = N - n
     degrees = K.sum(axis=1)
-    xx = np.einsum("ij,ij->i", labels @ K, labels)
+    xx = np.einsum("ij,ij->i", row_product(labels, K), labels)
     of_x = labels @ degrees
     xy = of_x - xx
     yy = degrees.sum() - of_x - xy

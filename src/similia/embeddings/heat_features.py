@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
-from similia._threads import run_tasks
+from similia._threads import one_blas_thread, run_tasks
 from similia._validation import RandomState, check_columns, check_positive_int, check_table, generator, wrong_width
 from similia.core.fitting import all_at_once
 from similia.kernels.heat import HypersphericalHeat
@@ -183,7 +183,8 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self.orthogonal not in (True, False, "auto"):
             raise ValueError(f'orthogonal must be True, False or "auto", got {self.orthogonal!r}')
         orthogonal = n <= 8 * m if self.orthogonal == "auto" else bool(self.orthogonal)
-        self.directions_ = _directions(n, k, orthogonal, generator(self.random_state), rows.dtype)
+        with one_blas_thread():  # more of them round otherwise
+            self.directions_ = _directions(n, k, orthogonal, generator(self.random_state), rows.dtype)
         self._n_features_out = m
         self.n_features_in_ = n
         check_columns(self, like, reset=True)
@@ -200,18 +201,20 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Returns
         -------
         ndarray of float32 or float64, shape (n_rows, m)
+            The type of the rows in `fit`.
         """
         check_is_fitted(self, "directions_")
         check_table(self, X, reset=False)
         X = as_rows(X)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(wrong_width(X.shape[1], self.n_features_in_, self))
-        out = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
+        dtype = self.directions_.dtype  # that of the training rows, so that no row changes another
+        out = np.empty((X.shape[0], self._n_features_out), dtype)
         step = rows_per_block(4 * X.shape[1] * X.dtype.itemsize)
         for first in range(0, len(out), step):
             name = f"X[{first}:]" if first else "X"
             part = to_hypersphere(X[first : first + step], self.mapping_, zero_rows=self.zero_rows, name=name)
-            self._write_features(part, out[first : first + step])
+            self._write_features(part.astype(dtype, copy=False), out[first : first + step])
         return out
 
     def __sklearn_tags__(self) -> Tags:

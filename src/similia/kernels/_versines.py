@@ -42,8 +42,7 @@ def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) ->
     A = np.ascontiguousarray(A)
     same = B is None
     B = A if B is None else np.ascontiguousarray(B)
-    dtype = np.result_type(A, B)
-    A, B = A.astype(dtype, copy=False), B.astype(dtype, copy=False)
+    A = A.astype(B.dtype, copy=False)  # the landmarks decide, so that no row of A changes another
     scale_a = _reciprocal_norms(A)
     scale_b = scale_a if same else _reciprocal_norms(B)
     V = np.empty((len(A), len(B)))
@@ -66,7 +65,7 @@ def of_sparse(X: Any, Y: Any) -> Floats:
     same = Y is None
     A = as_csr(X)
     B = A if same else as_csr(Y)
-    dtype = np.result_type(A, B)
+    A, dtype = A.astype(B.dtype, copy=False), B.dtype
     a = (A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data.astype(np.float64))
     b = a if same else (B.indptr.astype(np.int64), B.indices.astype(np.int64), B.data.astype(np.float64))
     scale_a = _reciprocal_norms(A)

@@ -180,7 +180,8 @@ class FromDistance(Kernel):
             return self.as_objects(self.objects)
         n = check_positive_int(self.n_components, "n_components")
         seed = check_positive_int(self.random_state, "random_state", minimum=0)
-        return joined([*draw(self.objects, None, 0, n, seed)], self.distance, X)
+        # In float64 for all X: the type of one object must not change the features of another.
+        return joined([*draw(self.objects, None, 0, n, seed)], self.distance, X, single=False)
 
 
 def is_sampler(objects: Any) -> bool:
@@ -208,7 +209,7 @@ def random_stream(seed: int, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-def joined(parts: list[Any], distance: Any, X: Any) -> Any:
+def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> Any:
     """Return parts of a collection as one, in the form in which the distance sees the objects of `X`."""
     if not isinstance(X, Batch):
         parts = [_unpacked(part, take(X, [0])[0]) if isinstance(part, Batch) else part for part in parts]
@@ -219,7 +220,7 @@ def joined(parts: list[Any], distance: Any, X: Any) -> Any:
     else:
         whole = [item for part in parts for item in part]
     whole = as_objects(distance, whole)
-    if isinstance(whole, _VectorsBatch) and isinstance(X, _VectorsBatch):
+    if single and isinstance(whole, _VectorsBatch) and isinstance(X, _VectorsBatch):
         return whole.astype(X.values.dtype)  # single precision stays single
     return whole
 

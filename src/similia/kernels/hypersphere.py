@@ -106,7 +106,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
             raise ValueError(
                 f"{name}[{i}, {j}] is {value}, expected finite numbers, no NaN or infinity; drop or impute that row"
             )
-    return X
+    return X if sparse else np.ascontiguousarray(X)  # numpy adds along rows in one order
 
 
 def _as_array(X: Any, name: str) -> npt.NDArray:

@@ -43,6 +43,8 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
     They are ascending by (distance, position). `without_self`: series i of `X` is series i of `Y`, which is left out.
     """
     A, B = as_series_pair(X, Y)
+    with np.errstate(over="ignore"):  # infinity, which is refused below
+        A = A.astype(B.values.dtype)  # of the fitted series, so that no query changes another
     rooted, p = distance._rooted(), A.n_dims
     values, indices = np.empty((len(A), k), A.values.dtype), np.empty((len(A), k), np.int64)
     how = (p, rooted, distance.root, *window_band(distance.window))

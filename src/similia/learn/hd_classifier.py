@@ -433,6 +433,7 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
     if hasattr(X, "toarray"):
         raise ValueError(f"X is a sparse {type(X).__name__}, expected dense hypervectors; give X.toarray()")
     X = np.asarray(unmasked(X))
+    X = np.ascontiguousarray(X) if X.ndim else X  # sums along rows take one order
     if X.dtype.kind == "c":
         raise ValueError(not_real())
     if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):

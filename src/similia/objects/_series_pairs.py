@@ -17,7 +17,7 @@ UNLIMITED = 2**40  # steps: a window that excludes nothing
 
 
 def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
-    """Return X and Y (X again where Y is None) as batches of one dtype and one number of channels, or raise.
+    """Return X and Y (X again where Y is None) as batches with one number of channels, or raise.
 
     What `as_series` lets pass in a batch is looked at: loops check no bounds, and a minimum may drop a NaN.
     """
@@ -34,7 +34,7 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
             f"the series of X have {A.n_dims} channels and those of Y have {B.n_dims}, expected the same number; "
             "one series x is [x], and as_series(X, axes=...) exchanges time and channels"
         )
-    return (A, B) if A.values.dtype == B.values.dtype else (A.astype(np.float64), B.astype(np.float64))
+    return A, B
 
 
 def as_named_series(

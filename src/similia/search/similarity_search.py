@@ -27,6 +27,7 @@ from similia._locks import exclusively, lock_of
 from similia._progress import track
 from similia._validation import check_codes, check_positive_int
 from similia.core.fitting import all_at_once, twin_of
+from similia.core.products import chosen_products
 from similia.objects import concatenate, n_objects, take
 from similia.objects._sequences import at_least_one
 from similia.search._metric import Index, Metric, as_metric, shares_found, sorted_candidates
@@ -462,7 +463,7 @@ class SimilaritySearch(BaseEstimator):
         else:
             if vectors is None or vectors.shape[1:] != self.vectors_.shape[1:]:
                 raise ValueError(f"vectors_ has shape {self.vectors_.shape}, but not the encoder's vectors; fit again")
-            values = _cosines(vectors, self.vectors_, rows)
+            values = chosen_products(self.vectors_, rows, vectors)
         order = sorted_candidates(values, ids, self.higher_is_better)[:, :k]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(values, order, axis=1)
 
@@ -498,16 +499,6 @@ def code_length(encoder: Any, X: Any) -> int:
         warnings.simplefilter("ignore")  # what is said of one object will be said of all
         codes = encoder.transform(take(X, [0]))
     return 8 * check_codes(codes, "the encoder's output").shape[1]
-
-
-def _cosines(queries: Any, vectors: Any, rows: Index) -> npt.NDArray[np.float32]:
-    """Return the inner products of each query with the vectors at its rows, shape (q, c)."""
-    values = np.empty(rows.shape, np.float32)
-    step = rows_per_block(4 * rows.shape[1] * vectors.shape[1])
-    for start in range(0, len(rows), step):
-        block = slice(start, start + step)
-        values[block] = np.matmul(vectors[rows[block]], queries[block, :, None])[:, :, 0]
-    return values
 
 
 def _measured_shares(metric: Metric, X: Any, objects: Any, rows: Index) -> npt.NDArray[np.float64]:
