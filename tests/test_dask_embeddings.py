@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import RidgeClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import similia as sm
 from graph_samples import batch, samples
@@ -357,3 +358,19 @@ def test_the_scaler_is_that_of_scikit_learn(X):
     for name in ("mean_", "var_", "scale_"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-9, atol=1e-12)
     assert np.isclose(ours.scale_[-1], theirs.scale_[-1])
+
+
+def test_sparse_features_of_a_bag_reach_a_linear_model():
+    y = [i % 2 for i in range(len(WORDS))]
+    there = db.from_sequence(WORDS, npartitions=4)
+    steps = [("features", sm.KernelFeatures(kernels.Spectrum(k=2), 100)), ("learner", LinearSVC(random_state=0))]
+    local = sm.Pipeline(steps).fit(WORDS, y)
+    for kind in (sm.Pipeline, Pipeline):
+        remote = clone(kind(steps)).fit(there, y)
+        np.testing.assert_array_equal(remote[-1].coef_, local[-1].coef_)
+        np.testing.assert_array_equal(remote[0].met_, local[0].met_)
+        labels = remote.predict(there) if kind is sm.Pipeline else sm.scale.apply(remote.predict, there)
+        assert isinstance(labels, da.Array)
+        np.testing.assert_array_equal(labels.compute(), local.predict(WORDS))
+    with pytest.raises(TypeError, match=r"sparse rows of a Dask collection.*similia.scale.apply\(pipe"):
+        remote.predict(there)  # scikit-learn's pipeline hands the rows to LinearSVC

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
@@ -335,3 +336,44 @@ def test_numbers_are_printed_with_units():
         "32 years",
     ]
     assert [amount(b) for b in (0, 999, 1.28e11, 2e12)] == ["0 B", "999 B", "128 GB", "2 TB"]
+
+
+def shared_letters(X, Y=None):
+    return np.array([[float(len(set(x) & set(y))) for y in (X if Y is None else Y)] for x in X])
+
+
+RING = (np.array([[0, 1, 2], [1, 2, 0]]), 3)
+SAMPLES = {
+    "strings": ({"kernel": sm.kernels.Spectrum()}, ["ACG", "ACGTA"], 4.0),
+    "strings, own kernel": ({"kernel": shared_letters}, ["ACG", "ACGTA"], 4.0),
+    "strings, own distance": ({"distance": sm.distances.FromFunction(max)}, ("A", "CCC"), 2.0),
+    "column": ({"kernel": sm.kernels.Spectrum()}, pd.Series(["ACG", "ACGTA"]), 4.0),
+    "graphs": ({"kernel": sm.kernels.WeisfeilerLehman()}, [RING, RING], 3.0),
+    "series": ({"distance": sm.distances.DTW()}, [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0]], 3.0),
+    "sets": ({"distance": sm.distances.Hausdorff()}, [[[1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], 2.0),
+    "vectors": ({"kernel": sm.kernels.Cosine()}, [[1.0, 2.0, 3.0], [1.0, 2.0, 4.0]], 3.0),
+    "encoder of strings": ({"encoder": sm.NGramEncoder(n_bits=64)}, ["ACG", "ACGTA"], 4.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_may_be_any_collection(name, monkeypatch):
+    how, sample, length = SAMPLES[name]
+    seen = []
+
+    def calibrated(method, like, *, length, **_):
+        seen.append((like.own, length))
+        raise NotImplementedError
+
+    monkeypatch.setattr("similia.scale._plan.calibrate", calibrated)
+    with pytest.raises(NotImplementedError):
+        plan(1000, sample=sample, landmarks=2, **how)
+    [(own, rounded)] = seen
+    assert rounded == length
+    assert n_objects(own) == 2
+
+
+@pytest.mark.parametrize("sample", [[], [3], "ACGT", [None]])
+def test_a_sample_that_is_none_is_refused(sample):
+    with pytest.raises((TypeError, ValueError), match=r"empty|expected"):
+        plan(1000, sample=sample, kernel=shared_letters, landmarks=2)

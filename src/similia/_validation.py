@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -137,6 +138,26 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
         row = int(np.argmin(finite))
         raise ValueError(f"{name}[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
     return np.ascontiguousarray(X)
+
+
+def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
+    """Yield (start, ``read(rows)``) for blocks of `step` rows of an array or frame; errors name rows of the whole.
+
+    Other tables, and what is no table, are read at once.
+    """
+    from similia.core.errors import shifted
+
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if not 1 <= len(shape) <= 2 or shape[0] <= step or hasattr(X, "toarray"):
+        yield 0, read(X)
+        return
+    rows = X.iloc if hasattr(X, "iloc") else X
+    for start in range(0, shape[0], step):
+        try:
+            block = read(rows[start : start + step])
+        except (TypeError, ValueError) as error:
+            raise shifted(error, start) from None
+        yield start, block
 
 
 def check_labels(y: Any, n: int) -> npt.NDArray:

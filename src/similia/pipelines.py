@@ -128,8 +128,12 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
         """Return what a method returns, computed in blocks of objects if it must be."""
+        if is_lazy(X):
+            from similia.scale import apply
+
+            return apply(getattr(self, name), X, **params)
         whole = getattr(super(), name)  # it looks whether the pipeline is fitted
-        if params or is_lazy(X) or not _can_be_cut(X) or n_objects(X) <= _FEW:
+        if params or not _can_be_cut(X) or n_objects(X) <= _FEW:
             return whole(X, **params)
         check_is_fitted(self)
         with config(max_memory=max(1, settings().max_memory // 2)):

@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block
 from similia._lazily import from_parts, lazily
-from similia._validation import check_columns, check_n_bits, check_positive, check_vectors, generator
+from similia._validation import check_columns, check_n_bits, check_positive, check_vectors, generator, rows_in_blocks
 from similia.core import functions
 from similia.core.fitting import all_at_once
 from similia.objects._distributed import Distributed
@@ -154,6 +154,19 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         check_is_fitted(self)
         check_columns(self, X, reset=False)
+        X = X if hasattr(X, "shape") and np.ndim(X) == 2 else check_vectors(X)
+        n, n_bits, bits = X.shape[0], 2 * len(self.phases_), self.output == "bits"
+        out: npt.NDArray[Any] = np.empty((n, n_bits // 8) if bits else (0, 0), np.uint8)
+        step = rows_per_block(32 * self.n_features_in_, at_most=2**14)
+        for start, rows in rows_in_blocks(X, step, self._phased):
+            if start == 0 and not bits:
+                out = np.empty((n, n_bits), rows.dtype)
+            rows = np.ascontiguousarray(rows, dtype=np.float64)
+            encode(rows, self.frequencies_, self.phases_, out[start : start + len(rows)])
+        return out
+
+    def _phased(self, X: Any) -> npt.NDArray[np.floating]:
+        """Return vectors whose phases can be told, or raise naming the first one whose cannot."""
         X = check_vectors(X, n_features=self.n_features_in_, by=self)
         largest = np.abs(X).max(axis=1) / float(self.bandwidth)
         if (largest >= _LARGEST).any():
@@ -162,13 +175,7 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 f"X[{i}] is {largest[i]:.3g} bandwidths from 0, expected less than 2**40, beyond which phases lose "
                 "their digits; scale or centre the features"
             )
-        n, n_bits = len(X), 2 * len(self.phases_)
-        bits = self.output == "bits"
-        out = np.empty((n, n_bits // 8), np.uint8) if bits else np.empty((n, n_bits), X.dtype)
-        for start in range(0, n, step := rows_per_block(8 * X.shape[1], at_most=2**14)):
-            rows = np.ascontiguousarray(X[start : start + step], dtype=np.float64)
-            encode(rows, self.frequencies_, self.phases_, out[start : start + step])
-        return out
+        return X
 
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""

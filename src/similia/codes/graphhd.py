@@ -22,12 +22,16 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from similia._config import rows_per_block
 from similia._lazily import lazily
 from similia._validation import check_n_bits, check_positive_int
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output
 from similia.core.fitting import all_at_once
 from similia.objects import GraphBatch
+from similia.objects._base import runs
+
+_BYTES = 128  # of working memory for a node or an arc
 
 
 class GraphHDEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -136,13 +140,15 @@ class GraphHDEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         check_is_fitted(self)
         batch = as_graphs(X)
-        edges, offsets = _edges(batch)
-        ranks = _ranks(batch, self.damping, self.n_iter)
         n_ranks = int(np.diff(batch.node_offsets).max(initial=0))
         table = _words.to_words(_words.basis(self.seed_, range(n_ranks), self.n_bits))
         ties = _words.ties(self.seed_, self.n_bits)
         out = empty_output(len(batch), self.n_bits, self.output)
-        bundle_members(table, ranks[edges], offsets, ties, out)
+        taken = _BYTES * (batch.node_offsets + batch.indptr[batch.node_offsets])  # bytes of the graphs before each
+        for run in runs(taken, rows_per_block(1)):
+            part = batch if run == slice(0, len(batch)) else batch[run]
+            edges, offsets = _edges(part)
+            bundle_members(table, _ranks(part, self.damping, self.n_iter)[edges], offsets, ties, out[run])
         return out
 
     @property

@@ -15,7 +15,8 @@ a continuous model for fast robust inference", Logic Journal of the IGPL 23 (201
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ from similia._validation import (
     generator,
     not_2d,
     not_real,
+    rows_in_blocks,
     unmasked,
 )
 from similia.codes import _words
@@ -158,12 +160,15 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         check_columns(self, X, reset=False)
-        values = _numbers(X, self.n_features_in_, self)
-        n, n_features = values.shape
+        n_features = self.n_features_in_
+        cut = hasattr(X, "shape") and (np.ndim(X) == 2 or (np.ndim(X) == 1 and n_features == 1))
+        X = X if cut else _numbers(X, n_features, self)
+        n = X.shape[0]
         table = _words.to_words(np.concatenate([self.levels_, self.roles_]))
         out = empty_output(n, self.n_bits, self.output)
-        for start in range(0, n, step := rows_per_block(64 * n_features)):
-            block, encoded = values[start : start + step], out[start : start + step]
+        read = functools.partial(_numbers, n_features=n_features, by=self)
+        for start, block in rows_in_blocks(X, rows_per_block(80 * n_features), read):
+            encoded = out[start : start + len(block)]
             factors = level_indices(block, self.low_, self.high_, len(self.levels_))[:, :, None]
             if n_features > 1:
                 roles = np.broadcast_to(len(self.levels_) + np.arange(n_features)[:, None], factors.shape)
@@ -211,9 +216,16 @@ def draw_levels(n_levels: int, n_bits: int, n_roles: int, rng: np.random.Generat
 
 def column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
     """Return the least and the largest number of each column, shape (2, n); `read` makes a 2-D array of objects."""
-    parts = X.map(_ends, read) if isinstance(X, Distributed) else [_ends(X, 0, read)]
+    parts = X.map(_ends, read) if isinstance(X, Distributed) else _ends_of_blocks(X, read)
     rows = np.concatenate([*parts])
     return np.stack([rows.min(axis=0), rows.max(axis=0)])
+
+
+def _ends_of_blocks(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> Iterator[npt.NDArray[np.floating]]:
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    step = rows_per_block(80 * shape[1]) if len(shape) == 2 and shape[1] else 2**62  # objects of one axis: at once
+    for _, values in rows_in_blocks(X, step, read):
+        yield _ends(values, 0, np.asarray)
 
 
 def _ends(X: Any, start: int, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:

@@ -136,13 +136,15 @@ class NGramEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         check_is_fitted(self)
         batch = as_strings(X)
-        symbols, letters = np.unique(batch.values, return_inverse=True)
+        symbols = _letters_in(batch.values)
         items = _words.basis(self.seed_, symbols, self.n_bits)
         table = _words.to_words(np.concatenate([permute(items, j) for j in range(self.n)]))
         ties = _words.ties(self.seed_, self.n_bits)
         out = empty_output(len(batch), self.n_bits, self.output)
-        for run in runs(batch.offsets, rows_per_block(8 * (self.n + 4))):
-            ngrams, offsets = _ngrams(letters, batch.offsets[run.start : run.stop + 1], self.n, len(symbols))
+        for run in runs(batch.offsets, rows_per_block(8 * (2 * self.n + 6))):
+            bounds = batch.offsets[run.start : run.stop + 1]
+            letters = np.searchsorted(symbols, batch.values[bounds[0] : bounds[-1]])
+            ngrams, offsets = _ngrams(letters, bounds - bounds[0], self.n, len(symbols))
             bundle_members(table, ngrams, offsets, ties, out[run], self.binding == "add")
         return out
 
@@ -154,6 +156,13 @@ class NGramEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""
         return ["a"]
+
+
+def _letters_in(values: npt.NDArray) -> npt.NDArray:
+    """Return the different letters, sorted; sorting a copy of all of them is what blocks spare."""
+    step = rows_per_block(4 * values.itemsize)
+    parts = [np.unique(values[start : start + step]) for start in range(0, max(1, len(values)), step)]
+    return np.unique(np.concatenate(parts))
 
 
 def _ngrams(

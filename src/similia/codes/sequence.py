@@ -37,6 +37,7 @@ from similia.codes.hypervectors import Codes, Counts, empty_output
 from similia.codes.levels import check_level_parameters, column_ends, draw_levels, learn_range, level_indices
 from similia.core.fitting import all_at_once
 from similia.objects import SeriesBatch
+from similia.objects._base import runs
 
 
 class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -165,9 +166,9 @@ class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         bundle = SequenceBundle(self.levels_, self.roles_, self.ties_, self.n)
         out = empty_output(len(series), self.n_bits, self.output)
         offsets = series.offsets
-        for start in range(0, len(series), step := rows_per_block(4 * self.n_bits)):
-            part = out[start : start + step]
-            rows = offsets[start : start + len(part) + 1]
+        taken = 64 * series.n_dims * offsets + 4 * self.n_bits * np.arange(len(offsets))  # bytes of series before each
+        for run in runs(taken, rows_per_block(1)):
+            part, rows = out[run], offsets[run.start : run.stop + 1]
             values = series.values[rows[0] : rows[-1]]
             levels = level_indices(values, self.low_, self.high_, len(self.levels_))
             bundle.write(levels, rows - rows[0], part)

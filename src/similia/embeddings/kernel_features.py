@@ -117,6 +117,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Parameters
         ----------
         X : collection of n objects
+            The features of a Dask collection come here, as a learner wants them; `transform` leaves them there.
         y : ignored
 
         Returns
@@ -127,7 +128,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if not is_lazy(X):
             X = X if is_table(X) else as_objects(self.kernel, X)
             self.compared_ = compared(self.kernel, X)
-        features: sp.csr_array = self.transform(X)
+        features: sp.csr_array = sp.csr_array(self.transform(X).compute()) if is_lazy(X) else self.transform(X)
         if sp.issparse(features) and features.format == "csr" and self.n_features <= _MOST:
             from similia.embeddings._met_columns import mark
 

@@ -71,6 +71,19 @@ class Machine(NamedTuple):
         return self._replace(support=np.arange(n), weights=weights)
 
 
+def check_pairs_fit(n_classes: int, n: int) -> None:
+    """Raise if the weights of one machine for each pair of classes take more than ``max_memory``."""
+    n_pairs = n_classes * (n_classes - 1) // 2
+    needed = 8 * n_pairs * n
+    if needed > settings().max_memory:
+        raise ValueError(
+            f"y has {n_classes} classes, expected fewer: {n_pairs} machines, one for each pair of them, take "
+            f"{needed / 2**20:.0f} MiB of weights of {n} objects, and max_memory is "
+            f"{settings().max_memory / 2**20:.0f} MiB; take make_pipeline(similia.Nystroem(kernel), LinearSVC()), "
+            "which has one machine for each class, or KNeighborsClassifier"
+        )
+
+
 def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> Machine:
     """Return the machine of libsvm on a Gram matrix."""
     # The seed is for probabilities only; without one, scikit-learn draws it from the global random state.

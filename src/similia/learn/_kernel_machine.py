@@ -48,11 +48,14 @@ class KernelMachine(BaseEstimator):
         K = check_finite(evaluate(kernel, objects), range(n), range(n), "X[{}] and X[{}]")
         return K.astype(np.float64, copy=False)
 
-    def _over_blocks(self, X: Any, known: Any, of: Callable[[npt.NDArray], Floats]) -> Floats:
-        """Return ``of(K)`` of the kernel values K between objects and those that are kept, block by block."""
+    def _over_blocks(self, X: Any, known: Any, of: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
+        """Return ``of(K)`` of the kernel values K between objects and those that are kept, block by block.
+
+        `width` is how many numbers of an object `of` holds.
+        """
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(known)
-        parts, step = [], rows_per_block(3 * 8 * max(1, s))
+        parts, step = [], rows_per_block(8 * (3 * s + width))
         for start in range(0, m, step):
             rows = np.arange(start, min(start + step, m))
             part = objects if step >= m else take(objects, rows)

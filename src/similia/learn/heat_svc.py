@@ -41,6 +41,7 @@ from similia.learn._heat_svc import (
     GramOf,
     NestedScores,
     best_of,
+    check_pairs_fit,
     coded,
     confidences,
     fit_machine,
@@ -176,6 +177,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         )
         problem = self._problem(X, y)
         codes, self.classes_, class_weight = coded(problem.labels, self.class_weight)
+        check_pairs_fit(len(self.classes_), len(codes))
         V = versines(problem.rows)
         n = problem.rows.shape[1]
         chosen, C = problem.candidates[0], problem.Cs[0]
@@ -244,7 +246,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         rows = to_hypersphere(rows, self.kernel_.mapping, zero_rows=self.kernel_.zero_rows)
         n_classes = len(self.classes_)
         parts = []
-        step = rows_per_block(24 * len(self.support_))
+        step = rows_per_block(8 * (3 * len(self.support_) + len(self.pair_intercept_) + 2 * n_classes))
         for start in range(0, rows.shape[0], step):
             V = versines(rows[start : start + step], self.support_vectors_)
             K = self.kernel_._of_versines(V, self.n_features_in_)

@@ -12,6 +12,7 @@ Paper: Cortes & Vapnik, "Support-vector networks", Machine Learning 20, 1995; th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia._lazily import lazily
 from similia._validation import check_positive
 from similia.core.fitting import all_at_once
-from similia.learn._heat_svc import coded, confidences, fit_machine, most_confident
+from similia.learn._heat_svc import check_pairs_fit, coded, confidences, fit_machine, most_confident
 from similia.learn._kernel_machine import KernelMachine
 from similia.learn.heat_svc import _checked_labels
 from similia.objects import n_objects, take
@@ -124,6 +125,7 @@ class KernelSVC(ClassifierMixin, KernelMachine):
         C = check_positive(self.C, "C")
         kernel, objects, n = self._read(X)
         codes, classes, class_weight = coded(_checked_labels(y, n), self.class_weight)
+        check_pairs_fit(len(classes), n)
         K = self._gram(kernel, objects, n)
         machine = fit_machine(K, codes, C, class_weight)
         calibration = _sigmoids(K, codes, classes, C, class_weight) if self.probability else None
@@ -143,7 +145,9 @@ class KernelSVC(ClassifierMixin, KernelMachine):
         """
         check_is_fitted(self)
         weights, intercepts, n_classes = self.pair_coef_, self.pair_intercept_, len(self.classes_)
-        return self._over_blocks(X, self.support_objects_, lambda K: confidences(K, weights, intercepts, n_classes))
+        widest = len(intercepts) + 2 * n_classes
+        of = partial(confidences, weights=weights, intercepts=intercepts, n_classes=n_classes)
+        return self._over_blocks(X, self.support_objects_, of, widest)
 
     @available_if(lambda self: self.probability)
     @lazily

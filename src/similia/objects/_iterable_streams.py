@@ -36,7 +36,7 @@ class Items:
         first = list(islice(iterator, 1))
         if not first:
             raise ValueError("the iterable holds no objects, expected at least one")
-        self.kind = _kind(first[0])
+        self.kind = kind_of_item(first[0])
         if isinstance(first[0], Batch):
             self.n = None
         if self._once:
@@ -84,7 +84,8 @@ class Items:
             yield _numbered(_reader(self.kind), items, passed)
 
 
-def _kind(item: Any) -> str:
+def kind_of_item(item: Any) -> str:
+    """Return the kind of objects that an item is one of, or raise."""
     item = item.as_py() if hasattr(item, "as_py") else item
     if type(item) in _KINDS:
         return _KINDS[type(item)]

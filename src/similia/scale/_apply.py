@@ -62,7 +62,20 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Arra
     values = parts.lazy(_call, model, name, meta, args, kwargs)
     columns = meta.shape[1:]
     arrays = [da.from_delayed(v, (n, *columns), meta=meta) for v, n in zip(values, lengths.tolist(), strict=True)]
-    return da.concatenate(arrays, allow_unknown_chunksizes=parts.known_lengths is None)
+    result = da.concatenate(arrays, allow_unknown_chunksizes=parts.known_lengths is None)
+    return SparseRows(result.dask, result.name, result.chunks, meta=meta) if sp.issparse(meta) else result
+
+
+class SparseRows(Array):
+    """A Dask array of sparse rows, which numpy would turn into dense ones."""
+
+    __slots__ = ()
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            f"these are sparse rows of a Dask collection, shape {self.shape}, expected an array that is here; "
+            "similia.scale.apply(pipeline.predict, X) sends the objects through all steps, .compute() brings them here"
+        )
 
 
 def _call(part: Any, start: int, model: Any, name: str, meta: Any, args: Any, kwargs: Any) -> Any:

@@ -19,10 +19,13 @@ import numpy as np
 
 from similia._config import settings
 from similia._threads import n_threads
-from similia._validation import check_n_bits, check_positive, check_positive_int
+from similia._validation import check_n_bits, check_positive, check_positive_int, check_vectors
 from similia.embeddings.d2ke import _GAMMA_COLUMNS, _GAMMA_ROWS
-from similia.kernels._evaluate import check_kernel
-from similia.objects import n_objects
+from similia.kernels._evaluate import as_objects, check_kernel
+from similia.objects import as_graphs, as_series, as_sets, as_strings, n_objects, take
+from similia.objects._base import Batch
+from similia.objects._iterable_streams import kind_of_item
+from similia.objects._sequences import at_least_one
 from similia.scale._calibrate import CHUNK, KINDS, Costs, Formula, Method, Objects, calibrate, kind_of
 
 FIT_ON = 20_000  # objects that an encoder is fitted to, as by the commands
@@ -165,9 +168,13 @@ def plan(
     cores = n_threads() if cores is None else check_positive_int(cores, "cores")
     method, s = _method(kernel, distance, encoder, landmarks, random)
     bits = check_n_bits(bits)
-    kind = _kind(kind, kernel if distance is None else distance, sample)
+    comparison = kernel if distance is None else distance
+    batch = None
+    if sample is not None:
+        sample, batch = _read(sample, comparison, kind)
+    kind = _kind(kind, comparison, batch)
     like = _like(kind, edges, length, letters, channels, sample)
-    L = _length(length, kind, sample)
+    L = _length(length, kind, batch)
     if s is not None and not method.random:
         s = min(s, n)  # as in `Nystroem.fit`
     if costs is None:
@@ -210,6 +217,17 @@ def _method(kernel: Any, distance: Any, encoder: Any, landmarks: Any, random: An
     if random is None:
         return Method(distance, is_distance=True), check_positive_int(landmarks, "landmarks")
     return Method(distance, is_distance=True, random=True), check_positive_int(random, "random")
+
+
+def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
+    """Return a sample in the layout that is compared, and as a batch or an array of vectors, whose lengths count."""
+    sample = sample if comparison is None else as_objects(comparison, sample)
+    at_least_one(sample, "sample")
+    if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
+        return sample, sample
+    readers = {"strings": as_strings, "graphs": as_graphs, "series": as_series, "sets": as_sets}
+    kind = kind or kind_of_item(take(sample, [0])[0])
+    return sample, readers[kind](sample) if kind in readers else check_vectors(sample, "sample")
 
 
 def _kind(kind: str | None, comparison: Any, sample: Any) -> str:
