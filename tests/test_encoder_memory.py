@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn.metrics.pairwise import linear_kernel
-
 import similia as sm
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_svc import KernelSVC
@@ -96,16 +94,3 @@ def test_machines_of_too_many_pairs_of_classes_are_refused_before_they_are_made(
         with pytest.raises(ValueError, match=r"^y has 400 classes"):
             HeatSVC(contrast=1.0, C=1.0).fit(np.abs(vectors(400)), y)
     assert not asked
-
-
-def test_confidences_of_many_classes_are_computed_in_blocks():
-    X = vectors(600)
-    model = KernelSVC(linear_kernel).fit(X[:240], [i % 120 for i in range(240)])
-    expected = model.decision_function(X)
-    with sm.config(max_memory="300KB"):
-        tracemalloc.start()
-        found = model.decision_function(X)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    np.testing.assert_array_equal(found, expected)
-    assert peak < 4 * 10**6  # the margins of 600 objects and 7,140 pairs take 34 MB
