@@ -1,9 +1,10 @@
-"""Explanations of whatever `select` may choose, and of what users wrap around a model: parts add up to its decision."""
+"""Explanations and reports of whatever `select` may choose, and of what users wrap around a model."""
 
 import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
@@ -20,11 +21,13 @@ import similia as sm
 from select_samples import MAKERS, sample
 from similia import kernels
 from similia.explanations import explain
+from similia.report._context import gather
 from similia.selection._kinds import recognised
 from similia.selection._ladder import ladder
 
 STRINGS, LABELS = sample("strings", 30)
 NUMBERS = np.array([x.count("A") + 0.5 for x in STRINGS])
+SPECTRUM = kernels.Spectrum(k=2)
 FEATURES = sm.KernelFeatures(kernels.Spectrum(k=2), 64)
 
 
@@ -262,3 +265,34 @@ def test_objects_are_named_or_numbered_on_the_command_line(tmp_path, shown):
     ):
         with pytest.raises(ValueError, match=said):
             shown(path, str(data), which, names=names)
+
+
+# displays and reports of the same models
+
+
+def wrapped_models():
+    landmarks, scaler = sm.Nystroem(SPECTRUM, 8, random_state=0), StandardScaler()
+    ridge, machine = make_pipeline(landmarks, Ridge()), make_pipeline(landmarks, LinearSVC())
+    return {
+        "targets, outside": (TransformedTargetRegressor(ridge, transformer=scaler), NUMBERS),
+        "logarithms": (TransformedTargetRegressor(sm.KernelRidge(SPECTRUM), func=np.log, inverse_func=np.exp), NUMBERS),
+        "targets, inside": (make_pipeline(landmarks, TransformedTargetRegressor(SVR(), transformer=scaler)), NUMBERS),
+        "calibrated": (CalibratedClassifierCV(machine, cv=3), LABELS),
+        "calibrated kernel": (CalibratedClassifierCV(sm.KernelSVC(SPECTRUM), cv=3), LABELS),
+        "probabilities": (sm.KernelSVC(SPECTRUM, probability=True), LABELS),
+        "a column": (make_pipeline(sm.objects.FromColumn(), machine), LABELS),
+        "a searched vote": (GridSearchCV(sm.VoteClassifier([machine]), {"v0__linearsvc__C": [1.0]}, cv=2), LABELS),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", wrapped_models())
+@pytest.mark.filterwarnings("ignore:.*similarity 0 to all landmarks")
+def test_reports_score_the_whole_and_show_what_is_inside(name, tmp_path):
+    model, y = wrapped_models()[name]
+    model.fit(STRINGS, y)
+    for display in (sm.report.EmbeddingDisplay, sm.report.SpectrumDisplay):
+        display.from_estimator(model, STRINGS, y, ax=Figure().subplots())
+    page = sm.report.write_report(model, STRINGS, y, tmp_path / "r.html", cv=2).read_text()
+    assert "Spectrum(k=2)" in page
+    seen = gather(model, STRINGS, y, None, True, 2, 100, 0)
+    np.testing.assert_array_equal(seen.scored.predicted, model.predict(STRINGS))

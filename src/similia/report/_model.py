@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +23,7 @@ from similia.kernels._evaluate import decided, refuse_class
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
 from similia.objects._sequences import _short
+from similia.objects.columns import FromColumn
 from similia.search._metric import Metric
 
 _CHOSEN = ("best_", "best_estimator_", "pipeline_")  # where searches keep the model they chose
@@ -42,8 +45,9 @@ class Parts:
         The step that predicts.
     metric : Metric or None
         The kernel or distance that objects are compared by.
-    vote : VoteClassifier, VoteRegressor or None
-        What predicts, if this is the first of some models that vote.
+    vote : estimator or None
+        What predicts, if this is the first of some models that vote, or inside of what transforms targets or makes
+        probabilities.
     """
 
     model: Any
@@ -65,7 +69,11 @@ class Parts:
 
     def __repr__(self) -> str:
         steps = " → ".join(type(step).__name__ for step in [*self.transformers, self.learner] if step is not None)
-        return steps if self.vote is None else f"{steps} (the first of {len(self.vote.estimators)} that vote)"
+        if self.vote is None:
+            return steps
+        if isinstance(self.vote, VoteClassifier | VoteRegressor):
+            return f"{steps} (the first of {len(self.vote.estimators)} that vote)"
+        return f"{steps} (inside of {type(self.vote).__name__})"
 
 
 @dataclass(frozen=True)
@@ -79,27 +87,41 @@ class Embedded:
 
 
 def unwrapped(model: Any) -> Any:
-    """Return what a fitted search chose, what is frozen, or the first that votes; else the model itself."""
-    if isinstance(model, VoteClassifier | VoteRegressor):
-        return unwrapped(model.best_ if hasattr(model, "estimators_") else model.estimators[0])
+    """Return what a fitted search chose, what is frozen, wrapped or the first that votes; else the model itself."""
+    if voters := voters_of(model):
+        return unwrapped(voters[0])
     for name in _CHOSEN:
         if hasattr(model, name):
             return unwrapped(getattr(model, name))
     return unwrapped(model.estimator) if type(model).__name__ == "FrozenEstimator" else model
 
 
+def voters_of(model: Any) -> list[Any]:
+    """Return the models that vote or are wrapped, fitted if `model` is; an empty list for others."""
+    if isinstance(model, VoteClassifier | VoteRegressor):
+        return list(getattr(model, "estimators_", model.estimators))
+    if isinstance(model, CalibratedClassifierCV):
+        calibrated = getattr(model, "calibrated_classifiers_", None)
+        return [model.estimator] if calibrated is None else [one.estimator for one in calibrated]
+    if isinstance(model, TransformedTargetRegressor):
+        inside = getattr(model, "regressor_", model.regressor)
+        return [] if inside is None else [inside]
+    return []
+
+
 def vote_in(model: Any) -> Any:
-    """Return the models that vote, inside of what chose them; None if there are none."""
-    while hasattr(model, "best_") and not isinstance(model, VoteClassifier | VoteRegressor):
-        model = model.best_
-    return model if isinstance(model, VoteClassifier | VoteRegressor) else None
+    """Return the models that vote or are wrapped, inside of what chose them; None if there are none."""
+    while not voters_of(model) and (names := [name for name in _CHOSEN if hasattr(model, name)]):
+        model = getattr(model, names[0])
+    return model if voters_of(model) else None
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
     """Return an unfitted copy with what a search chose kept, and whether something was chosen."""
     found = unwrapped(model)
     recipe = clone(found)
-    tuned = found is not model and type(model).__name__ != "FrozenEstimator"
+    chosen = isinstance(model, VoteClassifier | VoteRegressor) or not voters_of(model)
+    tuned = found is not model and chosen and type(model).__name__ != "FrozenEstimator"
     if hasattr(found, "contrast_") and hasattr(found, "C_"):  # HeatSVC
         tuned = tuned or isinstance(found.contrast, str) or np.ndim(found.contrast) > 0
         recipe.set_params(contrast=found.contrast_, C=found.C_)
@@ -148,7 +170,7 @@ def fitted_parts(model: Any) -> Parts:
 
 def _steps(model: Any) -> list[Any]:
     if not isinstance(model, Pipeline):
-        return [model]
+        return [] if isinstance(model, FromColumn) else [model]
     return [part for _, step in model.steps for part in _steps(step)]
 
 

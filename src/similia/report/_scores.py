@@ -21,7 +21,7 @@ from similia.core import intervals
 from similia.core.intervals import wilson
 from similia.objects import take
 from similia.report import _measures as measures
-from similia.report._model import Embedded, Parts, embedded, fitted_through, parts_of
+from similia.report._model import Embedded, Parts, embedded, fitted_through, parts_of, voters_of
 
 Floats = npt.NDArray[np.float64]
 _NEIGHBOURS = 5
@@ -107,7 +107,7 @@ def cross_validated(
 def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
     """Return a copy of models that vote, fitted to objects."""
     vote = clone(vote)
-    for voter in vote.estimators:
+    for voter in voters_of(vote):
         _fewer_landmarks(parts_of(voter), len(y))
     return vote.fit(X, y)
 

@@ -124,11 +124,14 @@ def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
     said = [f"{found.how[0].upper()}{found.how[1:]}."]
     if found.n_folds and not context.refitted:
         said.append("The fitted model that was given may have seen these objects, so it was not scored on them.")
-    if context.parts.vote is not None:
-        voters = len(context.parts.vote.estimators)
+    vote = context.parts.vote
+    if hasattr(vote, "estimators"):
+        voters = len(vote.estimators)
         said.append(
             f"{voters} models vote: these are predictions of the vote; other sections look at the first of them."
         )
+    elif vote is not None:
+        said.append(f"These are predictions of the {type(vote).__name__}; other sections look at the model inside.")
     if found.n_folds and context.tuned:
         said.append("What a search had chosen was kept in all folds, so these numbers may be a little too good.")
     if not found.n_folds and context.known.any():
