@@ -124,6 +124,22 @@ def test_what_is_left_of_the_budget_goes_to_candidates_that_have_waited(monkeypa
     assert f"({len(waits)} were not tried at all)" in " ".join(found.notes_)
 
 
+def test_having_waited_changes_nothing_if_there_was_time_in_the_end(monkeypatch, objects):
+    X, y = objects
+    use(monkeypatch, [timed(f"{i}", 1e-2, 0.6 + 0.02 * i) for i in range(8)])
+    whole = select(X, y, budget=None, random_state=0, nested=False)
+    needed = Clock.now
+    waited, halve = [], _select.Search._halve
+    monkeypatch.setattr(_select.Search, "_halve", lambda self, left: waited.append(halve(self, left)) or waited[-1])
+    Clock.now = 0.0
+    found = select(X, y, budget=1.4 * needed, random_state=0, nested=False)
+    assert waited[0]  # a rung had no time for something
+    assert not waited[-1]
+    assert not found.stopped_early_
+    columns = ("name", "mean_score", "n_objects", "state")
+    assert [[row[c] for c in columns] for row in found.table_] == [[row[c] for c in columns] for row in whole.table_]
+
+
 @pytest.mark.parametrize("budget", [0.5, 3.0, 10.0, 100.0])
 def test_there_is_an_estimate_in_any_time(monkeypatch, objects, budget):
     X, y = objects
@@ -232,7 +248,7 @@ def test_a_leader_below_nearest_neighbours_on_a_rung_before_is_explained(monkeyp
     search = _select.Search(*_search_of(X, y, [floor, timed("a", 0.0, 0.7), timed("b", 0.0, 0.65)]))
     search.main.tables = [{(0, 0): np.full(5, 0.6), (1, 0): np.full(5, 0.7), (2, 0): np.full(5, 0.5)}]
     search.main.tables.append({(1, 0): np.full(5, 0.7), (2, 0): np.full(5, 0.8)})
-    assert search.best(search.main) == (1, 0)
+    assert search.best(search.main) == ((1, 0), 1)
     assert search.why(((1, 0),)) == [
         "b has the best score (0.800) and was not chosen: nearest neighbours were better than it the last time they "
         "were tried"
@@ -245,3 +261,16 @@ def _search_of(X, y, groups):
 
     evaluator = _select.Evaluator(X, y, [np.arange(len(y)) % 5], score, groups)
     return evaluator, [_select.Rung(300, 1), _select.Rung(1000, 1)], 5, _budget.Budget(None), len(y)
+
+
+def test_a_rung_without_time_for_the_best_of_the_rung_before_decides_nothing(objects):
+    X, y = objects
+    search = _select.Search(*_search_of(X, y, [timed("a", 0.0, 0.7), timed("b", 0.0, 0.65)]))
+    first = {(0, 0): np.full(5, 0.9), (1, 0): np.full(5, 0.6)}
+    search.main.tables = [first, {(1, 0): np.full(5, 0.62)}]  # no time for the best one
+    assert search.best(search.main) == ((0, 0), 0)
+    search.main.tables = [first, {(1, 0): np.full(5, 0.62), (0, 0): np.full(5, 0.61)}]
+    assert search.best(search.main) == ((1, 0), 1)
+    search.main.tables = [first, {(1, 0): np.full(5, 0.62)}]
+    search.evaluator.failed[0, 0] = "ValueError: on more objects"
+    assert search.best(search.main) == ((1, 0), 1)

@@ -7,7 +7,7 @@ than the noise of that *paired* difference go, and at least half of the embeddin
 Work is done in an order that follows from the ladder, the seed and the scores alone: on the first rung the cheapest
 embedding of each family, then the others, cheap ones first; on later rungs the best candidate of each embedding, then
 its other learners. Measured time only says what there is no time for. What a rung had no time for is tried in the end,
-with the time that final fit and estimate leave.
+with the time that the final fit leaves. The last rung that had time for the best candidate of the rung before decides.
 
 The nested estimate repeats all of this without fold i, for each i, and scores what it chose on fold i. A fit without
 the folds {i, j} is wanted without i for the choice (scored on j) and without j (scored on i), so that k folds take
@@ -118,13 +118,10 @@ class Search:
     voters: int = 1
     told: Callable[[View, Rung], None] = lambda view, rung: None
     costs: Costs = field(default_factory=Costs)
-    estimates: bool = True  # whether time is kept for the nested estimate
     out: dict[Candidate, str] = field(default_factory=dict)  # why a candidate was not tried (further)
+    skipped: set[tuple[int, int]] = field(default_factory=set)  # (rung, group) that there was no time for
     main: View = field(default_factory=View)
     fit_seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)  # of (group, learner, n)
-    _again: float = 0.0  # seconds of all fits that a fold of the nested estimate repeats
-    _outer: int | None = None  # outer folds that time is kept for, once that is known
-    _final_fit: float = 0.0  # seconds kept for the final fit, once that is known
 
     @property
     def stopped_early(self) -> bool:
@@ -133,35 +130,56 @@ class Search:
 
     def search(self) -> None:
         """Run the main search; a table of each rung is in ``main.tables``, also when it is interrupted."""
-        waiting: list[tuple[int, Unit]] = []
-        units = first_units(self.evaluator.groups)
         early = len({group.family or group.name for group in self._groups})  # the first of each family
+
+        def share(r: int, i: int) -> float:
+            first = r == 0 and i < early
+            return self.budget.left(1 - REFIT if first else SEARCH * (r + 2) / (len(self.steps) + 1))
+
+        waiting = self._halve(share)
+        for r, unit in sorted(waiting, key=lambda item: -item[0]):  # what came furthest has waited for the least
+            self._climb(unit, r)
+        if waiting and not self.stopped_early:  # all that waited was tried: now halve as if nothing had waited
+            final = self._final(self.best(self.main)[0])
+            tables, self.main.tables, waiting = self.main.tables, [], [(0, Unit(0, ()))]
+            try:
+                waiting = self._halve(lambda r, i: self.budget.left() - final)
+            finally:
+                if waiting:  # out of time after all, or stopped with Ctrl-C
+                    self.main.tables = tables
+
+    def _halve(self, left: Callable[[int, int], float]) -> list[tuple[int, Unit]]:
+        """Run all rungs, and return what they had no time for; `left` says how many seconds unit i of rung r has."""
+        waiting: list[tuple[int, Unit]] = []
+        units = first_units(self._groups)
         for r, rung in enumerate(self.steps):
             table: dict[Candidate, npt.NDArray] = {}
             self.main.tables.append(table)
             for i, unit in enumerate(units):
-                share = 1 - REFIT if r == 0 and i < early else SEARCH * (r + 2) / (len(self.steps) + 1)
-                if self._has_time(unit, rung, self.budget.left(share)):
+                if self._has_time(unit, rung, left(r, i)):
                     self._run(self.main, *unit, rung, table)
                 else:
                     waiting.append((r, unit))
+                    self.skipped.add((r, unit.group))
             if not table:
                 break
             units = self._next(table, rung)
-        for r, unit in sorted(waiting, key=lambda item: -item[0]):  # what came furthest has waited for the least
-            self._climb(unit, r)
+        return waiting
 
     def _climb(self, unit: Unit, start: int) -> None:
         """Try a unit that has waited, and its learners on the rungs above while they survive."""
-        units = [unit]
+        units, final = [unit], self._final(self.best(self.main)[0]) if any(self.main.tables) else 0.0
         for r in range(start, len(self.steps)):
             rung = self.steps[r]
             if len(self.main.tables) <= r:
                 self.main.tables.append({})
             table = self.main.tables[r]
             for waiting in units:
-                if self._has_time(waiting, rung, self._spare()):
+                if self._has_time(waiting, rung, self.budget.left() - final):
                     self._run(self.main, *waiting, rung, table)
+                    self.skipped.discard((r, unit.group))
+                else:
+                    self.skipped.add((r, unit.group))
             kept = [other for other in self._next(table, rung) if other.group == unit.group] if table else []
             parts = [tuple(i for i in other.learners if i in unit.learners) for other in kept]
             units = [Unit(unit.group, part) for part in parts if part]
@@ -175,47 +193,43 @@ class Search:
     def _groups(self) -> Sequence[Group]:
         return self.evaluator.groups
 
-    def estimate(self, fold: int) -> tuple[float | None, bool]:
-        """Return the score of the choice on an outer fold, and whether the whole search was repeated without it."""
-        if self.budget.left() > self._folds_take(fold + 1) - self._folds_take(fold):
-            score = self.nested(fold)
-            if score is not None:
-                return score, True
-        return self.quick(fold), False
-
     def nested(self, fold: int) -> float | None:
         """Return the score on an outer fold of what is chosen without it, None if there is no time for that."""
         view = View(fold)
         alive: dict[int, list[int]] = {}
         for g, i in self.main.tables[0]:
             alive.setdefault(g, []).append(i)
-        single = [table for rung, table in zip(self.steps, self.main.tables, strict=False) if rung.partitions == 1]
-        reached = [rung for rung, table in zip(self.steps, single, strict=False) if table]
-        for rung, tried in zip(reached, single, strict=False):
+        for r, (rung, tried) in enumerate(self._single()):
             table: dict[Candidate, npt.NDArray] = {}
             view.tables.append(table)
-            for g, learners in [*alive.items()][: len({g for g, _ in tried})]:
-                if self.budget.left() < self._expected(Unit(g, tuple(learners)), rung):
+            had_time = [g for g in alive if (r, g) not in self.skipped]
+            for g in had_time[: len({g for g, _ in tried})]:
+                if self.budget.left() < self._expected(Unit(g, tuple(alive[g])), rung):
                     return None
-                self._run(view, g, learners, rung, table)
+                self._run(view, g, alive[g], rung, table)
             if not table:
                 break
             alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
+        return self._score_without(view, fold)
+
+    def quick(self, fold: int) -> float | None:
+        """Return the score on a fold of what the scores of the other folds choose, without any fit but of that."""
+        view = View(fold, refits=False)
+        view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
+        return self._score_without(view, fold)
+
+    def _single(self) -> list[tuple[Rung, dict[Candidate, npt.NDArray]]]:
+        """Return the rungs of one partition that were reached, with their tables."""
+        rungs = zip(self.steps, self.main.tables, strict=False)
+        return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
+
+    def _score_without(self, view: View, fold: int) -> float | None:
+        """Return the score on a fold of what a view that does not look at it chooses."""
         choice = self.choice(view)
-        n, left = reached[-1].n, (0, frozenset({fold}))
+        n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
         for g, learner in choice:
             self.evaluator.run(g, [learner], n, [left])
         scores = self._joined_scores(choice, n, [(left, fold)])
-        return None if scores is None else float(scores[0])
-
-    def quick(self, fold: int) -> float | None:
-        """Return the score on a fold of what the scores of the other folds choose, without any fit."""
-        single = [table for rung, table in zip(self.steps, self.main.tables, strict=False) if rung.partitions == 1]
-        view = View(fold, refits=False)
-        view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for table in single]
-        choice = self.choice(view)
-        n = next(rung.n for rung, table in reversed([*zip(self.steps, single, strict=False)]) if choice[0] in table)
-        scores = self._joined_scores(choice, n, [((0, frozenset({fold})), fold)])
         return None if scores is None else float(scores[0])
 
     def choice(self, view: View) -> tuple[Candidate, ...]:
@@ -224,9 +238,8 @@ class Search:
         These are the best of the best embeddings that cannot be told from the first, if they are three or more, there
         is time to fit them all, and their vote is better than the first alone.
         """
-        best = self.best(view)
-        r = max((r for r, table in enumerate(view.tables) if best in table), default=-1)
-        if r < 0 or self.voters < _QUORUM or not self.evaluator.scores_answers:
+        best, r = self.best(view)
+        if self.voters < _QUORUM or not self.evaluator.scores_answers:
             return (best,)
         table, rung = view.tables[r], self.steps[r]
         voters, seconds = [best], self._final(best)
@@ -297,8 +310,6 @@ class Search:
         self.costs.note(self._work(unit), rung.n, fit)
         for learner in unit.learners:
             self.fit_seconds[unit.group, learner, rung.n] = fit + (shared or 0.0) / self.folds
-        if rung.partitions == 1:
-            self._again += fit * (self.folds - 1)
 
     def _work(self, unit: Unit) -> tuple[int, int]:
         """Return what the cost of a fit is remembered by."""
@@ -343,23 +354,6 @@ class Search:
             note = partial(self.costs.note, work)
             self.evaluator.probe(g, unit.learners[0], rung.n, note, left / fits, _PROBES * left)
 
-    def _spare(self) -> float:
-        """Return the seconds that final fit and outer folds leave to candidates that have waited.
-
-        The first call decides how many outer folds time is kept for.
-        """
-        if self.budget.seconds is None:
-            return float("inf")
-        if self._outer is None:
-            self._final_fit = self._final(self.best(self.main)) if any(self.main.tables) else 0.0
-            left = self.budget.left() - self._final_fit
-            self._outer = sum(left > self._folds_take(k) for k in range(1, self.folds + 1)) if self.estimates else 0
-        return self.budget.left() - self._final_fit - self._folds_take(self._outer)
-
-    def _folds_take(self, k: int) -> float:
-        """Return the expected seconds of k outer folds, each of which shares fits with all before it."""
-        return self._again * sum((self.folds - 1 - i) / (self.folds - 1) for i in range(k))
-
     def _can_be_fitted(self, candidate: Candidate) -> bool:
         """Whether there is time for the final fit of a candidate."""
         return self._is_affordable(self._final(candidate))
@@ -381,21 +375,39 @@ class Search:
         """Whether final fits may take so long."""
         return self.budget.seconds is None or seconds <= REFIT * self.budget.seconds
 
-    def best(self, view: View) -> Candidate:
-        """Return what a view chooses among the candidates whose final fit there is time for; if none, among all."""
+    def best(self, view: View) -> tuple[Candidate, int]:
+        """Return what a view chooses and the rung that decides.
+
+        Only candidates whose final fit there is time for are chosen, if there are any.
+        """
         fast = [{c: s for c, s in table.items() if self._can_be_fitted(c)} for table in view.tables]
-        best = chosen(view.tables, self.evaluator)
-        if self._can_be_fitted(best) or not any(fast):
+        best = self._decided(view.tables)
+        if self._can_be_fitted(best[0]) or not any(fast):
             return best
         if view.hidden is None:
-            self.out[best] = TOO_SLOW
-        return chosen(fast, self.evaluator)
+            self.out[best[0]] = TOO_SLOW
+        return self._decided(fast)
+
+    def _decided(self, tables: list[dict[Candidate, npt.NDArray]]) -> tuple[Candidate, int]:
+        """Return the candidate chosen and the rung that decides: the last that had time for the best of that before."""
+        known = [(r, table) for r, table in enumerate(tables) if table]
+        if not known:
+            raise ValueError("no candidate could be fitted")
+        last = 0
+        while last + 1 < len(known) and self._leader(known[last][1]) in known[last + 1][1]:
+            last += 1
+        return chosen([table for _, table in known[: last + 1]], self.evaluator), known[last][0]
+
+    def _leader(self, table: dict[Candidate, npt.NDArray]) -> Candidate:
+        """Return the best candidate of a rung that did not fail later."""
+        failed = self.evaluator.failed
+        sound = [c for c in table if c not in failed and (c[0], -1) not in failed] or [*table]
+        return max(sound, key=lambda c: table[c].mean())
 
     def why(self, choice: tuple[Candidate, ...]) -> list[str]:
         """Return sentences on why what is chosen is not what has the best score of the last rung."""
-        r = max(r for r, table in enumerate(self.main.tables) if table)
+        best, r = choice[0], self.best(self.main)[1]
         table = self.main.tables[r]
-        best = choice[0]
         leader = max([best, *table] if best in table else table, key=lambda c: table[c].mean())
         name, score = self._groups[leader[0]].named(leader[1]), float(table[leader].mean())
         said = []

@@ -198,11 +198,11 @@ def select(
     *Copies.* A model that knows an object's copy knows the answer. So identical objects, and those of one of the
     `groups`, share a fold.
 
-    *Time.* First comes one cheap candidate of each family, then all others, cheap ones first. Half of the budget is
-    for the search; then as much is kept for the final fit and for as many outer folds as there is time for, and the
-    rest goes to candidates that have waited. Candidates whose final fit is expected to take more than three tenths of
-    the budget are left out. Times are expected from those on fewer objects, and a fit is not broken off, so that the
-    end may be late by a fit.
+    *Time.* First comes one cheap candidate of each family, then all others, cheap ones first. Each rung has a part of
+    the budget; candidates that it has no time for wait, and get what the final fit leaves. What is left when nothing
+    waits goes into the nested estimate. The last rung that had time for the best candidate of the rung before decides.
+    Candidates whose final fit is expected to take more than three tenths of the budget are left out. Times are
+    expected from those on fewer objects, and a fit is not broken off, so that the end may be late by a fit.
 
     *Repeatable.* The same integer `random_state` gives the same choice, since the order of work follows from the
     ladder, the seed and the scores. Measured time only says what there is no time for, and then `stopped_early_` is
@@ -281,7 +281,7 @@ class _Run:
             (tried if fits else self.too_large).append(group)
         self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
         self.search = Search(self.evaluator, steps, folds, clock, len(y), task == "classification", voters, self._tell)
-        self.search.estimates = nested
+        self.estimates = nested
 
     def selection(self, measure: str, notes: list[str]) -> Selection:
         """Search, fit the best to all objects, and estimate."""
@@ -299,7 +299,7 @@ class _Run:
         self.board.show(f"fitting {name}", self.rows())
         unfitted = self.unfitted(choice)
         model = fitted(unfitted, self.X, self.y)
-        scores, repeated = self._outer_scores() if self.search.estimates else ([], 0)
+        scores, repeated = self._outer_scores() if self.estimates else ([], 0)
         score, interval = self._estimate(scores, repeated, measure)
         rows = self.rows(choice)
         return Selection(
@@ -324,15 +324,15 @@ class _Run:
         scores, repeated = [], 0
         for fold in range(self.folds):
             self.board.show(f"estimate, fold {fold + 1} of {self.folds}", self.rows())
-            score, again = None, False
+            score = None
             try:
-                score, again = self.search.estimate(fold) if not self.stopped else (None, False)
+                score = None if self.stopped or self.clock.left() <= 0 else self.search.nested(fold)
             except KeyboardInterrupt:
                 self.stopped = True
+            repeated += score is not None
             score = self.search.quick(fold) if score is None else score
             if score is not None:
                 scores.append(score)
-                repeated += again
         return scores, repeated
 
     def _time_notes(self, rows: list[dict[str, Any]], repeated: int) -> list[str]:
@@ -344,7 +344,7 @@ class _Run:
                 f"the budget of {self.clock.seconds:g} s ended before all candidates were compared ({never} were not "
                 "tried at all); with a larger one, or on another machine, the choice may be another"
             )
-        if self.search.estimates and repeated < self.folds:
+        if self.estimates and repeated < self.folds:
             notes.append(
                 f"the search was repeated without {repeated} of {self.folds} outer folds; for the others the score is "
                 "that of a choice by the scores of the other folds"
@@ -379,7 +379,8 @@ class _Run:
         """
         ranked: dict[Candidate, tuple[int, npt.NDArray]] = {}
         tables = self.search.main.tables
-        for r in reversed(range(len(tables))):
+        decided = self.search.best(self.search.main)[1] if any(tables) else 0
+        for r in sorted(range(len(tables)), key=lambda r: (r != decided, -r)):
             by_score = sorted(tables[r], key=lambda c: -tables[r][c].mean())
             ranked |= {c: (r, tables[r][c]) for c in by_score if c not in ranked}
         rows = [self._row(c, *found, choice) for c, found in ranked.items()]
@@ -407,7 +408,7 @@ class _Run:
 
     def _row(self, c: Candidate, r: int, scores: npt.NDArray, choice: tuple[Candidate, ...]) -> dict[str, Any]:
         group, n = self.evaluator.groups[c[0]], self.search.steps[r].n
-        last = r == len(self.search.main.tables) - 1
+        last = r == self.search.best(self.search.main)[1]
         state = "finalist" if last else f"dropped after {n} objects"
         state = self.search.out.get(c, state)
         if c in choice:
