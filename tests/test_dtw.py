@@ -209,3 +209,12 @@ def test_input_is_not_changed():
     DTW(window=2)(X)
     for x, copy in zip(X, copies, strict=True):
         np.testing.assert_array_equal(x, copy)
+
+
+def test_the_error_of_long_series_in_float32_is_the_one_stated():
+    x, y = np.zeros(100_000, np.float32), np.full(100_000, 0.1, np.float32)
+    exact = 100_000 * float(y[0])
+    [[found]] = DTW(window=0)([x], [y])
+    assert abs(found / exact - 1) < 2e-4 < (len(x) + len(y)) * 2.0**-24
+    [[found]] = DTW(window=0)([x[:300]], [y[:300]])
+    assert abs(found / (300 * float(y[0])) - 1) < 3e-6
