@@ -70,6 +70,16 @@ def test_nystroem(at, landmarks):
     assert np.array_equal(Z.compute(scheduler="sync"), local.transform(WORDS))
 
 
+def test_a_part_of_few_objects_does_not_warn_for_the_whole():
+    model = sm.Nystroem(KERNEL, 20, random_state=1).fit(WORDS)
+    few, many = bag([*WORDS, ""], [120]), bag(["", "A"] * 20, [])
+    assert not model.transform(few).compute(scheduler="sync")[-1].any()  # warnings are errors
+    with pytest.warns(UserWarning, match="40 of 40 objects have similarity 0"):
+        model.transform(many).compute(scheduler="sync")
+    with pytest.warns(UserWarning, match="1 of 1 objects have similarity 0"):
+        model.transform([""])
+
+
 @pytest.mark.same_bits
 @settings(max_examples=8, deadline=None)
 @given(at=cuts, init=st.sampled_from([("zeros", 4), ("bundle", 0), ("bundle", 3)]))

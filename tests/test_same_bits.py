@@ -121,7 +121,7 @@ def models():
 
 
 MODELS = {name: (make, model) for name, make, model in models()}
-pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks", "ignore:.*n_components")
+pytestmark = [pytest.mark.same_bits, pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")]
 
 
 def results_of(model, X):

@@ -18,6 +18,7 @@ class Settings:
     n_jobs: int | None = None
     progress: bool = False
     part: bool = False  # of a stream: what is said of few objects of a chunk is said for the whole
+    lazy: bool = False  # one of the parts of a Dask collection
 
 
 _DEFAULTS = Settings()
@@ -78,9 +79,13 @@ def config(
 
 
 @contextmanager
-def part_of_more() -> Iterator[None]:
-    """Have estimators warn of any object that they warn of among many: the rest of the stream is not seen."""
-    token = _settings.set(replace(settings(), part=True))
+def part_of_more(*, lazy: bool = False) -> Iterator[None]:
+    """Have estimators warn of any object that they warn of among many: the rest of the stream is not seen.
+
+    A `lazy` part, one of a Dask collection, is warned of as a collection of its own, unless it has few objects, most of
+    which say nothing about the whole.
+    """
+    token = _settings.set(replace(settings(), part=not lazy, lazy=lazy))
     try:
         yield
     finally:

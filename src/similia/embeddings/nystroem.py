@@ -40,6 +40,7 @@ from similia.objects._sequences import at_least_one
 
 Floats = npt.NDArray[np.float64]
 _FEW = 16  # objects that a service asks for at a time
+_FEW_OF_A_PART = 20  # objects, most of which say nothing about the whole
 _BLOCK = 2**14  # objects at a time: counts of k-mers and kernel values stay near the caches, a fifth faster than all
 
 
@@ -215,7 +216,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         -----
         UserWarning
             If more than half of the objects have similarity 0 to all landmarks; if any has, once a run, where a stream
-            is encoded or predicted.
+            is encoded or predicted. Parts of a Dask collection warn if they hold at least 20 objects.
         """
         check_is_fitted(self)
         n, blocks = self._landmark_columns(X)
@@ -227,7 +228,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             alone.extend(rows[~C.any(axis=1)].tolist())
             for (i, a), (j, b) in itertools.pairwise(self._corners):
                 out[rows[0] : rows[-1] + 1, a:b] = row_product(C[:, i:j], self.components_[i:j, a:b])
-        if 2 * len(alone) > n or (alone and settings().part):
+        most = 2 * len(alone) > n and not (settings().lazy and n < _FEW_OF_A_PART)
+        if most or (alone and settings().part):
             warnings.warn(
                 f"{len(alone)} of {n} objects have similarity 0 to all landmarks and get the zero vector, e.g. "
                 f"X[{alone[0]}]; are they of the same kind (case, alphabet, labels) as the training objects, or "
@@ -379,7 +381,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _values(self, X: Any, n: int) -> npt.NDArray:
         """Return the kernel of objects and landmarks; what few objects need of the landmarks is kept between calls."""
-        counts = getattr(type(self.kernel_), "__call__", None) is FeatureKernel.__call__
+        counts = isinstance(self.kernel_, FeatureKernel) and type(self.kernel_).__call__ is FeatureKernel.__call__
         if n <= _FEW and counts and isinstance(self.landmarks_, Batch):
             return self.kernel_.against(X, self.landmarks_)  # type: ignore[union-attr]
         return evaluate(self.kernel_, X, self.landmarks_)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from dask.array.core import Array
 
+from similia._config import part_of_more
 from similia.objects import n_objects
 from similia.scale._partitions import Partitions, as_partitions
 
@@ -81,7 +82,8 @@ class SparseRows(Array):
 def _call(part: Any, start: int, model: Any, name: str, meta: Any, args: Any, kwargs: Any) -> Any:
     if n_objects(part) == 0:
         return meta
-    return getattr(model, name)(part, *args, **kwargs)
+    with part_of_more(lazy=True):
+        return getattr(model, name)(part, *args, **kwargs)
 
 
 def _meta(model: Any, name: str, parts: Partitions, args: Any, kwargs: Any) -> Any:
