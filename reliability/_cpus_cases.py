@@ -156,8 +156,8 @@ def _kernels() -> Iterator[tuple[str, Case]]:
 
 def _distances() -> Iterator[tuple[str, Case]]:
     d = distances
-    words = [d.Levenshtein(), d.DamerauLevenshtein(), d.JaroWinkler(), d.FromFunction(_letters_apart, pairwise=True)]
-    yield from _named("strings", words)
+    yield from _named("strings", [d.Levenshtein(), d.DamerauLevenshtein(), d.JaroWinkler()])
+    yield "FromFunction", Case("strings", lambda: d.FromFunction(_letters_apart, pairwise=True))
     yield "Hamming()", Case("strings", d.Hamming, prepare=lambda X: [x for x in X if len(x) == 60])
     elastic = [d.DTW(), d.DTW(window=0.3, local="sqeuclidean", root=True), d.ERP(), d.MSM(), d.TWE(), d.LCSS(0.5)]
     for kind in ("series", "series, float32"):
