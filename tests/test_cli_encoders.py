@@ -150,13 +150,13 @@ def test_build_prints_the_recall_of_its_own_objects(tmp_path):
     assert said == pytest.approx(np.mean(shares), abs=0.006)
     assert "warning" not in shown
     poor = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "poor", "--bits", 8, "--candidates", 12)
-    assert "warning: a recall below 0.8; more --candidates (here 12) find more\n" in poor.stderr
+    assert "warning: the recall is below 0.8; more --candidates (here 12) find more\n" in poor.stderr
     more = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "more", "--bits", 8, "--candidates", 200).output
     assert "recall 1.00" in more  # of all candidates
     options = ("--rerank", "none", "--bits", 8)
     plain = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "bits", *options)
     assert "nearest by what the encoder compares by" in plain.output
-    assert "--rerank kernel, which sorts the --candidates once more, finds more" in plain.stderr
+    assert "--rerank kernel compares the --candidates again and finds more" in plain.stderr
     options = ("--rerank", "kernel", "--bits", 8)
     better = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "sorted", *options)
     shares = [float(re.search(r"recall (\d\.\d\d)", done.stdout)[1]) for done in (plain, better)]
@@ -193,6 +193,6 @@ def test_another_encoder_because_of_the_bits_is_told(command, tmp_path):
         assert notes == []
         shown, [line] = said(data, 256)
         assert f"256 bits by {other}" in shown
-        assert f"too few directions for 256 bits by {usual}, so they are made by {other}," in line
+        assert f"too few directions for 256 bits by {usual}, so bits are made by {other}," in line
         assert line.endswith(f"fewer --bits keep to {usual}")
     assert said(tmp_path / "narrow.npy", 64)[1] == []  # of five features are no eight bits

@@ -171,7 +171,7 @@ def test_what_a_pipe_brings(tmp_path, raw, ending):
     [
         (["predict", "MODEL", "-"], "standard input is empty"),
         (["predict", "MODEL", "-", "--text", "words"], "similia: standard input has no column 'words'"),
-        (["encode", "DATA", "-o", "-"], "give the encoder with --model"),
+        (["encode", "DATA", "-o", "-"], "give an encoder with --model"),
         (["encode", "DATA", "-o", "-", "--model", "MODEL", "--json"], "both write to standard output"),
     ],
 )

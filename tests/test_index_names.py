@@ -77,7 +77,7 @@ def test_an_index_that_was_named_by_a_column_is_gone_on_with(tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(SearchFolder, "_append", stopping)
         invoke(*arguments, code=130)
-    assert "going on after 18 of 60" in invoke(*arguments).stdout
+    assert "resuming after 18 of 60" in invoke(*arguments).stdout
     assert SearchFolder.open(folder).load_named()[1] == {i: f"n{i}" for i in range(60)}
 
 

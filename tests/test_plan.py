@@ -315,8 +315,8 @@ def test_command_prints_json(quick, tmp_path):
     [
         ([], "give one of --kernel and --distance"),
         (["--kernel", "Spectrum()", "--distance", "DTW()"], "give one of --kernel and --distance"),
-        (["--kernel", "Spectrum()", "--objects", "5"], "say how many objects of what length"),
-        (["--kernel", "Spectrum()", "--data", "x.fasta", "--length", "5"], "--data says how long the objects are"),
+        (["--kernel", "Spectrum()", "--objects", "5"], "give the number of objects and their length"),
+        (["--kernel", "Spectrum()", "--data", "x.fasta", "--length", "5"], "--data shows how long the objects are"),
         (["--kernel", "Trees()", "--objects", "5", "--length", "5"], "no kernel is called 'Trees'"),
     ],
 )

@@ -297,7 +297,7 @@ def test_other_endings_say_what_to_write(tmp_path):
     assert not list(tmp_path.glob("x.*"))
 
 
-# ---- stopped and gone on with
+# ---- interrupted and resumed
 @pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.jsonl"])
 def test_stopped_anywhere_and_gone_on_with_other_chunks(name, tmp_path, monkeypatch):
     model, output = saved(LOGISTIC, tmp_path), tmp_path / name
@@ -320,7 +320,7 @@ def test_stopped_anywhere_and_gone_on_with_other_chunks(name, tmp_path, monkeypa
                 patch.setattr(Journal, "append", stopping)
                 invoke(*arguments, "--chunk", 11, code=130)
             done = invoke(*arguments, "--chunk", 13)
-            assert ("going on after" in done.stdout) == (call > 1)
+            assert ("resuming after" in done.stdout) == (call > 1)
             assert output.read_bytes() == whole
             output.unlink()
 
@@ -342,7 +342,7 @@ def test_other_options_start_anew(tmp_path, monkeypatch):
                 patch.setattr(Journal, "append", stopping)
                 invoke("predict", model, data, "-o", output, *first, "--chunk", 11, code=130)
             done = invoke("predict", model, data, "-o", output, *second)
-            assert ("going on after 22" in done.stdout) == (first == second)
+            assert ("resuming after 22" in done.stdout) == (first == second)
             assert len(rows_of(output)) == 61
             assert len({len(row) for row in rows_of(output)}) == 1
 

@@ -102,7 +102,7 @@ def test_codes_given_as_vectors_are_told(tmp_path):
     np.save(tmp_path / "vectors.npy", codes.astype(float))
     for name, told in (("codes", True), ("vectors", False)):
         said = invoke("index", "build", tmp_path / f"{name}.npy", tmp_path / name, "--bits", 64).output
-        assert ("holds bytes, taken for numbers" in said) is told
+        assert ("holds bytes, read as numbers" in said) is told
 
 
 def test_a_file_is_added_once_unless_asked(files):
@@ -169,7 +169,7 @@ def test_more_neighbours_than_candidates_or_objects(files, tmp_path):
     done = invoke("index", "search", folder, second, "-k", 200, "--candidates", 300, "-o", tmp_path / "found.csv")
     assert len(table(tmp_path / "found.csv")) == 1 + 30 * 60
     assert done.stderr.count("note:") == 1
-    assert "note: -k 200 is more than the 60 objects there are; all are given" in done.stderr
+    assert "note: -k 200 is more than the 60 objects of the index; all are listed" in done.stderr
     assert "note:" not in invoke("index", "search", folder, second, "-k", 5).output
 
 
@@ -187,7 +187,7 @@ def test_no_command_overwrites_what_it_reads(tmp_path, files):
         ["encode", tmp_path / ".." / tmp_path.name / "d.npy", "-o", data],
     ):
         result = runner.invoke(app, [str(a) for a in arguments])
-        assert "is what this command reads and would be overwritten" in str(result.exception)
+        assert "is an input of this command and would be overwritten" in str(result.exception)
         assert data.read_bytes() == before
         assert not model.exists()
     invoke("index", "build", data, tmp_path / "index", "--bits", 8)
@@ -272,7 +272,7 @@ def interrupted_build(files, monkeypatch):
 def test_an_interrupted_build_says_how_far_it_is_and_how_to_go_on(files, monkeypatch, capsys, tmp_path):
     first, second, folder = files
     interrupted_build(files, monkeypatch)
-    assert capsys.readouterr().err == "similia: stopped after 13 of 60; run the same command again to go on\n"
+    assert capsys.readouterr().err == "similia: stopped after 13 of 60; run the same command again to resume\n"
     with pytest.raises(ValueError, match=r"index is not finished \(it holds 13 of 60 from .*first\.fasta\)") as error:
         commands.build_index(first, folder, **{**OPTIONS, "bits": 128}, **BUILD)
     for words in (
@@ -303,7 +303,7 @@ def test_a_build_that_is_stopped_while_it_learns(files, monkeypatch, capsys):
     capsys.readouterr()
     commands.build_index(first, folder, **OPTIONS, **BUILD)
     shown = capsys.readouterr().out
-    assert f"already; to add its objects once more: similia index add --again {first} {folder}" in shown
+    assert f"already; to add its objects again: similia index add --again {first} {folder}" in shown
 
 
 def test_ctrl_c_ends_with_one_line_and_130(files, tmp_path):
@@ -326,8 +326,8 @@ def test_ctrl_c_ends_with_one_line_and_130(files, tmp_path):
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert done.returncode == 130
-    assert done.stderr == "similia: stopped after 16 of 60; run the same command again to go on\n"
-    assert "going on after 16 of 60" in invoke("encode", first, "-o", tmp_path / "codes.npy", "--bits", 32).output
+    assert done.stderr == "similia: stopped after 16 of 60; run the same command again to resume\n"
+    assert "resuming after 16 of 60" in invoke("encode", first, "-o", tmp_path / "codes.npy", "--bits", 32).output
 
 
 def test_info_of_a_folder_that_python_saved(tmp_path):

@@ -93,7 +93,7 @@ def test_a_class_with_few_objects_has_fewer_folds(table, tmp_path, capsys, few_c
     y = ["rare" if i % 8 == 0 else "often" for i in range(40)]  # 5, of which 4 stay for training
     run(table(y), tmp_path / "m.similia")
     said = capsys.readouterr()
-    assert "a class has 4 objects to train on; 4 folds are made instead of 5" in said.err
+    assert "the smallest class has 4 objects to train on, so there are 4 folds instead of 5" in said.err
     assert "chosen: " in said.out
 
 
@@ -118,7 +118,7 @@ def test_another_score_and_other_folds_are_used_and_told(table, tmp_path, capsys
 
 def test_more_folds_than_a_class_has_objects_are_made_fewer(table, tmp_path, capsys, few_candidates):
     run(table(["rare" if i % 5 == 0 else "often" for i in range(40)]), tmp_path / "m.similia", cv=8)
-    assert "a class has 6 objects to train on; 6 folds are made instead of 8" in capsys.readouterr().err
+    assert "the smallest class has 6 objects to train on, so there are 6 folds instead of 8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_distance_that_was_lifted_as_a_kernel_is_known(tags):
 
 
 def test_without_one_the_sentence_says_that_one_may_be_given(tags):
-    with pytest.raises(TypeError, match=r"of no kind that select knows .*or give your own similarity"):
+    with pytest.raises(TypeError, match=r"cannot tell what kind of object .*or give your own similarity"):
         select(*tags)
     with pytest.raises(TypeError, match="collection"):
         select(3, [0], similarity=FromFunction(jaccard))

@@ -17,7 +17,7 @@ from similia.cli.app import app
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (40, 12))]
 LABELS = ["even", "odd"] * 20
 NOTHING = "similia: stopped; nothing was written\n"
-GOES_ON = "similia: stopped after 0 objects; run the same command again to go on\n"
+GOES_ON = "similia: stopped after 0 objects; run the same command again to resume\n"
 SCRIPT = """
 import atexit, sys, time
 def wait(*given, **how):
@@ -92,10 +92,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, arguments: str, where: str, aga
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [
-        ("fit words.csv -o out.similia", "fit.read_objects"),
+        ("fit words.csv -o out.similia", "fit.read_labelled"),
         ("fit words.csv -o out.similia --kernel Spectrum(k=2)", "models._fitted"),
         ("fit words.csv -o m.similia --kernel Spectrum(k=2)", "models._fitted"),
-        ("report m.similia words.csv -o out.html", "report._read"),
+        ("report m.similia words.csv -o out.html", "report.read_objects"),
         ("index search index words.csv", "search.read_objects"),
         ("index search index words.csv -o found.csv", "search.read_objects"),
     ],

@@ -102,7 +102,7 @@ def test_predictions_with_names_or_numbers(tmp_path):
             assert rows[1:] == [[f"w{i}" if named else str(i), str(label)] for i, label in enumerate(expected)]
 
 
-# ---- stopped and gone on with
+# ---- interrupted and resumed
 class Stopping:
     """`Journal.append` that is interrupted at one call, before or after it has done its work."""
 
@@ -194,7 +194,7 @@ def test_an_index_stopped_at_each_chunk(rerank, tmp_path, monkeypatch):
         folder = SearchFolder.open(tmp_path / f"index {call}")
         assert len(folder) == 20 * (call - 1)
         assert add_stream(folder, open_stream(path, chunk=9), say=said.append)
-        assert said == ([f"going on after {20 * (call - 1)} objects"] if call > 1 else [])
+        assert said == ([f"resuming after {20 * (call - 1)} objects"] if call > 1 else [])
         assert not add_stream(folder, open_stream(path, chunk=9))
         found, names = SearchFolder.open(tmp_path / f"index {call}").load_named()
         np.testing.assert_array_equal(found.ids_, np.arange(N))

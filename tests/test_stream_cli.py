@@ -100,7 +100,7 @@ def test_an_encoder_makes_no_predictions_and_says_how_bits_are_made(tmp_path):
     options = {"kernel": "Spectrum()", "distance": "DTW()", "bits": 256, "landmarks": 9, "seed": 0}
     for option, value in options.items():
         said = refused("encode", data, "-o", output, "--model", model, f"--{option}", value)
-        assert said.endswith(f"encoder.similia says how bits are made; drop --{option} or --model")
+        assert said.endswith(f"encoder.similia decides how bits are made; drop --{option} or --model")
     assert not output.exists()
 
 
@@ -109,7 +109,7 @@ def test_a_note_where_another_run_left_something(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", stopping_at(3, Journal.append))
         invoke("encode", data, "-o", output, "--chunk", 10, code=130)
-    assert "this one starts anew" in invoke("encode", data, "-o", output, "--seed", 1).output
+    assert "this run starts again" in invoke("encode", data, "-o", output, "--seed", 1).output
     assert len(np.load(output)) == len(WORDS)
 
 
@@ -124,9 +124,9 @@ def test_predictions_are_complete_or_not_there(tmp_path, monkeypatch, capsys):
         with pytest.raises(KeyboardInterrupt):
             predict_with_model(tmp_path / "m.similia", data, output, text="text", chunk=8)
     assert not output.exists()
-    assert capsys.readouterr().err == "similia: stopped after 24 objects; run the same command again to go on\n"
+    assert capsys.readouterr().err == "similia: stopped after 24 objects; run the same command again to resume\n"
     shown = invoke("predict", tmp_path / "m.similia", data, "-o", output, "--chunk", 9).output
-    assert "going on after 24 objects" in shown
+    assert "resuming after 24 objects" in shown
     assert "wrote 90 predictions to" in shown
     assert output.read_text().split() == expected
     assert invoke("predict", tmp_path / "m.similia", data, "--chunk", 7).output.split() == expected
@@ -142,7 +142,7 @@ def test_damage_is_a_warning(tmp_path, monkeypatch):
     done = invoke("encode", data, "-o", output, *OPTIONS)
     assert "warning:" in done.stderr
     assert "was damaged after object 20; the 10 objects after it are done again" in " ".join(done.stderr.split())
-    assert "going on after 20 of 90" in done.output
+    assert "resuming after 20 of 90" in done.output
     np.testing.assert_array_equal(np.load(output), sm.load(tmp_path / "codes.encoder.similia").transform(WORDS))
 
 
@@ -165,9 +165,9 @@ def test_an_unfinished_addition_whose_length_is_not_known(tmp_path, monkeypatch,
     same = tmp_path / "renamed.fa"
     same.write_bytes((tmp_path / "b.fasta").read_bytes())
     shown = invoke("index", "add", same, folder).output
-    assert "going on after 26 objects" in shown
+    assert "resuming after 26 objects" in shown
     assert "150 objects" in shown
-    assert "--again adds its 90 strings once more" in invoke("index", "add", second, folder).output
+    assert "--again adds its 90 strings again" in invoke("index", "add", second, folder).output
     assert "90 of 90" in invoke("index", "info", folder).output
 
 
@@ -188,7 +188,7 @@ def test_a_disk_that_is_full_while_an_index_grows(tmp_path, monkeypatch):
         f"the disk is full (No space left on device); {folder} keeps the 20 objects that are done: "
         "make room and run the same again"
     )
-    assert "going on after 20 of 90" in invoke("index", "build", first, folder, *OPTIONS).output
+    assert "resuming after 20 of 90" in invoke("index", "build", first, folder, *OPTIONS).output
     assert SearchFolder.open(folder).load().ids_.tolist() == list(range(90))
 
 

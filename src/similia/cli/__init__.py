@@ -30,4 +30,4 @@ def _sentence(error: Exception) -> str:
     from similia.search._disk import says_full
 
     full = says_full(error)
-    return str(error) if full is None else f"{full}; make room and run the same again"
+    return str(error) if full is None else f"{full}; make room and run the same command again"

@@ -29,8 +29,8 @@ from similia.cli.options import (
 from similia.cli.voice import command
 
 _EPILOG = (
-    "Exit codes: 0 done; 1 the reader of a pipe went away, or similia itself failed (please report it); 2 input or "
-    "options that cannot be used, said in one sentence; 130 stopped with Ctrl-C. "
+    "Exit codes: 0 success; 1 a pipe was closed, or similia itself failed (please report it); 2 unusable input or "
+    "options, explained in one sentence; 130 stopped with Ctrl-C. "
     "Completion of commands, options and names: similia --install-completion."
 )
 
@@ -109,18 +109,20 @@ def fit(
     cv: Annotated[int | None, typer.Option(min=3, help="Without a kernel or distance: folds; 5 if not given.")] = None,
     voters: Annotated[
         int | None,
-        typer.Option(min=1, help="Without a kernel or distance: pipelines that may vote; 5 if not given."),
+        typer.Option(
+            min=1, help="Without a kernel or distance: maximum number of pipelines that vote together; 5 if not given."
+        ),
     ] = None,
     test: Annotated[
         float, typer.Option(help="Share held out to measure accuracy before the final fit; 0 for none.")
     ] = 0.2,
     seed: Seed = 0,
 ) -> None:
-    """Train on labelled data, write the model: the best of many pipelines; with a kernel NysHD, with a distance D2KE.
+    """Train a model on labelled data: the best of many pipelines, or NysHD with a kernel, or D2KE with a distance.
 
     [bold]similia fit reads.csv --text sequence --label species -o model.similia --budget 5m[/bold]
 
-    Ctrl-C ends the trials: the best so far is fitted and written.
+    Ctrl-C ends the trials; the best pipeline so far is fitted and written.
 
     [bold]similia fit molecules.csv --smiles smiles --label active -o active.similia[/bold]
 
@@ -202,12 +204,14 @@ def report(
     unseen: Annotated[
         bool, typer.Option("--unseen", help="The model was fitted without these objects: score its own predictions.")
     ] = False,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation, where it was not.")] = 5,
-    objects: Annotated[int, typer.Option(min=10, help="Of more objects, so many are drawn.")] = 5000,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation, without --unseen.")] = 5,
+    objects: Annotated[
+        int, typer.Option(min=10, help="Maximum number of objects; a random sample is taken of more.")
+    ] = 5000,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     seed: Seed = 0,
 ) -> None:
-    """Write a page about a model and data: accuracy, errors, a map of the objects, what makes them alike, cost.
+    """Write a page about a model and data: accuracy, errors, a map of the objects, why they are similar, cost.
 
     [bold]similia report model.similia reads.csv --text sequence --label species -o report.html[/bold]
     """
@@ -233,15 +237,19 @@ def explain(
     table: Table,
     pair: Annotated[
         tuple[str, str] | None,
-        typer.Option("--pair", metavar="WHICH WHICH", help="Why these two are alike: names, or numbers from 0."),
+        typer.Option(
+            "--pair",
+            metavar="WHICH WHICH",
+            help="Explain why these two objects are similar: their names, or numbers from 0.",
+        ),
     ] = None,
     one: Annotated[
         str | None,
         typer.Option(
-            "--object", metavar="WHICH", help="What carries the prediction for this object: a name, or a number from 0."
+            "--object", metavar="WHICH", help="Explain the prediction for this object: its name, or number from 0."
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Parts to list, at most.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="Maximum number of parts to list.")] = 10,
     labels: Annotated[
         str | None, typer.Option(help="Names of the labels of nodes, e.g. 0=C,1=N,2=O for atoms.")
     ] = None,
@@ -249,7 +257,7 @@ def explain(
         Path | None, typer.Option("--output", "-o", help="HTML page to write; the terminal if not given.")
     ] = None,
 ) -> None:
-    """Say why two objects are alike, or why a model decides as it does: k-mers, patterns of graphs, alignments.
+    """Show why two objects are similar, or why a model decides as it does: k-mers, patterns of graphs, alignments.
 
     [bold]similia explain model.similia reads.csv --text sequence --pair 3 17[/bold]
 
@@ -265,7 +273,9 @@ def explain(
     elif one is not None and pair is None:
         explain_prediction(model, data, one, **how)
     else:
-        raise ValueError("give one of --pair I J (why two objects are alike) and --object I (why it is predicted so)")
+        raise ValueError(
+            "give either --pair A B (why are two objects similar?) or --object A (why is it predicted so?)"
+        )
 
 
 @command(app)
@@ -296,7 +306,7 @@ def encode(
     data: Data,
     table: Table,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The .npy file to write, a row of packed bits an object.")
+        Path, typer.Option("--output", "-o", help="The .npy file to write: a row of packed bits for each object.")
     ],
     model: Annotated[
         Path | None, typer.Option(help="An encoder, a model of 'similia fit' or an index; if not given, one is fitted.")
@@ -309,7 +319,7 @@ def encode(
     ] = None,
     landmarks: Annotated[
         int | None,
-        typer.Option(min=1, help="Without a model: landmarks of a kernel, or of a distance; 256 if not given."),
+        typer.Option(min=1, help="Without a model: number of landmarks of the kernel or distance; 256 if not given."),
     ] = None,
     seed: Annotated[
         int | None,
@@ -352,7 +362,9 @@ def plan(
         float | None,
         typer.Option(help="Their mean length: letters, nodes of a graph, points of a series or set, or numbers."),
     ] = None,
-    data: Annotated[str | None, typer.Option(help="Instead, a sample of these: " + DATA_HELP)] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Instead of --objects and --length: data to take a sample of. " + DATA_HELP)
+    ] = None,
     kernel: Kernel = None,
     distance: Distance = None,
     landmarks: Annotated[
@@ -379,7 +391,7 @@ def plan(
         typer.Option(min=1, help="Numbers of a point of a series (1 if not given) or set (2)."),
     ] = None,
 ) -> None:
-    """Say what bits of many objects will cost: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
+    """Estimate the cost of bits of many objects: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
 
     [bold]similia plan --objects 1e9 --length 100 --kernel 'GappyKmers(k=4, gaps=1)' --cores 64[/bold]
 

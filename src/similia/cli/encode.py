@@ -40,7 +40,9 @@ def encode(
     if output.suffix != ".npy":
         raise ValueError(f"the output must be a .npy file, got {output}")
     if model is None and voice().piped:
-        raise ValueError("-o - has no place for the encoder beside it; give the encoder with --model, or name a file")
+        raise ValueError(
+            "standard output (-o -) has no folder for the encoder; give an encoder with --model, or name a file"
+        )
     encoder_path = output.with_suffix(".encoder.similia")
     for path in [output] if model is not None else [output, encoder_path]:
         check_output(path, data, model)
@@ -52,7 +54,7 @@ def encode(
     else:
         for name, value in options.items():
             if value is not None:
-                raise ValueError(f"{model} says how bits are made; drop --{name} or --model")
+                raise ValueError(f"{model} decides how bits are made; drop --{name} or --model")
     encoder = None if model is None else load_encoder(model)
     stream, say = open_objects(data, chunk=chunk, workers=workers, **table), console().print
     n, belongs = stream.n, {"data": stream.fingerprint(), "options": {} if model else options}
@@ -65,7 +67,7 @@ def encode(
         form = Rows(encoder, packed=True)
         belongs["encoder"] = checksum(model or encoder_path)
         if journal.header is not None and not goes_on(journal, belongs):
-            note(f"note: what another run left in {journal.folder} is of other data or options; this one starts anew")
+            note(f"note: {journal.folder} belongs to a run with other data or options; this run starts again")
         if goes_on(journal, belongs):
             n = (journal.header or {}).get("n")
         said = {"say": say, "warn": lambda text: note(f"warning: {text}")}

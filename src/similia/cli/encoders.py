@@ -147,8 +147,8 @@ def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
     """Say that bits are made in another way because they are many; `most` are the directions there can be."""
     if most > 8:  # else no number of bits could be met
         note(
-            f"note: the data have too few directions for {bits} bits by {instead_of}, so they are made by "
-            f"{made_by}, which often finds less; fewer --bits keep to {instead_of}"
+            f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "
+            f"{made_by}, which often finds fewer neighbours; use fewer --bits for {instead_of}"
         )
 
 

@@ -98,7 +98,7 @@ def fit_selected(
     sm.save(model, output)
     option = option_of(model)
     if option:
-        say.print(f"to fit another model with the same comparison: similia fit ... {option}", markup=False)
+        say.print(f"to fit another model with the same similarity: similia fit ... {option}", markup=False)
     facts = {"objects": len(y), "kind": read.kind, "task": decided, "chosen": found.name_, "option": option}
     facts["stopped_early"] = found.stopped_early_
     nested = {"score": found.score_, "interval": found.score_interval_, "outer_folds": found.n_outer_}
@@ -149,7 +149,7 @@ def _folds(y: npt.NDArray, numbers: bool, asked: int) -> int:
     """Return what was asked for, or fewer where a class has fewer objects."""
     least = asked if numbers else int(np.unique(y, return_counts=True)[1].min())
     if 3 <= least < asked:
-        note(f"note: a class has {least} objects to train on; {least} folds are made instead of {asked}")
+        note(f"note: the smallest class has {least} objects to train on, so there are {least} folds instead of {asked}")
         return least
     return asked
 

@@ -44,7 +44,9 @@ def index_build(
     kind: Annotated[str, typer.Option(help="exact, ivf, hnsw or multihash.")] = "exact",
     bits: Bits = 256,
     landmarks: Landmarks = 256,
-    candidates: Annotated[int, typer.Option(min=1, help="Nearest codes that are sorted once more.")] = 100,
+    candidates: Annotated[
+        int, typer.Option(min=1, help="Number of nearest codes that are compared again by --rerank.")
+    ] = 100,
     seed: Seed = 0,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
@@ -84,7 +86,7 @@ def index_add(
     data: Data,
     table: Table,
     folder: Folder,
-    again: Annotated[bool, typer.Option("--again", help="Add a file once more that was added already.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Add a file again that was added before.")] = False,
     chunk: Chunk = 10_000,
     max_memory: Memory = None,
     cluster: Cluster = None,
@@ -92,8 +94,8 @@ def index_add(
 ) -> None:
     """Add objects to an index. Interrupted runs resume when the command is repeated.
 
-    A file is added once, whatever its name: what was added before is known by the content of the whole file, so that
-    a file with one object more is another one, all of whose objects are added, and so is another column of it.
+    A file is added once, whatever its name: similia knows it by its content. A file with one more object is another
+    file, all of whose objects are added; so is another column of the same table.
     """
     from similia.cli.search import add_to_index
 
@@ -104,8 +106,8 @@ def index_add(
 @command(index, "remove")
 def index_remove(
     folder: Folder,
-    ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names where they have some.")],
-    by: Annotated[str | None, typer.Option(help="id or name: what is meant, where numbers could be either.")] = None,
+    ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names if they have names.")],
+    by: Annotated[str | None, typer.Option(help="id or name: how to read a number that could be either.")] = None,
 ) -> None:
     """Remove objects from an index by their ids or names.
 
@@ -124,11 +126,11 @@ def index_search(
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each query.")] = 10,
     candidates: Annotated[
         int | None,
-        typer.Option(min=1, help="Nearest codes that are sorted once more; as built if not given."),
+        typer.Option(min=1, help="Number of nearest codes that are compared again; as built if not given."),
     ] = None,
     output: CsvOut = None,
 ) -> None:
-    """Find the objects most like each query.
+    """Find the objects most similar to each query.
 
     [bold]similia index search proteins.index queries.fasta -k 5[/bold]
     """

@@ -68,7 +68,7 @@ def fit_model(
     read = read_labelled(data, **table)
     if read.kind == "vectors":
         raise ValueError(
-            f"{data} holds vectors, for which similia fit chooses; leave the kernel or distance and its options out"
+            f"{data} holds vectors, for which 'similia fit' chooses; drop --kernel, --distance and their options"
         )
     y, decided = targets_of(read, task, scoring)
     check_suits(scoring, decided, y)
@@ -157,7 +157,7 @@ def predict_with_model(
         form = form_of(output)
     model = sm.load(model_path)
     if not hasattr(model, "predict"):
-        raise ValueError(f"{model_path} makes no predictions (it is an encoder?); similia fit writes models that do")
+        raise ValueError(f"{model_path} makes no predictions (is it an encoder?); 'similia fit' writes models that do")
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     predictions = Predictions(model, form, scores, table.get("names"))
     _check_comparison(_compared(model), stream, first_of(stream))
@@ -204,7 +204,7 @@ def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: A
         fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
         raise ValueError(
             f"{data_read.source} holds {data_read.kind}, which {compared} does not compare; "
-            f"what does is e.g. {' or '.join(fitting)}{hint}"
+            f"use e.g. {' or '.join(fitting)}{hint}"
         ) from error
 
 

@@ -68,7 +68,7 @@ Distance = Annotated[
     ),
 ]
 Bits = Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")]
-Landmarks = Annotated[int, typer.Option(min=1, help="Landmarks of a kernel, or of a distance.")]
+Landmarks = Annotated[int, typer.Option(min=1, help="Number of landmarks of the kernel or distance.")]
 Table = dict[str, Any]  # how data are read: each command that reads any has all options of `READING`
 _TABLES = "How data are read"
 
@@ -165,10 +165,12 @@ def reading(arguments: dict[str, Any]) -> Table:
 
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 CsvOut = Annotated[Path | None, typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")]
-Chunk = Annotated[int, typer.Option(min=1, help="Objects worked on and committed together, at most.")]
+Chunk = Annotated[
+    int, typer.Option(min=1, help="Maximum number of objects per chunk; each chunk is saved when it is done.")
+]
 Memory = Annotated[
     str | None,
-    typer.Option("--max-memory", help="Working memory, e.g. 512MiB, to which chunks are cut; results stay the same."),
+    typer.Option("--max-memory", help="Working memory, e.g. 512MiB; smaller chunks, same results."),
 ]
 Cluster = Annotated[
     str | None,

@@ -22,7 +22,7 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
         raise ValueError(f"the folder {output.parent} does not exist; make it first")
     for given in inputs:
         if given is not None and output.exists() and Path(given).exists() and output.samefile(given):
-            raise ValueError(f"{output} is what this command reads and would be overwritten; name another output")
+            raise ValueError(f"{output} is an input of this command and would be overwritten; name another output")
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        tell_stopped(stop, f" after {of(done(), n)}; run the same command again to go on")
+        tell_stopped(stop, f" after {of(done(), n)}; run the same command again to resume")
         raise
 
 

@@ -26,7 +26,7 @@ def from_stdin() -> Iterator[str]:
         If standard input is a terminal, empty, or of no kind that is known.
     """
     if sys.stdin is None or sys.stdin.isatty():
-        raise ValueError("- reads data from a pipe, and none is there; write e.g. cat reads.fasta | similia ... -")
+        raise ValueError("there is no data on standard input (-); write e.g. cat reads.fasta | similia ... -")
     with tempfile.TemporaryDirectory(prefix="similia-") as folder:
         spooled = Path(folder, "stdin")
         with spooled.open("wb") as file:

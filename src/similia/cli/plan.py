@@ -37,12 +37,12 @@ def show_plan(
         options["distance"] = parse_distance(str(distance))
     if data is not None:
         if length is not None or options["edges"] is not None:
-            raise ValueError("--data says how long the objects are; leave --length and --edges out")
+            raise ValueError("--data shows how long the objects are; drop --length and --edges")
         options["kind"], options["sample"], found = _sample(data, table)
         objects = found if objects is None else objects
     elif objects is None or length is None:
         raise ValueError(
-            "say how many objects of what length (--objects 1e9 --length 100), or give a file (--data FILE)"
+            "give the number of objects and their length (--objects 1e9 --length 100), or a file (--data FILE)"
         )
     if options["landmarks"] is None:
         options["landmarks"] = max(1, min(_LANDMARKS, int(objects)))

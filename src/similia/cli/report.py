@@ -53,13 +53,13 @@ def report(
     """
     check_output(output, data, model_path)
     if output.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"a report is HTML, and {output} is named otherwise; end it in .html")
+        raise ValueError(f"a report is an HTML page; end {output} in .html")
     model = sm.load(model_path)
     found = read_objects(data, **table)
     if found.labels is not None and not unseen:
         note(
-            "note: the model may have seen these objects, so that copies of it are scored, each fitted without those "
-            "that it predicts; --unseen scores the model itself"
+            "note: the model may have seen these objects, so the page shows a cross-validation of copies of it; if it "
+            "has not seen them, --unseen scores the model itself"
         )
     with bars():
         write_report(

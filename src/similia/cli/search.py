@@ -1,4 +1,4 @@
-"""``similia index``: files in, an index on disk, neighbours out; a stopped run is gone on with.
+"""``similia index``: files in, an index on disk, neighbours out; interrupted runs resume.
 
 Objects are added in chunks, each committed in one step together with how far the file was read: what a killed run
 had not committed is done again by the next, and what it had is not.
@@ -49,7 +49,7 @@ def build_index(
     workers: Any = None,
     **table: Any,
 ) -> None:
-    """Fit an encoder to `data`, write it, and add the objects; goes on if a run with the same options was killed."""
+    """Fit an encoder to `data`, write it, and add the objects; resume a run with the same options."""
     check_options(kernel, distance, bits)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     key, n = stream.fingerprint(), stream.n
@@ -76,14 +76,16 @@ def build_index(
         with stoppable(lambda: 0, n), meters():
             n, sample = sample_of(stream, seed)
         if getattr(sample.objects, "dtype", None) == np.uint8:
-            note(f"note: {data} holds bytes, taken for numbers; codes of 'similia encode' are for similia.HammingIndex")
+            note(
+                f"note: {data} holds bytes, read as numbers; search codes of 'similia encode' with similia.HammingIndex"
+            )
         with stoppable(lambda: 0, n), bars():
             spec, encoder = default_encoder(sample, **made_by)
             search = SimilaritySearch(encoder, how, n_candidates=candidates, index=index)
             console().print(f"{n} {stream.kind}; {bits} bits by {spec}, sorted by {sort}")
             SearchFolder.create(folder, search.fit(sample.objects), {**asked, "encoder": spec})
             _show_recall(search, sample.objects, sort, seed, folder)
-    once_more = f"to add its objects once more: similia index add --again {data} {folder}"
+    once_more = f"to add its objects again: similia index add --again {data} {folder}"
     _add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
 
 
@@ -94,7 +96,7 @@ def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
         how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
         return ValueError(
             f"{opened.folder} is not finished (it holds {holds or 'nothing yet'}); it was built with bits by "
-            f"{meta.get('encoder')} and{how}: run that again to go on, or delete the folder to start anew"
+            f"{meta.get('encoder')} and{how}: run that again to resume, or delete the folder to start again"
         )
     return ValueError(f"{opened.folder} is an index already; add to it with: similia index add {data} {opened.folder}")
 
@@ -107,7 +109,9 @@ def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
 
 def _note_unfinished(opened: SearchFolder, but: str = "") -> None:
     for state in _unfinished(opened, but):
-        note(f"note: {opened.folder} is not finished: it holds {state}; run the command that added them again")
+        note(
+            f"note: {opened.folder} is not finished: it holds {state}; run the command that added them again to resume"
+        )
 
 
 def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
@@ -137,9 +141,9 @@ def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, fo
     line = f"with {asked} objects as queries, the share of their {k} nearest by {by} that is found"
     console().print(f"recall {share:.2f}: {line}")
     if share < _LITTLE and sort == "none":
-        note(f"warning: a recall below {_LITTLE}; --rerank kernel, which sorts the --candidates once more, finds more")
+        note(f"warning: the recall is below {_LITTLE}; --rerank kernel compares the --candidates again and finds more")
     elif share < _LITTLE:
-        note(f"warning: a recall below {_LITTLE}; more --candidates (here {search.n_candidates}) find more")
+        note(f"warning: the recall is below {_LITTLE}; more --candidates (here {search.n_candidates}) find more")
 
 
 def _compares(encoder: Any) -> bool:
@@ -166,7 +170,7 @@ def add_to_index(
     key = stream.fingerprint()
     _note_unfinished(opened, but=key)
     n = opened.store.progress.get(key, {"n": stream.n})["n"]
-    once_more = f"--again adds its {n} {stream.kind} once more"
+    once_more = f"--again adds its {n} {stream.kind} again"
     _add(opened, stream, key, n, once_more, again=again, workers=workers)
 
 
@@ -230,11 +234,11 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
     consistent(opened.store.folder, Store.verify)  # a search reads all codes anyway
     search, called = opened.load_named(mmap=True)
     if k > len(search):
-        note(f"note: -k {k} is more than the {len(search)} objects there are; all are given")
+        note(f"note: -k {k} is more than the {len(search)} objects of the index; all are listed")
         k = len(search)
     candidates = candidates or search.n_candidates
     if k > candidates and search.rerank is not None:
-        note(f"note: -k {k} is more than the {candidates} candidates; {k} are sorted")
+        note(f"note: -k {k} is more than the {candidates} candidates; {k} candidates are compared")
     search.set_params(n_candidates=max(k, candidates))
     search.search(sm.objects.take(queries.objects, [0]), k=k)  # loads code, which is no part of the time of a query
     start = time.perf_counter()

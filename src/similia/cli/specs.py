@@ -137,4 +137,4 @@ class _Parser:
             return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # a set in a set, deep nesting
             found = _short(ast.get_source_segment(self.text.strip(), node))
-            raise ValueError(f"{_short(self.text, 60)}: {found} is neither a literal nor a kernel") from None
+            raise ValueError(f"{_short(self.text, 60)}: {found} is neither a number, a text nor a kernel") from None

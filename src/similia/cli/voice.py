@@ -236,6 +236,6 @@ def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stac
         arguments["output"] = None
         return False
     if sys.stdout.isatty():
-        raise ValueError("-o - writes data to a pipe or file, and standard output is a terminal; name a file")
+        raise ValueError("standard output (-o -) is a terminal, which cannot show this file; name a file")
     arguments["output"] = stack.enter_context(to_stdout(pipe))
     return True

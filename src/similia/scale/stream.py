@@ -1,4 +1,4 @@
-"""Codes, predictions and index entries of streams of any length: constant memory, and a killed run is gone on with.
+"""Codes, predictions and index entries of streams of any length: constant memory; interrupted runs resume.
 
 A stream is read chunk by chunk, the model works on each chunk (in this process or on a Dask cluster, `_workers`), and
 results are committed in order (`_journal`; an index has its own store), each with the mark where reading goes on. What
@@ -43,7 +43,7 @@ def encode_stream(
 ) -> int:  # fmt: skip
     """Write what an encoder makes of a stream of objects to a ``.npy`` file, in constant memory.
 
-    Stopped at any moment and called again with the same file and encoder, it goes on where it was. Until it is
+    Called again with the same file and encoder, an interrupted run resumes. Until it is
     complete, `output` is not there; what is done is in the folder beside it that ends in ``.partial``.
 
     Parameters
@@ -244,7 +244,7 @@ def write_stream(
         if damage is not None:
             (warn or _warn)(damage)
         if journal.done and say is not None:
-            say(f"going on after {of(journal.done, n)}")
+            say(f"resuming after {of(journal.done, n)}")
 
     def commit(chunk: Chunk, result: Any) -> None:
         nonlocal started
@@ -322,7 +322,7 @@ def add_stream(
                 return False
             source = {**source, "done": 0, "mark": None, "times": source["times"] + 1}
         if source["done"] and say is not None:
-            say(f"going on after {of(source['done'], source['n'])}")
+            say(f"resuming after {of(source['done'], source['n'])}")
 
         def commit(chunk: Chunk, encoded: tuple[Any, Any]) -> None:
             sources[key] = {**source, "done": chunk.stop, "mark": chunk.mark}

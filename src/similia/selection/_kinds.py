@@ -95,8 +95,9 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     if any_kind:
         return "objects", X
     raise TypeError(
-        f"X[0] is {_short(first)}, of no kind that select knows (strings, graphs, series, point sets, vectors); "
-        "make them one by similia.objects.as_strings, as_graphs, as_series or as_sets, or give your own similarity"
+        f"cannot tell what kind of object X[0] is: found {_short(first)}, expected a string, a graph, a series, a "
+        "set of points or a vector; convert them by similia.objects.as_strings, as_graphs, as_series or as_sets, or "
+        "give your own similarity"
     )
 
 
