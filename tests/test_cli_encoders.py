@@ -194,5 +194,5 @@ def test_another_encoder_because_of_the_bits_is_told(command, tmp_path):
         shown, [line] = said(data, 256)
         assert f"256 bits by {other}" in shown
         assert f"too few directions for 256 bits by {usual}, so bits are made by {other}," in line
-        assert line.endswith(f"fewer --bits keep to {usual}")
+        assert line.endswith(f"use fewer --bits for {usual}")
     assert said(tmp_path / "narrow.npy", 64)[1] == []  # of five features are no eight bits
