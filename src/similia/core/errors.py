@@ -9,6 +9,7 @@ from typing import Any
 
 # How sentences name an object of X by its number; what is said of a second collection begins with "Y, ".
 _NAMED = re.compile(r"(?<!Y, )\b(X\[|series |set |graph )(\d+)\b")
+_NAMELESS = "the pair ({}, {})", "X[{}] and Y[{}]"
 
 
 class BadPair(Exception):
@@ -32,8 +33,10 @@ class BadPair(Exception):
         return f"{self.found} {self.names.format(*self.index)}{self.expected}"
 
     def renamed(self, rows: Any, columns: Any, names: str) -> BadPair:
-        """Return the error of a block, with numbers and names of the whole."""
+        """Return the error of a block, with numbers and names of the whole; what has a name keeps it."""
         i, j = self.index
+        if self.names not in _NAMELESS:
+            return type(self)(self.found, (int(rows[i]), j), self.expected, self.names)
         return type(self)(self.found, (int(rows[i]), int(columns[j])), self.expected, names)
 
     def shifted(self, start: int) -> BadPair:
@@ -52,11 +55,13 @@ class BadPairType(BadPair, TypeError):
 
 
 @contextmanager
-def pairs_named(rows: Any, columns: Any, names: str) -> Iterator[None]:
-    """Have a `BadPair` that is raised inside name ``rows[i]`` and ``columns[j]`` in the words of `names`."""
+def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
+    """Have a `BadPair` that is raised inside name ``rows[i]`` and ``columns[j]`` in the words of `names`, if given."""
     try:
         yield
     except BadPair as error:
+        if names is None:
+            raise
         raise error.renamed(rows, columns, names) from error.__cause__
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from similia.core.errors import BadPairValue, pairs_named
 from similia.kernels._evaluate import as_floats, called, name_of, refuse_class
 from similia.kernels.base import Kernel
 from similia.kernels.combine import Pairwise
@@ -82,7 +83,7 @@ def check_distance(distance: Any) -> None:
 
 
 def distances_between(
-    distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str = "X[{}] and Y[{}]"
+    distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None
 ) -> npt.NDArray[np.floating]:
     """Return d(X, Y) of any callable as a float32 or float64 array, or raise if it is no distance.
 
@@ -98,8 +99,9 @@ def distances_between(
     """
     check_distance(distance)
     name = name_of(distance)
-    values = as_floats(called(distance, X, Y, "distance"), f"the distance {name} returned")
     expected = (n_objects(X), n_objects(X if Y is None else Y))
+    with pairs_named(range(start, start + expected[0]), range(expected[1]), pair):
+        values = as_floats(called(distance, X, Y, "distance"), f"the distance {name} returned")
     if values.shape != expected:
         raise ValueError(
             f"the distance {name} returned shape {values.shape} for {expected[0]} x {expected[1]} objects, "
@@ -108,8 +110,9 @@ def distances_between(
     bad = ~(values >= 0) | np.isinf(values)
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        raise ValueError(
-            f"the distance {name} returned {values[i, j]:.6g} for {pair.format(i + start, j)}, "
-            "expected a finite number >= 0"
+        found, expected_number = (
+            f"the distance {name} returned {values[i, j]:.6g} for",
+            ", expected a finite number >= 0",
         )
+        raise BadPairValue(found, (int(i) + start, int(j)), expected_number, pair or "X[{}] and Y[{}]")
     return values

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._config import rows_per_block
+from similia.core.errors import pairs_named
 from similia.kernels._evaluate import as_objects, diagonal, evaluate
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
@@ -40,7 +41,8 @@ class Gram:
     def block(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray:
         """Return k(X[rows], X[columns]), shape (n_rows, n_columns), float32 or float64."""
         rows, columns = np.asarray(rows), np.asarray(columns)
-        values = evaluate(self.kernel, take(self.X, rows), take(self.X, columns))
+        with pairs_named(rows, columns, "X[{}] and X[{}]"):
+            values = evaluate(self.kernel, take(self.X, rows), take(self.X, columns))
         return check_finite(values, rows, columns, "X[{}] and X[{}]")
 
     def columns(self, indices: npt.ArrayLike) -> npt.NDArray:
@@ -93,10 +95,11 @@ class PrecomputedGram(Gram):
 
 
 def _columns(part: Any, start: int, kernel: Any, landmarks: Any, indices: Index) -> npt.NDArray:
-    parts = [
-        check_finite(evaluate(kernel, take(part, rows), landmarks), rows, indices, "X[{}] and object {}")
-        for rows in row_blocks(n_objects(part), 8 * max(1, len(indices)))
-    ]
+    parts = []
+    for rows in row_blocks(n_objects(part), 8 * max(1, len(indices))):
+        with pairs_named(rows, indices, "X[{}] and object {}"):
+            values = evaluate(kernel, take(part, rows), landmarks)
+        parts.append(check_finite(values, rows, indices, "X[{}] and object {}"))
     return np.concatenate(parts)
 
 

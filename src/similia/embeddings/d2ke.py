@@ -31,6 +31,7 @@ from similia._validation import (
     check_vectors,
     generator,
 )
+from similia.core.errors import pairs_named
 from similia.core.fingerprints import fingerprint
 from similia.core.fitting import all_at_once
 from similia.distances.base import check_distance
@@ -173,7 +174,8 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if unit == "median":
             rows = np.sort(random_stream(self.seed_, 1).permutation(n)[:_GAMMA_ROWS])
             some = take(first, np.arange(min(_GAMMA_COLUMNS, n_objects(first))))
-            median = float(np.median(cached(self.distance, take(X, rows), some)))
+            with pairs_named(rows, range(n_objects(some)), "X[{}] and random object {}"):
+                median = float(np.median(cached(self.distance, take(X, rows), some)))
             self.gamma_ = factor / median if median > 0 else factor
         return self
 

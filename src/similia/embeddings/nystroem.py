@@ -25,6 +25,7 @@ from similia._lazily import from_parts, lazily
 from similia._progress import track
 from similia._threads import one_blas_thread
 from similia._validation import RandomState, at_most, check_positive_int, check_table, generator
+from similia.core.errors import pairs_named
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.embeddings import _spectrum
@@ -374,7 +375,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                     C = X[np.ix_(rows, columns)]
                 else:
                     part = X if len(rows) == n else take(X, rows)
-                    C = self._values(part, len(rows))
+                    with pairs_named(rows, range(s), "X[{}] and landmark {}"):
+                        C = self._values(part, len(rows))
                 yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
 
         return n, blocks()

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from similia._validation import check_table, unmasked
+from similia.core.errors import pairs_named
 from similia.objects import n_objects, take
 from similia.objects._distributed import Distributed
 from similia.objects._tables import objects_in
@@ -134,10 +135,15 @@ def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluat
     refuse_class(kernel, "kernel")
     n = n_objects(X)
     if not hasattr(kernel, "diag"):
-        starts = range(0, n, _DIAGONAL_BLOCK)
-        blocks = [take(X, np.arange(i, min(i + _DIAGONAL_BLOCK, n))) for i in starts]
-        return np.concatenate([evaluate(kernel, block, block).diagonal() for block in blocks]).astype(np.float64)
-    values = as_floats(kernel.diag(X), f"{name_of(kernel)}.diag returned")
+        parts = []
+        for start in range(0, n, _DIAGONAL_BLOCK):
+            rows = np.arange(start, min(start + _DIAGONAL_BLOCK, n))
+            block = take(X, rows)
+            with pairs_named(rows, rows, "X[{}] and X[{}]"):
+                parts.append(evaluate(kernel, block, block).diagonal())
+        return np.concatenate(parts).astype(np.float64)
+    with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
+        values = as_floats(kernel.diag(X), f"{name_of(kernel)}.diag returned")
     if values.shape != (n,):
         raise ValueError(
             f"{name_of(kernel)}.diag returned shape {values.shape}, expected ({n},), a value for each object"

@@ -24,6 +24,7 @@ from similia._config import settings
 from similia._list_params import ListParams
 from similia._progress import track
 from similia._validation import check_positive_int
+from similia.core.errors import BadPairType, BadPairValue
 from similia.kernels._evaluate import as_objects, check_kernel, compared, decided, diagonal, evaluate, name_of
 from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
 from similia.objects import n_objects
@@ -438,14 +439,13 @@ def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: i
     try:
         value = function(x, y)
     except Exception as error:
-        text = f"{name} failed for the pair ({i}, {j}): {type(error).__name__}: {error}"
-        raise ValueError(text) from error
+        raise BadPairValue(f"{name} failed for", (i, j), f": {type(error).__name__}: {error}") from error
     if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, Real):
-        raise TypeError(f"{name} returned {type(value).__name__} for the pair ({i}, {j}), expected one real number")
+        raise BadPairType(f"{name} returned {type(value).__name__} for", (i, j), ", expected one real number")
     if not np.isfinite(float(value)):
-        raise ValueError(f"{name} returned {float(value)} for the pair ({i}, {j}), expected a finite number")
+        raise BadPairValue(f"{name} returned {float(value)} for", (i, j), ", expected a finite number")
     return float(value)
 
 

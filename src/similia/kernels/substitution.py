@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from similia._validation import RandomState, check_positive, check_positive_int, generator
 from similia.core import functions
+from similia.core.errors import pairs_named
 from similia.distances.base import check_distance, distances_between
 from similia.kernels._evaluate import as_objects, diagonal
 from similia.kernels.base import Kernel
@@ -244,9 +245,12 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     total = at_least_one(X)
     if total == 1:
         raise ValueError("X holds 1 object, expected at least two: gamma comes from the distances between them")
+    chosen = np.arange(total)
     if n < total:
-        X = take(X, generator(random_state).choice(total, n, replace=False))
-    D = distances_between(distance, X)
+        chosen = generator(random_state).choice(total, n, replace=False)
+        X = take(X, chosen)
+    with pairs_named(chosen, chosen, "X[{}] and X[{}]"):
+        D = distances_between(distance, X)
     pairs = D[np.triu_indices(len(D), 1)].astype(np.float64)
     median = np.median(pairs) or np.median(pairs[pairs > 0]) if pairs.any() else 0.0
     if median == 0:

@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 
 from similia._config import rows_per_block, settings
 from similia._lazily import refuse_lazy
+from similia.core.errors import pairs_named
 from similia.embeddings._gram import check_finite
 from similia.kernels._evaluate import check_kernel, decided, evaluate, read_objects, takes_sparse
 from similia.objects import n_objects, take
@@ -45,7 +46,9 @@ class KernelMachine(BaseEstimator):
 
     def _gram(self, kernel: Any, objects: Any, n: int) -> Floats:
         """Return the kernel of all pairs, float64 of shape (n, n)."""
-        K = check_finite(evaluate(kernel, objects), range(n), range(n), "X[{}] and X[{}]")
+        with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
+            K = evaluate(kernel, objects)
+        K = check_finite(K, range(n), range(n), "X[{}] and X[{}]")
         return K.astype(np.float64, copy=False)
 
     def _over_blocks(self, X: Any, known: Any, of: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
@@ -59,7 +62,8 @@ class KernelMachine(BaseEstimator):
         for start in range(0, m, step):
             rows = np.arange(start, min(start + step, m))
             part = objects if step >= m else take(objects, rows)
-            K = evaluate(self.kernel_, part, known) if s else np.zeros((len(rows), 0))
+            with pairs_named(rows, range(s), "X[{}] and object {}"):
+                K = evaluate(self.kernel_, part, known) if s else np.zeros((len(rows), 0))
             parts.append(of(check_finite(K, rows, range(s), "X[{}] and object {}")))
         return np.concatenate(parts)
 

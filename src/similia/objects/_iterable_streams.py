@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from similia.core.errors import shifted_text
 from similia.objects._base import Batch
 from similia.objects._blocks import Records
 from similia.objects._graphs import GraphBatch
@@ -114,8 +115,8 @@ def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
     except (TypeError, ValueError) as error:
         if type(error) not in (TypeError, ValueError):
             raise
-        text = re.sub(r"^X\[(\d+)\]", lambda found: f"item {first + int(found[1])}", str(error))
-        raise type(error)(text) from None
+        text = shifted_text(str(error), first)
+        raise type(error)(re.sub(r"^X\[(\d+)\]", r"item \1", text)) from None
 
 
 def _sizes(batch: Any) -> np.ndarray:

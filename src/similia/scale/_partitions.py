@@ -7,7 +7,6 @@ dies, the scheduler sends it anew. Data scattered to workers would be lost with 
 from __future__ import annotations
 
 import multiprocessing
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +23,13 @@ from dask.highlevelgraph import HighLevelGraph
 
 from similia._config import config, settings
 from similia._threads import limited_to, n_threads
+from similia.core.errors import BadPair, shifted
 from similia.objects import concatenate, n_objects, take
 from similia.objects._base import resolve_indices
 from similia.objects._distributed import Distributed
 
 Converter = Callable[[Any], Any]
 
-_NAMED = re.compile(r"(?<!Y, )\b(X\[|series |set |graph )(\d+)\b")  # how messages name an object of X
 _MOST_COUNTED = 1000
 _counted: dict[str, list[int]] = {}  # lengths of the parts of collections, by their names in Dask's graphs
 
@@ -203,12 +202,6 @@ def inside_task(max_memory: int | None = None) -> Iterator[None]:
         yield
 
 
-def renumbered(error: Exception, start: int) -> Exception:
-    """Return an error of a part that names its objects by their numbers in the whole collection."""
-    text = _NAMED.sub(lambda found: f"{found[1]}{int(found[2]) + start}", str(error))
-    return type(error)(text) if type(error) in (TypeError, ValueError) else error
-
-
 def _work(
     function: Callable[..., Any],
     part: Any,
@@ -227,9 +220,11 @@ def _work(
                 part = convert(part)
             return function(part, start, *args)
     except (TypeError, ValueError) as error:
-        if of_part and type(error) in (TypeError, ValueError):
-            raise type(error)(f"partition {start}: {error}") from error
-        raise renumbered(error, start) from error
+        if of_part:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            if type(error) is kind or isinstance(error, BadPair):
+                raise kind(f"partition {start}: {error}") from error
+        raise shifted(error, start) from error
 
 
 def _n_workers() -> int:

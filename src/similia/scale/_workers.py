@@ -27,6 +27,7 @@ import numpy as np
 
 from similia._config import config, settings
 from similia._threads import limited_to
+from similia.core.errors import BadPair, names_object, shifted_text
 from similia.objects import n_objects, take
 
 if TYPE_CHECKING:
@@ -104,7 +105,6 @@ def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, Non
 
 
 # ---- which object it was
-_NAMED = re.compile(r"\bX\[(\d+)\]")
 _COUNTED = re.compile(r"^(\d+) of (\d+) objects\b")
 Said = list[tuple[type[Warning], str]]
 Heard = set[tuple[type[Warning], str]]  # without numbers
@@ -137,7 +137,7 @@ def _renumbered(text: str, n: int, start: int) -> str:
     found = _COUNTED.match(text)
     if found and int(found[2]) == n:
         text = f"{found[1]} of the objects {start} to {start + n - 1}{text[found.end() :]}"
-    return _NAMED.sub(lambda found: f"X[{start + int(found[1])}]" if int(found[1]) < n else found[0], text)
+    return shifted_text(text, start, n)
 
 
 def _located(error: Exception, function: Function, model: Any, objects: Any, start: int) -> Exception:
@@ -152,7 +152,9 @@ def _located(error: Exception, function: Function, model: Any, objects: Any, sta
     if isinstance(error, OSError):
         return error
     kind = TypeError if isinstance(error, TypeError) else ValueError
-    if any(int(i) < n for i in _NAMED.findall(text)):
+    if isinstance(error, BadPair):
+        return error.shifted(start)
+    if names_object(text, n):
         return kind(_renumbered(text, n, start))
     first, size = 0, n
     while size > 1:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
 from similia._config import rows_per_block
+from similia.core.errors import pairs_named
 from similia.distances.base import Distance, distances_between
 from similia.kernels._evaluate import as_objects, decided, evaluate
 from similia.kernels.base import Kernel
@@ -44,7 +45,8 @@ class Metric:
         values = np.empty(candidates.shape)
         if not hasattr(self.function, "paired"):
             for i, row in enumerate(candidates):
-                values[i] = self.between(take(X, [i]), take(Y, row))[0]
+                with pairs_named([i], row, "X[{}] and object {}"):
+                    values[i] = self.between(take(X, [i]), take(Y, row))[0]
             return values
         step = rows_per_block(512 * candidates.shape[1])
         for start in range(0, len(candidates), step):
