@@ -110,9 +110,7 @@ def distances_between(
     bad = ~(values >= 0) | np.isinf(values)
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        found, expected_number = (
-            f"the distance {name} returned {values[i, j]:.6g} for",
-            ", expected a finite number >= 0",
-        )
-        raise BadPairValue(found, (int(i) + start, int(j)), expected_number, pair or "X[{}] and Y[{}]")
+        found = f"the distance {name} returned {values[i, j]:.6g} for"
+        names = pair or "X[{}] and Y[{}]"
+        raise BadPairValue(found, (int(i) + start, int(j)), ", expected a finite number >= 0", names)
     return values
