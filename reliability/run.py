@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-ORDER = ("fuzz", "faults", "interrupts", "together", "soak", "cpus")  # of the document; those that exist
+ORDER = ("fuzz", "magnitudes", "faults", "interrupts", "together", "soak", "cpus")  # of the document; those that exist
 SECTIONS = tuple(name for name in ORDER if (FOLDER / f"{name}.py").exists())
 
 _HEAD = """# Reliability

@@ -150,3 +150,11 @@ def test_a_part_of_the_table_is_not_written(monkeypatch, tmp_path, capsys):
     with pytest.raises(SystemExit):
         run.main()
     assert "a part is not written" in capsys.readouterr().err
+
+
+def test_the_page_is_made_of_sections_alone():
+    """What stands outside of one would be lost when a command writes its own."""
+    page = (Path(__file__).parents[1] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    for section in run._SECTION.finditer(page):
+        assert run.updated(page, section["name"], section["body"]) == page
+        assert section["body"].count("\n## ") == 0
