@@ -206,6 +206,27 @@ def test_of_many_classes_the_machine_for_the_two_best_is_explained():
         check_sum(found)
 
 
+@pytest.mark.parametrize("mapping", ["sqrt", "projection"])
+def test_machines_on_the_sphere_are_explained_by_their_support_vectors(mapping):
+    rng = np.random.default_rng(3)
+    X = np.abs(rng.normal(size=(40, 5))) * 7  # far from the sphere
+    two = sm.HeatSVC(0.5, 10.0, mapping=mapping).fit(X, X[:, 0] > X[:, 1])
+    three = sm.HeatSVC(0.5, 10.0, mapping=mapping).fit(X, X[:, :3].argmax(axis=1))
+    for x in X[:5]:
+        found = explain(two, x, top=40)
+        assert found.value == pytest.approx(abs(two.decision_function(x[None])[0]))
+        assert abs(found.unexplained) < 1e-9
+        assert f"for {three.predict(x[None])[0]} against" in explain(three, x).title
+
+
+def test_a_regressor_without_support_vectors_is_its_intercept():
+    model = sm.KernelSVR(SPECTRUM).fit(STRINGS, np.full(30, 7.0))
+    found = explain(model, STRINGS[0])
+    assert [(part.name, part.contribution) for part in found.parts] == [("intercept", 7.0)]
+    assert "intercept" in found.to_text()
+    assert "intercept" in found.to_html()
+
+
 @pytest.mark.parametrize("weights", ["uniform", "distance"])
 def test_neighbours_of_vectors_add_their_shares(weights):
     rng = np.random.default_rng(2)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.explanations._explanation import Explanation, Part
 from similia.explanations._features import blocks_of, coefficients_by_column, coefficients_by_objects
-from similia.explanations._found import NOWHERE, Described, Floats, Found, explained, joined
+from similia.explanations._found import NOWHERE, Described, Floats, Found, explained, joined, listed
 from similia.explanations._kernels import Naming, feature_occurrences, is_directed, one
 from similia.explanations._linear import (
     ONE_VS_ONE,
@@ -44,6 +45,7 @@ from similia.explanations._neighbours import of_neighbours
 from similia.explanations._occurrences import linear_parts
 from similia.explanations._views import described, view_of
 from similia.kernels._evaluate import as_objects, evaluate, name_of
+from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn._kernel_machine import KernelMachine
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_regression import KernelRidge
@@ -239,13 +241,16 @@ def _parts(first: Any, X: Any, rows: Any, found: Decision, naming: Naming) -> tu
 
 def _dual(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:
     """Return why a machine on objects decides or predicts as it does, by its objects or the features of its kernel."""
-    objects, numbers = _kept(machine)
-    K = np.asarray(evaluate(machine.kernel_, X, objects), dtype=np.float64)[0]
+    kernel, given, (objects, numbers) = machine.kernel_, X, _kept(machine)
+    if isinstance(machine, HeatSVC):  # which keeps its support vectors on the sphere
+        X = to_hypersphere(as_rows(X), kernel.mapping, zero_rows=kernel.zero_rows)
+        kernel = clone(kernel).set_params(mapping=None)
+    K = np.asarray(evaluate(kernel, X, objects), dtype=np.float64)[0] if len(numbers) else np.zeros(0)
     kind, title, note, what = "prediction", "the predicted number", "", "support"
     if isinstance(machine, KernelSVC | HeatSVC):
         classes = machine.classes_
         scores = machine.pair_coef_ @ K + machine.pair_intercept_
-        winner, other, sign, pair = best_machine(machine.predict(X)[0], classes, scores)
+        winner, other, sign, pair = best_machine(machine.predict(given)[0], classes, scores)
         alpha, intercept = sign * machine.pair_coef_[pair], sign * float(machine.pair_intercept_[pair])
         value, kind, title = sign * float(scores[pair]), "decision", against(classes, winner, other)
         note = "" if len(classes) == 2 else ONE_VS_ONE
@@ -255,11 +260,11 @@ def _dual(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:
             raise ValueError(
                 f"{name_of(machine)} predicts {alpha.shape[1]} numbers, expected one; fit one model for each"
             )
-        value, what = float(machine.predict(X)[0]), "training" if isinstance(machine, KernelRidge) else "support"
+        value, what = float(machine.predict(given)[0]), "training" if isinstance(machine, KernelRidge) else "support"
     return explained(
         value,
         kind,
-        _of_landmarks(machine.kernel_, X, objects, alpha, naming, what, numbers),
+        _of_landmarks(kernel, X, objects, alpha, naming, what, numbers),
         top,
         title=f"{kind} of {name_of(machine)}, {title}",
         note=note,
@@ -280,6 +285,8 @@ def _of_landmarks(
 ) -> Found:
     """Return the parts of sum_l alpha_l k(x, l): by feature, or by landmark where the kernel has no features."""
     blocks = blocks_of(kernel)
+    if len(numbers) == 0:
+        return listed([], 0, 0)
     if blocks is None:
         values = np.asarray(evaluate(kernel, X, landmarks), dtype=np.float64)[0]
 
