@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from similia.objects._graphs import GraphBatch
 from similia.objects._labels import hash_labels
-from similia.objects._sequences import _short, as_csr
+from similia.objects._sequences import _short
 from similia.objects._series_forms import endless
 
 
@@ -206,7 +206,8 @@ def _from_sparse(graph: Any, names: Names) -> Part:
         raise ValueError(f"is a sparse matrix of shape {graph.shape}, expected a square adjacency matrix")
     if graph.dtype.kind in "iu":  # sums of int8 would overflow
         graph = graph.astype(np.float64)
-    matrix = as_csr(graph).tocoo()
+    matrix = graph.tocoo().copy()
+    matrix.sum_duplicates()  # sorts them too, without the array of rows of CSR, which a wrong size makes huge
     return _from_entries(graph.shape[0], matrix.row, matrix.col, matrix.data, names)
 
 
