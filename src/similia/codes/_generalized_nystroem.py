@@ -5,8 +5,8 @@ C^T V S^-1 = (C^T W) U S^-2. V, S, U come from the smaller of W^T W and W W^T in
 is below 1e-4 of the first, squaring has lost its digits and an SVD of W itself decides. If C does not fit into memory,
 P = C^T W (d x r) is summed over blocks of rows in one pass, and W^T W is its part P[I].
 
-All products are made of tiles of one fixed shape by one BLAS thread each, spread over the cores: the result does not
-depend on the number of threads.
+All products of a fit are made of tiles of one fixed shape by one BLAS thread each, spread over the cores: the result
+does not depend on the number of threads. (`transform` uses `core.products`.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 ROWS_FOR_EACH, FEATURES_FOR_EACH = 4, 1.5  # direction, at least: of digits a share of 5 % had 20 features for 32
-TILE = 256  # rows or columns of one BLAS call; rows of a transform are padded to it
+TILE = 256  # rows or columns of one BLAS call
 _WINDOW = 1024  # rows of W in float64 at a time
 _WORTH_THREADS = 2**24  # multiplications
 _GRAM_IS_ENOUGH = 1e-8  # eigenvalue over the largest above which the Gram matrix gives 8 digits

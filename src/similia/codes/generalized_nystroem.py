@@ -3,7 +3,7 @@
 With C (c sampled rows, centred), W = C[:, I] (r sampled features) and W = V S U^T, the k directions are the columns
 of C^T V_k S_k^-1, here made orthonormal and turned to the principal axes of C: a projection error of 0.33 instead
 of 0.49 in the example of ``tests/reference/G_projection_error.csv``.
-Cost of fit: c r min(c, r) + 2 c d k multiplications and the bytes of c rows; of transform: one sgemm, n d k.
+Cost of fit: c r min(c, r) + 2 c d k multiplications and the bytes of c rows; of transform: n d k, in one order.
 Paper: Yun, Kim & Choi, "Hashing with generalized Nyström approximation", Algorithm 1, lines 1-4, and Section V-B;
 "norm" sampling is ConstantTimeSVD (Drineas, Kannan & Mahoney 2006).
 """

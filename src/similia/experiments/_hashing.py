@@ -22,8 +22,9 @@ from sklearn.random_projection import GaussianRandomProjection
 from threadpoolctl import threadpool_limits
 
 from similia._jit import njit
-from similia._threads import one_blas_thread, run_in_ranges
+from similia._threads import run_in_ranges
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignCodes, SignRandomProjection, hamming_distances
+from similia.core.products import row_product
 from similia.datasets import fetch
 
 Floats = npt.NDArray[np.float64]
@@ -102,15 +103,14 @@ def descriptors(images: npt.NDArray) -> Vectors:
             block -= block.mean(axis=(1, 2), keepdims=True)  # leaves exactly 0 of a blank picture
             rows = out[i : i + len(block)]
             rows[:, :first_gabor] = _gradients(block, windows)
-            real, imaginary = (block.reshape(len(block), -1) @ part for part in filters)
+            real, imaginary = (row_product(block.reshape(len(block), -1), part, threads=False) for part in filters)
             rows[:, first_gabor:] = np.hypot(real, imaginary)
             edges = np.linspace(first_gabor, N_FEATURES, SCALES + 1).astype(int)
             for part in np.split(rows, edges[:-1], axis=1):
                 part /= np.maximum(part.sum(axis=1, keepdims=True), np.float32(1e-6))
             np.sqrt(rows, out=rows)
 
-    with one_blas_thread():
-        run_in_ranges(fill, n, _PICTURES)
+    run_in_ranges(fill, n, _PICTURES)
     return out
 
 
@@ -134,7 +134,7 @@ def _gradients(block: Vectors, windows: Vectors) -> Vectors:
         away = np.abs(turn - direction)
         share = np.maximum(0, 1 - np.minimum(away, GRADIENTS - away))
         maps[:, direction] = (share * size).reshape(len(block), -1)
-    return (maps.reshape(-1, maps.shape[2]) @ windows).reshape(len(block), -1)
+    return row_product(maps.reshape(-1, maps.shape[2]), windows, threads=False).reshape(len(block), -1)
 
 
 def _gabor_filters(side: int) -> tuple[Vectors, Vectors]:

@@ -18,8 +18,9 @@ from threadpoolctl import threadpool_limits
 
 from similia._jit import njit
 from similia._progress import track
-from similia._threads import one_blas_thread, run_in_ranges
+from similia._threads import run_in_ranges
 from similia.codes import ITQ, GeneralizedNystroemPCA
+from similia.core.products import panels, row_product
 from similia.experiments._hashing import FEATURES, SAMPLES
 from similia.experiments._report import Record, Table, distinct, values
 
@@ -116,10 +117,10 @@ class WordRows:
         own = random.standard_normal((CHUNK, self._groups, OWN), dtype=np.float32)[rows]
         places = random.integers(0, TABLE, CHUNK)[rows]
         signs = random.choice(np.array([-1, 1], np.float32), CHUNK)[rows]
-        width = self._loadings.shape[2]
+        width, loadings = self._loadings.shape[2], [panels(matrix) for matrix in self._loadings]
 
         def fill(start: int, stop: int) -> None:
-            latent = np.zeros((_TILE, SHARED + OWN), np.float32)  # of one shape, so that sums have one order
+            latent = np.zeros((_TILE, SHARED + OWN), np.float32)
             product = np.empty((_TILE, width), np.float32)
             for i in range(start, stop, _TILE):
                 part = slice(i, min(stop, i + _TILE))
@@ -127,14 +128,13 @@ class WordRows:
                 latent[:n, :SHARED] = shared[part]
                 for group in range(self._groups):
                     latent[:n, SHARED:] = own[part, group]
-                    np.matmul(latent, self._loadings[group], out=product)
+                    row_product(latent, loadings[group], product, threads=False)
                     columns = slice(group * width, (group + 1) * width)
                     _finish(
                         product, self._noise, places[part], signs[part], group * width, self._n_dims, out[part, columns]
                     )
 
-        with one_blas_thread():
-            run_in_ranges(fill, len(rows), _TILE)
+        run_in_ranges(fill, len(rows), _TILE)
 
 
 @njit()
