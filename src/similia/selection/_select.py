@@ -346,8 +346,8 @@ class _Run:
             )
         if self.estimates and repeated < self.folds:
             notes.append(
-                f"the search was repeated without {repeated} of {self.folds} outer folds; for the others the score is "
-                "that of a choice by the scores of the other folds"
+                f"the estimate repeats the whole search for {repeated} of {self.folds} folds and only the last choice for "
+                "the others, which may be a little too good; a larger budget repeats all"
             )
         return notes
 
