@@ -123,6 +123,24 @@ def test_equal_objects_share_a_fold(tmp_path: Path) -> None:
     assert "objects equal to an earlier one180" in page.sections["data"]
 
 
+def test_the_objects_of_a_group_share_a_fold(tmp_path: Path) -> None:
+    """Objects of a patient are near each other, and labels are noise: neighbours know only the patient's others."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(30), 6)
+    X, y = rng.normal(size=(30, 4))[patient] + 1e-3 * rng.normal(size=(180, 4)), rng.integers(2, size=30)[patient]
+    found = {}
+    for groups in (None, patient, patient.astype(str).astype(object)):
+        page = written(tmp_path, SVC(C=1e6, gamma=50.0), X, y, groups=groups)
+        accuracy = re.search(r"accuracy([\d.]+) %", page.sections["accuracy"])
+        assert accuracy is not None
+        found[type(groups).__name__ + str(getattr(groups, "dtype", ""))] = float(accuracy[1])
+    assert found["NoneType"] > 95
+    assert found["ndarrayint64"] < 75
+    assert found["ndarrayobject"] == found["ndarrayint64"]
+    with pytest.raises(ValueError, match=r"groups must be one name or number per object, shape \(180,\)"):
+        written(tmp_path, SVC(), X, y, groups=[1, 2])
+
+
 def test_balanced_accuracy_and_reliability_on_cases_done_by_hand() -> None:
     truth, predicted = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 0])
     assert scores.balanced(truth, predicted)[0] == pytest.approx((3 / 4 + 1 / 2) / 2)

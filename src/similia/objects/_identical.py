@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from similia.objects._graphs import GraphBatch
 from similia.objects._sequences import n_objects
@@ -28,6 +29,30 @@ def identical(batch: Any) -> npt.NDArray[np.int64]:
     numbers: dict[bytes, int] = {}
     found = [numbers.setdefault(_digest(part), len(numbers)) for part in _bytes(batch)]
     return np.array(found, dtype=np.int64)
+
+
+def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int64]:
+    """Return the group of each object, where groups that have identical objects (of one number in `same`) are joined.
+
+    Parameters
+    ----------
+    same : ndarray of int64, shape (n,)
+        What `identical` returns.
+    groups : array-like of shape (n,)
+        Names or numbers.
+    """
+    n, groups = len(same), np.asarray(groups)
+    if groups.shape != (n,):
+        raise ValueError(f"groups must be one name or number per object, shape ({n},), got shape {groups.shape}")
+    missing = np.array([name is None or name != name for name in groups.tolist()])
+    if missing.any():
+        i = int(np.argmax(missing))
+        raise ValueError(f"groups[{i}] is {groups[i]}, expected a name or number; give an object alone its own")
+    given = np.unique(groups.astype(str) if groups.dtype == object else groups, return_inverse=True)[1]
+    rows = np.arange(n)
+    links = sp.coo_array((np.ones(2 * n), (np.r_[rows, rows], np.r_[n + same, 2 * n + given])), shape=(3 * n, 3 * n))
+    found: npt.NDArray[np.int64] = connected_components(links, directed=False)[1][:n].astype(np.int64)
+    return found
 
 
 def are_among(batch: Any, others: Any) -> npt.NDArray[np.bool_]:

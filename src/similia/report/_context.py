@@ -15,7 +15,7 @@ from sklearn.base import clone
 from similia._validation import check_labels
 from similia.learn.targets import as_numbers
 from similia.objects import n_objects
-from similia.objects._identical import are_among
+from similia.objects._identical import are_among, with_groups
 from similia.objects._sequences import _short, at_least_one
 from similia.report import _scores as scores
 from similia.report._model import (
@@ -91,7 +91,7 @@ class Context:
 
 
 def gather(
-    model: Any, X: Any, y: Any, names: Any, unseen: bool, cv: int, max_objects: int, seed: int
+    model: Any, X: Any, y: Any, names: Any, unseen: bool, cv: int, max_objects: int, seed: int, groups: Any = None
 ) -> Context:  # fmt: skip
     """Check what was given, draw objects if there are too many, fit and score."""
     n_all = at_least_one(X)
@@ -114,7 +114,10 @@ def gather(
     context = Context(
         parts, recipe, tuned, X, labels, called, n_all, look_at(X, parts), task_of(parts), seed, refitted
     )  # fmt: skip
-    _score(context, unseen, cv)
+    together = context.seen.groups
+    if groups is not None:
+        together = with_groups(together, np.asarray(groups)[chosen] if np.shape(groups) == (n_all,) else groups)
+    _score(context, unseen, cv, together)
     _embed(context)
     return context
 
@@ -154,7 +157,7 @@ def _refuse_precomputed(model: Any) -> None:
         raise ValueError("the kernel is precomputed, and a report looks at objects; give the model with its kernel")
 
 
-def _score(context: Context, unseen: bool, cv: int) -> None:
+def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64]) -> None:
     y, regression = context.y, context.is_regression
     if y is None:
         context.unscored = "No targets were given, so there is nothing to hold predictions against."
@@ -169,7 +172,6 @@ def _score(context: Context, unseen: bool, cv: int) -> None:
             if unseen:
                 context.scored = _quietly(scores.as_it_stands, context.parts.whole, context.X, y, regression)
             else:
-                groups = context.seen.groups
                 arguments = (context.recipe, context.X, y, groups, cv, regression, context.seed, context.parts.vote)
                 context.scored = _quietly(scores.cross_validated, *arguments)
         except (ValueError, TypeError) as error:

@@ -28,6 +28,7 @@ def write_report(
     names: Any = None,
     unseen: bool = False,
     cv: int = 5,
+    groups: Any = None,
     max_objects: int = 5000,
     random_state: int = 0,
 ) -> Path:
@@ -53,6 +54,8 @@ def write_report(
         share a fold.
     cv : int, default=5
         Folds, at least 2.
+    groups : array-like of shape (n,), optional
+        Names or numbers of what objects belong to, such as patients: the objects of a group share a fold.
     max_objects : int, default=5000
         Of more objects, so many are drawn; the page says so.
     random_state : int, default=0
@@ -91,7 +94,7 @@ def write_report(
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)
-    context = gather(model, X, y, names, unseen, cv, max_objects, random_state)
+    context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
     accuracy, cards = sections.about_accuracy(context)
     places, drawn = pictures.about_map(context)
     cost, of_model = sections.about_cost(context)

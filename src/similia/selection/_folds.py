@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import train_test_split
 
 from similia._validation import check_labels, check_positive_int
 from similia.learn.targets import Task, as_numbers, task_of
-from similia.objects._identical import identical
+from similia.objects._identical import identical, with_groups
 from similia.objects._sequences import _short
 
 Index = npt.NDArray[np.int64]
@@ -147,26 +145,12 @@ def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
         notes.append(
             f"{n - len(np.unique(same))} of {n} objects are copies of others; all copies are kept on one side of a fold"
         )
-    if groups is not None:
-        given = np.unique(_checked_groups(groups, n), return_inverse=True)[1]
-        links = sp.coo_array((np.ones(2 * n), (np.r_[0:n, 0:n], np.r_[n + same, 2 * n + given])), shape=(3 * n, 3 * n))
-        same = connected_components(links, directed=False)[1][:n]
+    same = same if groups is None else with_groups(same, groups)
     same = np.unique(same, return_inverse=True)[1]
     if same.max() + 1 < folds:
         what = "different objects" if groups is None else "groups (copies of an object are in one)"
         raise ValueError(f"X has {same.max() + 1} {what}, and cv={folds} folds need {folds} at least")
     return same, notes
-
-
-def _checked_groups(groups: Any, n: int) -> npt.NDArray:
-    groups = np.asarray(groups)
-    if groups.shape != (n,):
-        raise ValueError(f"groups must be one name or number per object, shape ({n},), got shape {groups.shape}")
-    missing = np.array([name is None or name != name for name in groups.tolist()])
-    if missing.any():
-        i = int(np.argmax(missing))
-        raise ValueError(f"groups[{i}] is {groups[i]}, expected a name or number; give an object alone its own")
-    return groups.astype(str) if groups.dtype == object else groups
 
 
 def _plain(value: Any) -> Any:

@@ -346,8 +346,8 @@ class _Run:
             )
         if self.estimates and repeated < self.folds:
             notes.append(
-                f"the estimate repeats the whole search for {repeated} of {self.folds} folds and only the last choice for "
-                "the others, which may be a little too good; a larger budget repeats all"
+                f"the estimate repeats the whole search for {repeated} of {self.folds} folds and only the last choice "
+                "for the others, which may be a little too good; a larger budget repeats all"
             )
         return notes
 
