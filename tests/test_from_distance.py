@@ -230,7 +230,10 @@ def test_bad_distances():
     def below(x, y, value):
         return value
 
-    for value, found in ((-1.0, r"returned -1 for X\[0\] and "), (np.nan, r"returned nan for X\[0\] and random object 0")):
+    for value, found in (
+        (-1.0, r"returned -1 for X\[0\] and "),
+        (np.nan, r"returned nan for X\[0\] and random object 0"),
+    ):
         function = partial(below, value=value)
         for distance in (sm.pairwise(function), sm.distances.FromFunction(function)):
             with pytest.raises(ValueError, match=f"below {found}"):

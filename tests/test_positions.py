@@ -111,6 +111,39 @@ def test_streams_name_objects_by_their_numbers_in_the_stream(kind):
             [*open_stream((item for item in items), chunk=chunk).chunks()]
 
 
+def with_attributes(last):
+    return {**RING, "node_attributes": np.array([[0.0], [1.0], [last]])}
+
+
+PAIR = {"edge_index": np.array([[0, 1], [1, 0]]), "n_nodes": 2}
+NEGATIVE = {**RING, "edge_weights": np.array([1.0, -1.0, 1.0])}
+LARGE = {"edge_index": np.array([[0], [1]]), "n_nodes": 4000}
+SECOND = {
+    "weights": (sm.kernels.Propagation(bin_width=1.0), [RING], [RING, NEGATIVE]),
+    "attributes": (
+        sm.kernels.Propagation(bin_width=1e-9), [with_attributes(1.0)], [with_attributes(1.0), with_attributes(1e300)]
+    ),
+    "samples": (sm.distances.MMD(3, 8, small="raise"), [RING], [RING, PAIR]),
+    "subsets": (sm.kernels.Graphlet(7), [RING], [RING, LARGE]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_errors_of_the_second_collection_are_told_as_of_it(name):
+    function, X, Y = SECOND[name]
+    with pytest.raises(ValueError, match=r"^Y, ") as caught:
+        function(X, Y)
+    assert "graph 1" in str(caught.value) or name == "attributes"
+    with pytest.raises(ValueError, match=r"^(?!Y)"):
+        function(Y, X)
+
+
+def test_blocks_of_graphs_are_numbered_in_the_whole():
+    graphs = [RING] * 30 + [PAIR]
+    with sm.config(max_memory="1KB"), pytest.raises(ValueError, match=r"^graph 30 has 2 nodes"):
+        sm.distances.MMD(3, 8, small="raise")(graphs)
+
+
 class Refusing(sm.kernels.WeisfeilerLehman):
     """A transformer of graphs that refuses small ones."""
 

@@ -83,6 +83,15 @@ def names_object(text: str, n: int) -> bool:
     return any(int(found[2]) < n for found in _NAMED.finditer(text))
 
 
+@contextmanager
+def part_from(start: int) -> Iterator[None]:
+    """Have errors about a part of X that begins at object `start` name objects by their numbers in X."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise shifted(error, start) from error.__cause__
+
+
 def shifted(error: Exception, start: int) -> Exception:
     """Return an error of a part of X that begins at object `start` with the numbers of the whole."""
     if isinstance(error, BadPair):

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from similia._config import rows_per_block
 from similia._threads import one_blas_thread
 from similia._validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.errors import part_from
 from similia.core.products import row_product
 from similia.distances._pooled import pooled_gram
 from similia.distances.base import Distance, Facts
@@ -380,7 +381,7 @@ class MMD(Distance):
         s = check_positive_int(self.n_samples, "n_samples", minimum=2 if self.unbiased else 1)
         self._check()
         A = self._samples(self.as_objects(X))
-        B = None if Y is None else self._samples(as_second(self.as_objects, Y))
+        B = None if Y is None else as_second(lambda graphs: self._samples(self.as_objects(graphs)), Y)
         sums, own_a, own_b = self._sums(A, B)
         if self.unbiased:
             sums *= -2.0 * (s - 1)
@@ -414,10 +415,11 @@ class MMD(Distance):
         parts: list[Any] = []
         step = rows_per_block(32 * int(self.n_samples))
         for start in range(0, len(graphs), step):
-            codes = sample_graphlets(
-                graphs[start : start + step], self.size, self.n_samples, self.sampling, self.flyback, self.small,
-                int(self.random_state),
-            )  # fmt: skip
+            with part_from(start):
+                codes = sample_graphlets(
+                    graphs[start : start + step], self.size, self.n_samples, self.sampling, self.flyback, self.small,
+                    int(self.random_state),
+                )  # fmt: skip
             if self.kernel == "match_iso":
                 codes = canonical_forms(self.size).table[codes.astype(np.int64)].astype(np.uint64)
             if self.kernel == "optical":

@@ -74,7 +74,7 @@ class FeatureKernel(Kernel):
         if Y is not None:
             Y = as_second(self.as_objects, Y)
             self._check_alike(X, Y)
-            B = self._counts(Y)
+            B = as_second(self._counts, Y)
         K = inner_products(A, B)
         if self.normalize:
             scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=Y is None)
@@ -105,7 +105,7 @@ class FeatureKernel(Kernel):
         self._check_alike(X, Y)
         if counts is None:
             Y, right = named(Y, columns)
-            counts = self._counts(Y)
+            counts = as_second(self._counts, Y)
         else:
             right = np.asarray(columns, np.int64)
         A, B = self._counts(X), counts

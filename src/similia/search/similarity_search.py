@@ -26,7 +26,7 @@ from similia._lazily import is_lazy
 from similia._locks import exclusively, lock_of
 from similia._progress import track
 from similia._validation import check_codes, check_positive_int
-from similia.core.errors import shifted
+from similia.core.errors import part_from
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import chosen_products
 from similia.objects import concatenate, n_objects, take
@@ -267,10 +267,8 @@ class SimilaritySearch(BaseEstimator):
         for start in track(starts, "queries", len(starts)):
             rows = slice(start, min(q, start + _QUERIES))
             block = X if len(starts) == 1 else take(X, np.arange(rows.start, rows.stop))
-            try:
+            with part_from(start):
                 ids[rows], scores[rows] = self._answer(block, k)
-            except (TypeError, ValueError) as error:
-                raise shifted(error, start) from error
         return ids, scores
 
     def recall(self, X: Any, k: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
