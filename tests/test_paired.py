@@ -202,13 +202,16 @@ def test_kept_counts_follow_the_objects_and_the_kernel():
             np.testing.assert_array_equal(scores, np.take_along_axis(kernel(X[start : start + 4], objects), ids, 1))
 
     assert_scores(kernel, X[:40])
-    assert search._kept is not None
     assert_scores(kernel, search.add(X[40:]).objects_.tolist())
     search.set_params(rerank__k=3)
     assert_scores(Spectrum(k=3), X)
     search.set_params(rerank=GappyKmers(k=2, gaps=1))
     assert_scores(GappyKmers(k=2, gaps=1), X)
-    assert search.remove([0, 1])._kept is None
+    search.remove([0, 1])
+    ids, scores = search.search(X[2:6], k=20)
+    np.testing.assert_array_equal(
+        scores, [GappyKmers(k=2, gaps=1)([x], [X[i] for i in found])[0] for x, found in zip(X[2:6], ids, strict=True)]
+    )
 
 
 @pytest.mark.parametrize("kernel", [sm.kernels.Cosine(), sm.kernels.HypersphericalHeat(2.0)], ids=repr)
