@@ -94,6 +94,8 @@ def test_a_table_without_a_header(tmp_path):
     numbers = write(tmp_path / "b.csv", "1.5,2.5\n3,4\n")
     assert "the first line of b.csv holds numbers ('1.5, 2.5'), expected names of columns" in refused(numbers)
     assert read_objects(numbers, header=False).objects.tolist() == [[1.5, 2.5], [3, 4]]
+    assert "the first line of d.csv holds numbers" in refused(write(tmp_path / "d.csv", "1,1e999\n2,3\n"))
+    assert "e.csv has no columns" in refused(write(tmp_path / "e.csv", "\n\n"), header=False, values="0")
     counted = write(tmp_path / "c.csv", "0,1\n1.5,2.5\n")  # pandas writes such names
     assert read_objects(counted).objects.tolist() == [[1.5, 2.5]]
 
@@ -196,6 +198,8 @@ def test_a_long_table(tmp_path):
     assert (found.names, found.labels.tolist()) == (["a", "b"], ["u", "v"])
     assert [row[0] for row in listed(tmp_path / "left.csv")] == ["line", "5", "6"]
     assert "name the column of the series, too (names= or --id)" in refused(path, time="t")
+    twice = write(tmp_path / "t.csv", "who,t,x\na,1,1\nb,1,2\na,1.0,3\n")
+    assert "t.csv, line 4: series 'a' has another row at time '1.0' (line 2)" in refused(twice, **how)
     days = write(tmp_path / "b.csv", "who,t,x\na,2024-01-02,1.5\nb,2024-01-01,3\na,2024-01-01T12:00,2.5\n")
     assert series_of(read_objects(days, **how)) == [[[2.5], [1.5]], [[3]]]
     two = write(tmp_path / "c.csv", "who,t,x,label\na,1,1,u\na,2,1,v\n")
@@ -313,6 +317,10 @@ def test_archives_of_arrays(tmp_path):
     np.savez(path, X=np.arange(12.0).reshape(2, 2, 3))
     assert "say which axis is time with axes=" in refused(path)
     assert series_of(read_objects(path, axes="channel, time"))[0] == [[0, 3], [1, 4], [2, 5]]
+    np.save(tmp_path / "cube.npy", np.ones((2, 2, 3)))
+    assert "cube.npy holds an array of shape (2, 2, 3): say which axis is time" in refused(
+        tmp_path / "cube.npy", series=True
+    )
     np.savez(path, X=np.array([[1], [2, 3]], dtype=object))
     assert "is not an archive of plain arrays" in refused(path)
     np.savez(path, X=np.ones((2, 3)), y=[1, 2, 3])

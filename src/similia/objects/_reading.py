@@ -173,6 +173,8 @@ def choose(
         What the objects are, where `reading` leaves it open.
     """
     kind = reading.kind or kind
+    if not header:
+        raise ValueError(f"{path} has no columns: its first line is empty, or there is none")
 
     def at(column: Column) -> int:
         return position_of(path, column, header, reading.header) % len(header)

@@ -120,6 +120,11 @@ def long_table(path: Path, reading: Reading) -> Objects:
             if wrong is not None:
                 bad[i] = f"column {_short(names[wrong])} holds {_short(values[wrong][i])}, expected a finite number"
     place = "row {} (from 0)" if lines is None else "line {}"
+    met: dict[tuple[Any, Any], int] = {}
+    for i in range(len(ids)):
+        if i not in bad and met.setdefault((ids[i], stamps[i]), i) != i:
+            first = place.format(met[ids[i], stamps[i]] if lines is None else int(lines[met[ids[i], stamps[i]]]))
+            bad[i] = f"series {_short(ids[i])} has another row at time {_short(times[i])} ({first})"
     for i, why in bad.items():
         line = i if lines is None else int(lines[i])
         if skips is None:

@@ -125,7 +125,7 @@ def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = T
     elif ending == ".npz":
         found = _npz(place, reading)
     elif ending == ".npy" and reading.kind == "series":
-        found = Objects(source, "series", as_series(array_of(place), axes=reading.axes))
+        found = Objects(source, "series", _series(place, array_of(place), reading))
     elif ending in FASTA | FASTQ:
         found = _sequences(place, reading, labelled)
     else:
@@ -293,4 +293,7 @@ def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
             f"{path} holds an array of shape {X.shape}: say which axis is time with axes='time, channel' or "
             "'channel, time' (--axes)"
         )
-    return as_series(X, axes=reading.axes)
+    try:
+        return as_series(X, axes=reading.axes)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{path}: {error}") from None

@@ -394,8 +394,9 @@ def _check_header(path: Path, names: list[str]) -> None:
     """Raise if the first row of a table holds numbers, and not as names that were counted."""
     if not names or not looks_numeric(names) or not all(map(str.strip, names)):
         return
-    numbers = [float(name) for name in names]
-    if len(names) == 1 or any(b <= a or b != round(b) for a, b in pairwise(numbers)):
+    numbers = [float(name.strip()) for name in names]
+    counted = np.isfinite(numbers).all() and all(b > a and b == round(b) for a, b in pairwise(numbers))
+    if len(names) == 1 or not counted:
         raise ValueError(
             f"the first line of {path} holds numbers ({_short(', '.join(names))}), expected names of columns; add such "
             "a line, or say that there is none (header=False or --no-header)"
