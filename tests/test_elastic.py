@@ -300,7 +300,7 @@ def test_batches_that_no_reader_would_make_are_refused(distance):
 
 @each_distance
 def test_other_channels_are_refused(distance):
-    with pytest.raises(ValueError, match="X have 1 channels and those of Y have 2"):
+    with pytest.raises(ValueError, match="X have 1 channel and those of Y have 2"):
         distance([np.zeros((3, 1))], [np.zeros((3, 2))])
 
 

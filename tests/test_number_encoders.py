@@ -336,7 +336,7 @@ level, sequence, power = codes.LevelEncoder(4, 64), codes.SequenceEncoder(4, n_b
         (lambda: codes.SequenceEncoder(n=0).fit([[1.0]]), "n must be an integer >= 1, got 0"),
         (lambda: codes.SequenceEncoder(0).fit([[1.0]]), "n_levels must be an integer >= 2, got 0"),
         (lambda: codes.SequenceEncoder(low=[0, 0]).fit([[1.0]]), "low must be a finite number or 1 of them, one for"),
-        (lambda: sequence.fit(SERIES).transform([[1.0, 2.0]]), "the series have 1 channels, expected 2 as in fit"),
+        (lambda: sequence.fit(SERIES).transform([[1.0, 2.0]]), "the series have 1 channel, expected 2 as in fit"),
         (lambda: sequence.fit(SERIES[:0]), "X is empty: found 0"),
         (
             lambda: sequence.fit(SeriesBatch.from_arrays([np.ones((2, 1)), np.array([[1.0], [np.nan]])])),

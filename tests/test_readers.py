@@ -188,7 +188,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     ("name", "text", "columns", "sentence"),
     [
         ("a.csv", "a,b\n1,2\n", ["c"], "no column 'c'; it has 'a', 'b'"),
-        ("a.csv", "a,b\n1,2\n3\n", ["a"], "a.csv, line 3: found 1 cells, expected 2 as in the header; .*truncated"),
+        ("a.csv", "a,b\n1,2\n3\n", ["a"], "a.csv, line 3: found 1 cell, expected 2 as in the header; .*truncated"),
         ("a.csv", 'a,b\n"1,5",2\n\n3,4,5\n', ["a"], "line 4: found 3 cells, expected 2 .*holds ',' must be quoted"),
         ("a.tsv", "a\tb\n1\t2\n3\t4\t5\n", ["a"], "line 3: found 3 cells, expected 2 .*a tab within a cell"),
         ("a.csv", "a,b\n1,2\n", [2], "2 columns, none at position 2"),

@@ -128,9 +128,9 @@ def test_series_of_one_length_become_vectors_and_others_are_refused():
     flat = SeriesVectors().fit(X)
     assert flat.transform(X).tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
     assert (flat.length_, flat.n_channels_) == (2, 2)
-    with pytest.raises(ValueError, match=r"X\[1\] has 1 time points and 1 channels, expected 2 and 1"):
+    with pytest.raises(ValueError, match=r"X\[1\] has 1 time point and 1 channel, expected 2 and 1"):
         SeriesVectors().fit([np.zeros(2), np.zeros(1)])
-    with pytest.raises(ValueError, match=r"X\[0\] has 2 time points and 1 channels, expected 2 and 2"):
+    with pytest.raises(ValueError, match=r"X\[0\] has 2 time points and 1 channel, expected 2 and 2"):
         flat.transform([np.zeros(2)])
 
 

@@ -232,7 +232,7 @@ def test_wrong_parameters_are_refused(parameters, sentence):
 
 
 def test_other_channels_are_refused():
-    with pytest.raises(ValueError, match="X have 1 channels and those of Y have 2"):
+    with pytest.raises(ValueError, match="X have 1 channel and those of Y have 2"):
         GlobalAlignment()([np.zeros((3, 1))], [np.zeros((3, 2))])
 
 

@@ -299,7 +299,7 @@ BAD = {
     "all padding": (np.array([[1.0], [NAN]]), ValueError, "series 1 is all NaN"),
     "length 0 array": (np.ones((2, 0)), ValueError, r"shape \(2, 0, 1\)"),
     "channels": ([np.ones((2, 2)), np.ones((2, 3))], ValueError, "series 1 has 3 channels .* 0 has 2.*'channel, time'"),
-    "flat among two channels": ([np.ones((2, 2)), np.ones(3)], ValueError, "series 1 has 1 channels and .* 0 has 2"),
+    "flat among two channels": ([np.ones((2, 2)), np.ones(3)], ValueError, "series 1 has 1 channel and .* 0 has 2"),
     "NaN": ([[1.0], [2.0, NAN]], ValueError, "series 1, time point 1, channel 0 is nan, expected a finite number"),
     "infinity": ([np.ones((2, 2)), np.array([[1, 2], [3, -INF]])], ValueError, "series 1, .* 1, channel 1 is -inf"),
     "infinity in an array": (np.array([[1.0, 2.0], [1.0, INF]]), ValueError, "series 1, time point 1, .* is inf"),

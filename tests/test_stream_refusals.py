@@ -147,7 +147,7 @@ BROKEN = {
     "empty fastq": ("a.fq", "\n\n", "holds no records"),
     "empty table": ("a.csv", "text\n\n", "holds no rows"),
     "no column": ("a.csv", ",".join(f"column{i}" for i in range(5000)) + "\n1\n", r"no column 'text'; it has .* more"),
-    "short row": ("a.csv", "id,text\n1,a\n\n2\n", "a.csv, line 4: found 1 cells, expected 2 as in the header"),
+    "short row": ("a.csv", "id,text\n1,a\n\n2\n", "a.csv, line 4: found 1 cell, expected 2 as in the header"),
     "long row": ("a.csv", "text,id\na,1\nb,2,3\n", "a.csv, line 3: found 3 cells, expected 2 as in the header"),
     "long row behind quotes": ("a.csv", 'text,id\n"a,\nb",1\nb,2,3\n', "line 4: found 3 cells, expected 2"),
     "long rows of gzip": ("a.tsv.gz", "text\tid\n" + "a\t1\t2\n" * 9, "line 2: found 3 cells, expected 2"),
@@ -212,7 +212,7 @@ def test_parquet_of_wrong_types(folder):
         assert_one_sentence(raised, "t.parquet")
     with pytest.raises(ValueError, match="no column 'other'; it has 'text'"):
         open_stream(path, text="other")
-    with pytest.raises(ValueError, match="1 columns, none at position 1"):
+    with pytest.raises(ValueError, match="1 column, none at position 1"):
         open_stream(path, text=1)
 
 

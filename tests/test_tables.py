@@ -220,7 +220,7 @@ def test_a_folder_of_series(tmp_path):
     assert found.labels.tolist() == ["down", "down", "up", "up"]
     assert found.names == ["down/s0", "down/s1", "up/s0", "up/s1"]
     np.save(tmp_path / "all" / "up" / "s2.npy", np.ones(3))
-    assert "s2.npy has 1 channels (columns of numbers), expected 2" in refused(tmp_path / "all")
+    assert "s2.npy has 1 channel (columns of numbers), expected 2" in refused(tmp_path / "all")
     left = read_objects(tmp_path / "all", on_error="skip")
     assert (len(left.objects), left.skips.n) == (4, 1)
     (tmp_path / "none").mkdir()
@@ -352,7 +352,7 @@ def test_bad_rows_are_left_out_listed_once_and_keep_their_numbers(tmp_path, monk
         assert [row for more in rest for row in more.names] == ["0", "2", "4"][part.stop :]
         assert [row[0] for row in listed(left)] == ["line", "3", "6", "9"]
         assert stream.skips.n == 3
-    with pytest.raises(ValueError, match="line 3: found 1 cells, expected 2 as in the header; is a cell missing"):
+    with pytest.raises(ValueError, match="line 3: found 1 cell, expected 2 as in the header; is a cell missing"):
         list(open_stream(path).chunks())
 
 

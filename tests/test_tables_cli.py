@@ -66,10 +66,10 @@ def test_a_table_of_excel_through_every_command(tmp_path: Path) -> None:
     fitted = invoke("fit", table, *how, "--label", "Art", *KERNEL, "--bits", 512, "-o", model)
     assert "60 strings in 2 classes" in fitted.output
     assert (
-        f"note: 1 row was left out of {table} and listed in {left}; the first, in line 62: found 1 cells"
+        f"note: 1 row was left out of {table} and listed in {left}; the first, in line 62: found 1 cell"
         in fitted.stderr
     )
-    assert rows_of(left) == [["line", "reason"], ["62", "found 1 cells, expected 3 as in the header"]]
+    assert rows_of(left) == [["line", "reason"], ["62", "found 1 cell, expected 3 as in the header"]]
     invoke("predict", model, table, *how, "-o", tmp_path / "p.csv", "--chunk", 7)
     rows = rows_of(tmp_path / "p.csv")
     assert [row[0] for row in rows] == ["Name", *(f"r{i}é" for i in range(60))]

@@ -105,7 +105,11 @@ def _check_bits(encoder: Any, path: Path, stream: ObjectStream) -> None:
     if not hasattr(encoder, "transform"):
         made = "predictions only"
     else:
-        rows = encoder.transform(first_of(stream))
+        try:
+            rows = encoder.transform(first_of(stream))
+        except (TypeError, ValueError) as error:
+            why = " ".join(str(error).split())[:150]
+            raise ValueError(f"{stream.source} holds {stream.kind}, which {path} does not encode ({why})") from error
         if getattr(rows, "dtype", None) == np.uint8:
             return
         made = f"vectors of {rows.shape[1]} numbers" if np.ndim(rows) == 2 or hasattr(rows, "toarray") else "no bits"

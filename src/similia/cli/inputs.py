@@ -204,7 +204,7 @@ def _check_ending(path: Path, reading: Reading) -> None:
     """Raise if nothing reads such a file."""
     if path.is_dir() or is_table(path, reading) or ending_of(path) in STREAMED | _WHOLE:
         return
-    raise ValueError(unknown_ending(path, _WHOLE) + "; and folders of series or of the TUDataset format")
+    raise ValueError(unknown_ending(path, _WHOLE))
 
 
 def _named(name: str, reading: Reading) -> Objects:

@@ -38,6 +38,7 @@ from similia.codes.levels import check_level_parameters, column_ends, draw_level
 from similia.core.fitting import all_at_once
 from similia.objects import SeriesBatch
 from similia.objects._base import runs
+from similia.objects._sequences import counted
 
 
 class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -162,7 +163,9 @@ class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self)
         series = _finite_series(X)
         if series.n_dims != len(self.low_):
-            raise ValueError(f"the series have {series.n_dims} channels, expected {len(self.low_)} as in fit")
+            raise ValueError(
+                f"the series have {counted(series.n_dims, 'channel')}, expected {len(self.low_)} as in fit"
+            )
         bundle = SequenceBundle(self.levels_, self.roles_, self.ties_, self.n)
         out = empty_output(len(series), self.n_bits, self.output)
         offsets = series.offsets

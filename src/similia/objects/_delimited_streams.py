@@ -20,7 +20,7 @@ import numpy as np
 from similia._nearest import did_you_mean
 from similia.objects._blocks import WIDE_SHARE, Blocks, Records, decode, whole_lines
 from similia.objects._lines import find_lines, gather, strings
-from similia.objects._sequences import _short
+from similia.objects._sequences import _short, counted
 from similia.objects._skipped import Skips
 from similia.objects._strings import StringBatch
 
@@ -115,7 +115,9 @@ def position_of(path: Any, column: str | int, names: list[str] | None, header: b
     """Return the position of a column, or raise; `names` are the cells of the first row."""
     if isinstance(column, int):
         if names and not -len(names) <= column < len(names):
-            raise ValueError(f"{path} has {len(names)} columns, none at position {column} (the first one is 0)")
+            raise ValueError(
+                f"{path} has {counted(len(names), 'column')}, none at position {column} (the first one is 0)"
+            )
         return column
     if names is None or not header:
         raise ValueError(
@@ -239,7 +241,7 @@ class _Rows:
             row += [""] * (self.width - len(row))
             return True
         like = "the header" if self.table.header else "the first row"
-        found = f"found {len(row)} cells, expected {self.width} as in {like}"
+        found = f"found {counted(len(row), 'cell')}, expected {self.width} as in {like}"
         if self.table.skips is not None:
             self.table.skips.add(line, found)
             return False

@@ -19,7 +19,7 @@ from similia.objects._blocks import Records
 from similia.objects._delimited_streams import position_of
 from similia.objects._lines import strings
 from similia.objects._reading import Reading, choose
-from similia.objects._sequences import _short
+from similia.objects._sequences import _short, counted
 from similia.objects._skipped import Skips
 from similia.objects._strings import StringBatch
 
@@ -46,7 +46,7 @@ def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
 def parquet_column(path: Any, column: str | int, names: list[str]) -> str:
     """Return the name of a column, or raise."""
     if isinstance(column, int) and not -len(names) <= column < len(names):
-        raise ValueError(f"{path} has {len(names)} columns, none at position {column}")
+        raise ValueError(f"{path} has {counted(len(names), 'column')}, none at position {column}")
     return names[position_of(path, column, names)]
 
 

@@ -160,6 +160,11 @@ def as_second(read: Callable[[Any], T], Y: Any) -> T:
         raise type(error)(f"Y{text[1:]}" if text.startswith(("X ", "X[")) else f"Y, {text}") from None
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number of things for a sentence: 1 channel, 2 channels."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def _short(value: Any, length: int = 40) -> str:
     """Return a repr that fits into one line of an error message."""
     try:

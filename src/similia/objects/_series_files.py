@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from similia.objects._line_streams import line_records
 from similia.objects._reading import Objects, Reading, choose, ending_of, is_number, looks_numeric
-from similia.objects._sequences import _short, concatenate
+from similia.objects._sequences import _short, concatenate, counted
 from similia.objects.readers import read_columns
 from similia.objects.series import as_series, series_from_long
 from similia.objects.streams import ROWS, TABLES, ObjectStream, meaningless, table_of
@@ -49,7 +49,9 @@ def series_folder(path: Path, reading: Reading) -> Objects:
             arrays.append(_points(file, one))
             if arrays[-1].shape[1] != arrays[0].shape[1]:
                 expected = f"expected {arrays[0].shape[1]} as in {files[kept[0]].name}"
-                raise ValueError(f"{file} has {arrays.pop().shape[1]} channels (columns of numbers), {expected}")
+                raise ValueError(
+                    f"{file} has {counted(arrays.pop().shape[1], 'channel')} (columns of numbers), {expected}"
+                )
             kept.append(i)
         except ValueError as error:
             if skips is None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._sequences import as_second, named
+from similia.objects._sequences import as_second, counted, named
 from similia.objects._series_forms import check_finite
 from similia.objects._vectors import SeriesBatch
 from similia.objects.series import as_series
@@ -31,7 +31,8 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
         check_finite(batch.values, batch.offsets, name + "[{i}], time point {place}, channel {column}")
     if A.n_dims != B.n_dims:
         raise ValueError(
-            f"the series of X have {A.n_dims} channels and those of Y have {B.n_dims}, expected the same number; "
+            f"the series of X have {counted(A.n_dims, 'channel')} and those of Y have {B.n_dims}, expected one "
+            "number; "
             "one series x is [x], and as_series(X, axes=...) exchanges time and channels"
         )
     return A, B

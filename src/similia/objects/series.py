@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._sequences import _short, at_least_one
+from similia.objects._sequences import _short, at_least_one, counted
 from similia.objects._series_forms import check_finite, collection, joined, read_each
 from similia.objects._tables import wide_series
 from similia.objects._vectors import SeriesBatch
@@ -185,8 +185,8 @@ def _from_each(X: Any, axes: str | None) -> SeriesBatch:
             arrays[i] = array.T
         if arrays[i].shape[1] != arrays[0].shape[1]:
             raise ValueError(
-                f"series {i} has {arrays[i].shape[1]} channels and series 0 has {arrays[0].shape[1]}, expected one "
-                f"number of channels; arrays (n_channels, length) need as_series(X, axes={_AXES[1]!r})"
+                f"series {i} has {counted(arrays[i].shape[1], 'channel')} and series 0 has {arrays[0].shape[1]}, expected "
+                f"one number of channels; arrays (n_channels, length) need as_series(X, axes={_AXES[1]!r})"
             )
     return SeriesBatch(*joined(arrays, _float_type(*{array.dtype for array in arrays})))
 

@@ -357,11 +357,14 @@ def is_table(path: Path | None, reading: Reading) -> bool:
 
 def unknown_ending(path: Path, others: Iterable[str] = ()) -> str:
     """Return the sentence about a file whose ending says nothing."""
-    known = ", ".join(sorted(STREAMED | set(others)))
-    hint = f"; for a table with another ending, say what separates its cells (sep= or --sep); known are {known}"
     if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
-        hint = "; save the sheet as CSV (UTF-8)"
-    return f"{path} has an unknown ending{hint}"
+        return f"{path} has an unknown ending; save the sheet as CSV (UTF-8)"
+    known = ", ".join(sorted(STREAMED | set(others)))
+    folders = ", and folders of series or of the TUDataset format" if others else ""
+    return (
+        f"{path} has an unknown ending; for a table with another ending, say what separates its cells (sep= or --sep); "
+        f"known are {known}{folders}"
+    )
 
 
 def meaningless(source: Any, option: str, ending: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._sequences import _short
+from similia.objects._sequences import _short, counted
 from similia.objects._vectors import SeriesBatch
 from similia.objects.readers import _text
 
@@ -145,11 +145,13 @@ def _read_series(
     expected = int(header.get("@dimensions", before[0].shape[1] if before else len(dimensions)))
     expected = 1 if header.get("@univariate") == "true" else expected
     if len(dimensions) != expected or not dimensions:
-        raise ValueError(f"{len(dimensions)} dimensions besides the label, expected {max(expected, 1)}")
+        raise ValueError(f"{counted(len(dimensions), 'dimension')} besides the label, expected {max(expected, 1)}")
     channels = [_numbers(text, f"dimension {j}") for j, text in enumerate(dimensions)]
     for j, channel in enumerate(channels):
         if len(channel) != len(channels[0]):
-            raise ValueError(f"dimension {j} has {len(channel)} values and dimension 0 has {len(channels[0])}")
+            raise ValueError(
+                f"dimension {j} has {counted(len(channel), 'value')} and dimension 0 has {len(channels[0])}"
+            )
     if header.get("@equallength") == "true":
         length = int(header.get("@serieslength", len(before[0] if before else channels[0])))
         if len(channels[0]) != length:

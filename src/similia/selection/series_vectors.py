@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia._lazily import lazily, refuse_lazy
 from similia.core.fitting import all_at_once
+from similia.objects._sequences import counted
 from similia.objects._vectors import SeriesBatch
 from similia.objects.series import as_series
 
@@ -73,7 +74,8 @@ class SeriesVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if other.any() or batch.n_dims != self.n_channels_:
             i = int(np.argmax(other))
             raise ValueError(
-                f"X[{i}] has {batch.lengths[i]} time points and {batch.n_dims} channels, expected {self.length_} and "
+                f"X[{i}] has {counted(batch.lengths[i], 'time point')} and {counted(batch.n_dims, 'channel')}, "
+                f"expected {self.length_} and "
                 f"{self.n_channels_} as in fit; series of different lengths are for similia.D2KE with DTW()"
             )
 
