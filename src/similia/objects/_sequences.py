@@ -162,7 +162,7 @@ def as_second(read: Callable[[Any], T], Y: Any) -> T:
 
 def counted(n: int, noun: str) -> str:
     """Return a number of things for a sentence: 1 channel, 2 channels."""
-    return f"{n} {noun}{'s' * (n != 1)}"
+    return f"{n} {noun}{'s' * int(n != 1)}"
 
 
 def _short(value: Any, length: int = 40) -> str:

@@ -185,8 +185,8 @@ def _from_each(X: Any, axes: str | None) -> SeriesBatch:
             arrays[i] = array.T
         if arrays[i].shape[1] != arrays[0].shape[1]:
             raise ValueError(
-                f"series {i} has {counted(arrays[i].shape[1], 'channel')} and series 0 has {arrays[0].shape[1]}, expected "
-                f"one number of channels; arrays (n_channels, length) need as_series(X, axes={_AXES[1]!r})"
+                f"series {i} has {counted(arrays[i].shape[1], 'channel')} and series 0 has {arrays[0].shape[1]}, "
+                f"expected one number of channels; arrays (n_channels, length) need as_series(X, axes={_AXES[1]!r})"
             )
     return SeriesBatch(*joined(arrays, _float_type(*{array.dtype for array in arrays})))
 
