@@ -111,6 +111,42 @@ def test_streams_name_objects_by_their_numbers_in_the_stream(kind):
             [*open_stream((item for item in items), chunk=chunk).chunks()]
 
 
+def test_generators_of_arrays_may_be_series_sets_or_vectors():
+    rng = np.random.default_rng(0)
+    clouds = [rng.normal(size=(size, 2)) for size in (3, 1, 5, 2)]
+    parts = [part.objects for part in open_stream((c for c in clouds), kind="sets", chunk=3).chunks()]
+    assert [type(part) for part in parts] == [sm.objects.SetBatch] * 2
+    distance = sm.distances.ModifiedHausdorff()
+    np.testing.assert_array_equal(np.concatenate([distance(part, clouds) for part in parts]), distance(clouds))
+
+    rows = rng.normal(size=(7, 4))
+    parts = [part.objects for part in open_stream((row for row in rows), kind="vectors", chunk=3).chunks()]
+    np.testing.assert_array_equal(np.concatenate(parts), rows)
+    series = next(open_stream((row for row in rows), kind="series").chunks()).objects
+    assert type(series) is type(next(open_stream(row for row in rows).chunks()).objects) is sm.objects.SeriesBatch
+
+
+@pytest.mark.parametrize(
+    ("items", "kind", "message"),
+    [
+        ([np.ones(3)] * 77 + [np.ones(4)], "vectors", r"item 77 has shape \(4,\), expected a vector of shape \(3,\)"),
+        ([np.ones(3)] * 77 + [np.array([1.0, np.nan, 0.0])], "vectors", r"item 77 holds NaN"),
+        ([np.ones((2, 2))] * 77 + [np.ones((2, 3))], "sets", r"set 77\b"),
+        (["ACGT"], "sets", "this one holds strings; leave kind out"),
+        ([np.ones(3)], "points", "kind must be"),
+    ],
+)
+def test_a_wrong_item_or_kind_of_a_generator_is_refused(items, kind, message):
+    with pytest.raises(ValueError, match=message):
+        [*open_stream((item for item in items), kind=kind, chunk=10).chunks()]
+
+
+def test_a_kind_is_not_for_files(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((2, 2)))
+    with pytest.raises(ValueError, match="kind='sets' is for an iterable"):
+        open_stream(tmp_path / "x.npy", kind="sets")
+
+
 def with_attributes(last):
     return {**RING, "node_attributes": np.array([[0.0], [1.0], [last]])}
 

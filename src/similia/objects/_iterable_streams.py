@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from similia._validation import check_vectors
 from similia.core.errors import shifted_text
 from similia.objects._base import Batch
 from similia.objects._blocks import Records
@@ -20,16 +21,23 @@ from similia.objects._vectors import SeriesBatch, SetBatch
 _KINDS: dict[type, str] = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
 
 
-class Items:
-    """Objects of an iterable: strings, series, graphs, batches of ours, or the rows of a 2-D array."""
+OF_ARRAYS = ("series", "sets", "vectors")  # what arrays may be
 
-    def __init__(self, source: Any) -> None:
+
+class Items:
+    """Objects of an iterable: strings, series, graphs, batches of ours, or the rows of a 2-D array.
+
+    `kind` says what arrays are, one of `OF_ARRAYS`; series if not given.
+    """
+
+    def __init__(self, source: Any, kind: str | None = None) -> None:
         if isinstance(source, bytes | Mapping | Set) or not isinstance(source, Iterable):
             raise TypeError(f"expected a path or an ordered iterable of objects, got {_short(source)}")
         self.n: int | None = len(source) if isinstance(source, Sized) else None
         self._source: Any = source
         if isinstance(source, Batch) or (isinstance(source, np.ndarray) and source.ndim == 2):
             self.kind = _KINDS.get(type(source), "vectors")
+            _check_kind(kind, self.kind)
             self._items = self._slices
             return
         iterator = iter(source)
@@ -38,6 +46,9 @@ class Items:
         if not first:
             raise ValueError("the iterable holds no objects, expected at least one")
         self.kind = kind_of_item(first[0])
+        if kind is not None and self.kind == "series" and not isinstance(first[0], Batch):
+            self.kind = kind
+        _check_kind(kind, self.kind)
         if isinstance(first[0], Batch):
             self.n = None
         if self._once:
@@ -85,6 +96,11 @@ class Items:
             yield _numbered(_reader(self.kind), items, passed)
 
 
+def _check_kind(wanted: str | None, found: str) -> None:
+    if wanted not in (None, found):
+        raise ValueError(f"kind={wanted!r} is for an iterable of arrays, but this one holds {found}; leave kind out")
+
+
 def kind_of_item(item: Any) -> str:
     """Return the kind of objects that an item is one of, or raise."""
     item = item.as_py() if hasattr(item, "as_py") else item
@@ -102,10 +118,22 @@ def kind_of_item(item: Any) -> str:
 def _reader(kind: str) -> Callable[[Any], Any]:
     from similia.objects.graphs import as_graphs
     from similia.objects.series import as_series
+    from similia.objects.sets import as_sets
     from similia.objects.strings import as_strings
 
-    readers: dict[str, Callable[[Any], Any]] = {"strings": as_strings, "series": as_series, "graphs": as_graphs}
+    readers: dict[str, Callable[[Any], Any]] = {
+        "strings": as_strings, "series": as_series, "graphs": as_graphs, "sets": as_sets, "vectors": _as_vectors,
+    }  # fmt: skip
     return readers[kind]
+
+
+def _as_vectors(items: list[Any]) -> Any:
+    """Return arrays of one length as the rows of a matrix."""
+    rows = [np.asarray(item) for item in items]
+    for i, row in enumerate(rows):
+        if row.ndim != 1 or len(row) != len(rows[0]):
+            raise ValueError(f"X[{i}] has shape {row.shape}, expected a vector of shape {rows[0].shape}")
+    return check_vectors(np.stack(rows))
 
 
 def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:

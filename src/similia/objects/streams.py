@@ -22,7 +22,7 @@ from similia.objects._array_streams import ArrayRows
 from similia.objects._blocks import Records, is_utf8
 from similia.objects._converted import PER_LETTER, Converter
 from similia.objects._delimited_streams import Table, delimiter_of
-from similia.objects._iterable_streams import Items
+from similia.objects._iterable_streams import OF_ARRAYS, Items
 from similia.objects._line_streams import line_records, sdf_has_field, sdf_records, smi_has_names, smi_records
 from similia.objects._lines import narrow
 from similia.objects._parquet_streams import ParquetRows
@@ -104,7 +104,7 @@ class ObjectStream:
         self.kind, self.n, self.size, self.told = "strings", None, None, None
         self.skips: Skips | None = None
         if not isinstance(source, str | os.PathLike):
-            self.source, self._rows = type(source).__name__, Items(source)
+            self.source, self._rows = type(source).__name__, Items(source, kind)
             self._refuse(self.source, "text", "smiles", "values", "label", "names", "series", "sep", "on_error")
             self.kind, self.n = self._rows.kind, self._rows.n
             return
@@ -421,6 +421,7 @@ def open_stream(
     decimal: str = ".",
     on_error: str = "stop",
     skipped: str | os.PathLike[str] | None = None,
+    kind: str | None = None,
     chunk: int = 10_000,
     max_bytes: int = 2**26,
 ) -> ObjectStream:
@@ -459,6 +460,8 @@ def open_stream(
         number of cells, SMILES that are none, numbers that are missing.
     skipped : path, optional
         A CSV file that lists what was left out.
+    kind : {"series", "sets", "vectors"}, optional
+        What the arrays of an iterable are: time series (if not given), sets of points or vectors. Of iterables only.
     chunk : int, default=10_000
         Maximum number of objects per chunk.
     max_bytes : int
@@ -500,8 +503,12 @@ def open_stream(
     """
     check_positive_int(chunk, "chunk")
     check_positive_int(max_bytes, "max_bytes")
+    if kind is not None and kind not in OF_ARRAYS:
+        raise ValueError(f'kind must be "series", "sets" or "vectors", got {kind!r}')
+    if kind is not None and isinstance(source, str | os.PathLike):
+        raise ValueError(f"kind={kind!r} is for an iterable of arrays, not for the file {source}; leave kind out")
     reading = Reading(
         text=text, smiles=smiles, values=values, series=series, label=label, names=names, sep=sep, encoding=encoding,
         header=header, decimal=decimal, on_error=on_error, skipped=skipped,
     )  # fmt: skip
-    return ObjectStream(source, reading, chunk, max_bytes)
+    return ObjectStream(source, reading, chunk, max_bytes, kind)

@@ -53,7 +53,7 @@ def encode_stream(
     source : path or iterable
         FASTA, FASTQ, CSV, TSV (also ``.gz``), Parquet, ``.npy``, or any iterable of objects, such as a generator (which
         cannot resume: it is read from its beginning). An `ObjectStream` of `similia.objects.open_stream` reads files in
-        other ways; its chunks stay as they are.
+        other ways, and says whether arrays are series, sets or vectors; its chunks stay as they are.
     output : path
         The ``.npy`` file.
     text : str or int, optional
