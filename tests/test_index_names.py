@@ -10,6 +10,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from similia.cli.app import app
+from similia.search import SimilaritySearch
 from similia.search.on_disk import SearchFolder
 
 runner = CliRunner()
@@ -139,3 +140,26 @@ def test_columns_that_cannot_name_are_refused(tmp_path):
             said = str(runner.invoke(app, ["index", *arguments, "--id", name]).exception)
             assert sentence in said
     assert not (tmp_path / "new").exists()
+
+
+def test_saving_over_an_index_of_the_command_line_is_refused_and_changes_nothing(tmp_path):
+    data, folder = fasta(tmp_path / "seq.fasta", WORDS), tmp_path / "index"
+    invoke("index", "build", data, folder, "--landmarks", 32)
+    with pytest.raises(ValueError, match=r"index holds names of objects and a record of the files that were added"):
+        SimilaritySearch.load(folder).save(folder, overwrite=True)
+    assert "is in the index already" in invoke("index", "add", data, folder).stdout
+    found = invoke("index", "search", folder, data, "-k", 1).stdout.splitlines()
+    assert found[:2] == ["query,rank,id,name,score", "seq0,1,0,seq0,0"]
+    assert json.loads(invoke("index", "remove", folder, "seq1", "--json").stdout)["removed"] == [1]
+
+
+def test_saving_over_names_that_python_gave_is_refused(tmp_path):
+    data, folder = fasta(tmp_path / "seq.fasta", WORDS), tmp_path / "index"
+    invoke("index", "build", data, folder, "--landmarks", 32)
+    search, saved = SimilaritySearch.load(folder), tmp_path / "saved"
+    search.save(saved)
+    search.save(saved, overwrite=True)  # holds nothing but what a search has
+    SearchFolder.open(saved).add(["ACGTACGTAC"], names=["mine"])
+    with pytest.raises(ValueError, match=r"saved holds names of objects, which save would lose; save to a new folder"):
+        search.save(saved, overwrite=True)
+    assert SearchFolder.open(saved).load_named()[1] == {60: "mine"}

@@ -84,8 +84,8 @@ class SearchFolder:
             if is_search(folder):
                 raise ValueError(
                     f"{folder} holds a search already; add to it in place with similia.search.on_disk.SearchFolder."
-                    f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder, or "
-                    "replace it with search.save(folder, overwrite=True)"
+                    f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder; or, "
+                    "if search.save made this one, replace it with search.save(folder, overwrite=True)"
                 )
             raise ValueError(f"{folder} exists and is not an empty folder; name a new one")
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
@@ -262,8 +262,22 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
     return made.folder
 
 
+def _unknown_to_a_search(opened: SearchFolder) -> list[str]:
+    """Return what a folder holds that `SimilaritySearch` does not: names, and what ``similia index`` wrote down."""
+    named = any(_read_part(path)["names"] is not None for path in opened._files(committed=True))
+    recorded = bool(opened.store.progress or opened.store.meta)
+    return ["names of objects"] * named + ["a record of the files that were added"] * recorded
+
+
 def _replaced(search: SimilaritySearch, folder: Path) -> Path:
     """Write a search beside another one, then put it in its place; a failure before that changes nothing."""
+    lost = _unknown_to_a_search(SearchFolder.open(folder))
+    if lost:
+        raise ValueError(
+            f"{folder} holds {' and '.join(lost)}, which save would lose; save to a new folder, or change this one in "
+            "place with similia.search.on_disk.SearchFolder (add, remove) or the commands similia index add and "
+            "remove; or delete the folder first"
+        )
     place = folder.resolve()
     new = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.new-"))
     old = new.with_name(new.name.replace(".new-", ".old-"))

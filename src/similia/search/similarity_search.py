@@ -324,7 +324,8 @@ class SimilaritySearch(BaseEstimator):
             New or empty, or that of a search if `overwrite`.
         overwrite : bool, default=False
             Whether to replace the search that is there. The new one is written beside it first, so that the old one
-            stays if writing fails.
+            stays if writing fails. A folder with names of objects, or one that ``similia index`` made, is refused: a
+            search has neither the names nor the record of the files that were added.
 
         Returns
         -------
@@ -334,8 +335,9 @@ class SimilaritySearch(BaseEstimator):
         Raises
         ------
         ValueError
-            If the folder holds a search and `overwrite` is False, if it holds anything else, or if the encoder holds
-            what a file may not contain (see `similia.save`).
+            If the folder holds a search and `overwrite` is False, if it holds anything else, if overwriting
+            would lose names or the record of files, or if the encoder holds what a file may not contain (see
+            `similia.save`).
         """
         from similia.search.on_disk import save_search
 
