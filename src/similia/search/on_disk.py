@@ -84,8 +84,8 @@ class SearchFolder:
             if is_search(folder):
                 raise ValueError(
                     f"{folder} holds a search already; add to it in place with similia.search.on_disk.SearchFolder."
-                    f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder; or, "
-                    "if search.save made this one, replace it with search.save(folder, overwrite=True)"
+                    f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder; "
+                    "or, if search.save made this one, replace it with search.save(folder, overwrite=True)"
                 )
             raise ValueError(f"{folder} exists and is not an empty folder; name a new one")
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
