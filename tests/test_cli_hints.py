@@ -189,6 +189,23 @@ def test_a_model_of_strings_for_which_smiles_are_read(model, tmp_path):
     assert "--text" not in refused(*series)
 
 
+STRANDS = ("--kernel", "Spectrum(k=2, reverse_complement=True)", "--bits", 64)
+NO_COMPLEMENT = "it holds '-' at position 4, which has no complement; "
+
+
+def test_a_bad_letter_is_not_called_a_wrong_kind(tmp_path):
+    recipe = sm.recipes.nyshd(sm.kernels.Spectrum(k=2, reverse_complement=True), n_bits=64, random_state=0)
+    model = sm.save(recipe.fit(WORDS, LABELS), tmp_path / "m.similia")
+    data = tmp_path / "odd.fasta"
+    data.write_text(">a\nACGT-ACGTTAC\n")
+    assert refused("predict", model, data).startswith(f"{data}, object 0 (from 0): {NO_COMPLEMENT}")
+    data.write_text(">a label=even\nACGT-ACGTTAC\n" + ">b label=odd\nACGT\n" * 9)
+    assert NO_COMPLEMENT in refused("fit", data, *STRANDS, "-o", model)
+    numbers = tmp_path / "n.npy"
+    np.save(numbers, np.eye(3))
+    assert refused("predict", model, numbers).startswith(f"{numbers} holds vectors, which Spectrum(")
+
+
 def test_a_stream_of_texts_is_the_stream(tmp_path):
     for data in tables(tmp_path, WORDS):
         plain, read = sm.objects.streams.open_stream(data), open_objects(str(data), text="text", chunk=7)

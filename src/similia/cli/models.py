@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from similia.objects import n_objects
 from similia.objects._reading import looks_numeric
 from similia.objects._sequences import _short
 from similia.objects.streams import ObjectStream
+from similia.scale._calibrate import kind_of
 from similia.scale._journal import Journal
 from similia.scale._predictions import Predictions, form_of
 from similia.scale.stream import CHUNK, partial_of, print_stream, write_stream
@@ -191,13 +193,15 @@ def _compared(model: Any) -> Any:
     return None
 
 
-def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: Any) -> None:
-    """Raise if a kernel or distance compares strings and the data are graphs, or the like."""
+def _check_comparison(compared: Any, data_read: Objects | ObjectStream, objects: Any) -> None:
+    """Raise if a kernel or distance compares strings and the data are graphs, or the like, or if an object is bad."""
     if compared is None:
         return
     try:
-        compared.as_objects(first)
+        compared.as_objects(objects)
     except (TypeError, ValueError) as error:
+        if kind_of(compared) == data_read.kind:
+            raise type(error)(_located(str(error), data_read)) from error
         hint = "; --smiles instead of --text reads SMILES as molecules" if "from_smiles" in str(error) else ""
         if data_read.kind == "graphs" and has_columns(data_read.source) and _takes_strings(compared):
             hint = "; --text instead of --smiles reads the column as strings"
@@ -206,6 +210,18 @@ def _check_comparison(compared: Any, data_read: Objects | ObjectStream, first: A
             f"{data_read.source} holds {data_read.kind}, which {compared} does not compare; "
             f"use e.g. {' or '.join(fitting)}{hint}"
         ) from error
+
+
+def _located(sentence: str, data_read: Objects | ObjectStream) -> str:
+    """Return a sentence about ``X[i]`` as one about that object of a file."""
+    found = re.match(r"X\[(\d+)\] ", sentence)
+    if found is None:
+        return f"{data_read.source}: {sentence}"
+    i = int(found[1])
+    lines, names = getattr(data_read, "lines", None), getattr(data_read, "names", None)
+    place = f"object {i} (from 0)" if lines is None else f"line {lines[i]}"
+    place += "" if names is None else f", {_short(names[i])}"
+    return f"{data_read.source}, {place}: it {sentence[found.end() :]}"
 
 
 def _takes_strings(compared: Any) -> bool:
