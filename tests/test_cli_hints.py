@@ -206,6 +206,18 @@ def test_a_bad_letter_is_not_called_a_wrong_kind(tmp_path):
     assert refused("predict", model, numbers).startswith(f"{numbers} holds vectors, which Spectrum(")
 
 
+def test_a_bad_letter_is_named_by_its_place_in_the_file_not_in_the_split(tmp_path):
+    model, words = tmp_path / "m.similia", [*WORDS, "ACGT-ACGTTAC"]
+    fasta, table = tmp_path / "x.fasta", tmp_path / "x.csv"
+    labels = [*LABELS, "even"]
+    fasta.write_text("".join(f">r{i} label={y}\n{w}\n" for i, (w, y) in enumerate(zip(words, labels, strict=True))))
+    table.write_text("text,label\n" + "".join(f"{w},{y}\n" for w, y in zip(words, labels, strict=True)))
+    for seed in range(3):  # the bad one is held out in some splits and not in others
+        fit = (*STRANDS, "-o", model, "--seed", seed)
+        assert refused("fit", fasta, *fit).startswith(f"{fasta}, object 40 (from 0), 'r40': {NO_COMPLEMENT}")
+        assert refused("fit", table, *fit).startswith(f"{table}, line 42: {NO_COMPLEMENT}")
+
+
 def test_a_stream_of_texts_is_the_stream(tmp_path):
     for data in tables(tmp_path, WORDS):
         plain, read = sm.objects.streams.open_stream(data), open_objects(str(data), text="text", chunk=7)

@@ -75,7 +75,7 @@ def fit_model(
     y, decided = targets_of(read, task, scoring)
     check_suits(scoring, decided, y)
     recipe = _recipe(read, kernel, distance, n_bits, n_landmarks, seed, decided)
-    _check_comparison(recipe.compared, read, sm.objects.take(read.objects, [0]))
+    _check_comparison(recipe.compared, read, read.objects)
     say = console()
     say.print(f"{described(read, y, decided)}; {recipe.spec}")
     if recipe.is_tuned:
