@@ -246,3 +246,22 @@ def test_a_plan_of_few_objects_has_as_few_landmarks(tmp_path: Path) -> None:
     (tmp_path / "f.ts").write_text("\n".join([*lines, *("1,2,3,4" for _ in range(30))]) + "\n")
     found = json.loads(invoke("plan", "--data", tmp_path / "f.ts", "--distance", "DTW()", "--json").stdout)
     assert (found["objects"], found["size"]) == (30, 30)
+
+
+def test_rows_of_numbers_are_series_where_the_distance_is_for_series(tmp_path: Path) -> None:
+    rows = RNG.normal(size=(20, 6)) + np.repeat([0.0, 5.0], 10)[:, None]
+    rows[3, 4:] = rows[15, 5:] = np.nan  # shorter ones
+    y = np.repeat(["low", "high"], 10)
+    np.savez(tmp_path / "s.npz", X=rows, y=y)
+    cells = [["" if np.isnan(v) else repr(float(v)) for v in row] for row in rows]
+    (tmp_path / "s.csv").write_text(
+        "a,b,c,d,e,f,label\n" + "".join(f"{','.join(row)},{label}\n" for row, label in zip(cells, y, strict=True))
+    )
+    model, fit = tmp_path / "m.similia", ("--distance", "DTW(window=0.1)", "--test", 0, "-o", tmp_path / "m.similia")
+    for data in (tmp_path / "s.npz", tmp_path / "s.csv"):
+        fitted = invoke("fit", data, *fit)
+        assert "20 series in 2 classes" in fitted.output
+        assert f"{data} is read as series, which DTW(window=0.1) compares" in " ".join(fitted.stderr.split())
+        expected = ["item,label", *(f"{i},{label}" for i, label in enumerate(y))]
+        assert invoke("predict", model, data).stdout.split() == expected
+        assert invoke("predict", model, data, "--series").stdout.split() == expected

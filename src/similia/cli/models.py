@@ -28,9 +28,9 @@ from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, note, result, voice, written
 from similia.learn.targets import TASKS, as_numbers, suits, task_of
 from similia.objects import n_objects
-from similia.objects._reading import looks_numeric
+from similia.objects._reading import Reading, ending_of, looks_numeric
 from similia.objects._sequences import _short
-from similia.objects.streams import ObjectStream
+from similia.objects.streams import ObjectStream, is_table
 from similia.scale._calibrate import kind_of
 from similia.scale._journal import Journal
 from similia.scale._predictions import Predictions, form_of
@@ -67,6 +67,9 @@ def fit_model(
     if kernel and distance:
         raise ValueError("--kernel and --distance exclude each other: a kernel makes NysHD, a distance D2KE")
     check_scorer(scoring)
+    table = _as_compared(
+        data, parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None, table
+    )
     read = read_labelled(data, **table)
     if read.kind == "vectors":
         raise ValueError(
@@ -160,6 +163,7 @@ def predict_with_model(
     model = sm.load(model_path)
     if not hasattr(model, "predict"):
         raise ValueError(f"{model_path} makes no predictions (is it an encoder?); 'similia fit' writes models that do")
+    table = _as_compared(data, _compared(model), table)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     predictions = Predictions(model, form, scores, table.get("names"))
     _check_comparison(_compared(model), stream, first_of(stream))
@@ -222,6 +226,20 @@ def _located(sentence: str, data_read: Objects | ObjectStream) -> str:
     place = f"object {i} (from 0)" if lines is None else f"line {lines[i]}"
     place += "" if names is None else f", {_short(names[i])}"
     return f"{data_read.source}, {place}: it {sentence[found.end() :]}"
+
+
+def _as_compared(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
+    """Return how to read data: rows of numbers as series, where a kernel or distance is for series only."""
+    path, reading = Path(data), Reading(**table)
+    if not path.is_file() or reading.kind not in (None, "vectors") or kind_of(compared) != "series":
+        return table
+    numbers = ending_of(path) == ".npz"
+    if not numbers and is_table(path, reading):
+        numbers = ObjectStream(path, reading, 1, 2**26).kind == "vectors"
+    if not numbers:
+        return table
+    note(f"note: {data} is read as series, which {compared} compares")
+    return {**table, "series": True}
 
 
 def _takes_strings(compared: Any) -> bool:
