@@ -304,3 +304,13 @@ def test_strings_with_two_labels_are_learnt_from(X, y):
             model.fit(X, y)
     else:
         assert set(model.fit(X, y).predict([*X, ""])) <= set(y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [sm.SignRandomProjection(64), sm.ITQ(8), sm.GeneralizedNystroemPCA(1), sm.LevelEncoder(64)],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_strings_are_no_vectors(estimator):
+    with pytest.raises(ValueError, match=r"^X (holds .*, expected|must hold) numbers"):
+        estimator.fit(np.array([["read0", "1"], ["2", "3"]]), [0, 1])

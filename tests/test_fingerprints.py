@@ -88,6 +88,14 @@ def test_functions_are_found_wherever_they_are(wrap):
     assert digest(wrap(first)) != digest(wrap(second))
 
 
+def test_what_exec_makes_without_a_module_counts_by_its_code():
+    spaces = [{}, {}, {}]
+    for space, factor in zip(spaces, (1, 1, 2), strict=True):
+        exec(f"class C:\n    w = {factor}\ndef f(x): return x * C.w", space)  # its module seems to be builtins
+    first, again, second = (digest(space["f"]) for space in spaces)
+    assert first == again != second
+
+
 def test_what_is_installed_counts_by_its_name():
     assert digest(np.sin) == digest(np.sin)
     assert digest(np.sin) != digest(np.cos)

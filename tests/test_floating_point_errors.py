@@ -64,6 +64,8 @@ RUNS = {
     "sets": lambda: distances.Hausdorff()([VECTORS[:3], VECTORS[3:5]]),
     "sliced": lambda: distances.SlicedWasserstein(8)([VECTORS[:3], VECTORS[3:5]]),
     "mmd2": lambda: distances.mmd2(FAR, FAR[::-1], kernels.DistanceRBF(distances.DTW(), 10.0), unbiased=False),
+    "mmd of graphs": lambda: distances.MMD(4, n_samples=50, bandwidth=0.1, random_state=0)(GRAPHS[:4]),
+    "mmd of graphs far": lambda: distances.MMD(4, n_samples=50, bandwidth=0.01, random_state=0)(GRAPHS[:4]),
     "optical": lambda: kernels.Optical(normalize=True)(VECTORS),
     "optical features": lambda: kernels.Optical().features(VECTORS, 64).toarray(),
     "Nystroem": lambda: sm.Nystroem(kernels.HypersphericalHeat(t=0.01), n_components=8, random_state=0).fit_transform(

@@ -373,6 +373,11 @@ def test_a_sample_may_be_any_collection(name, monkeypatch):
     assert n_objects(own) == 2
 
 
+def test_a_distance_of_ones_own_is_timed_on_a_list():
+    distance = sm.distances.FromFunction(lambda a, b: float(a != b))
+    assert sum(plan(10_000, sample=["ACGT" * 5, "ACG"] * 25, landmarks=4, distance=distance).seconds.values()) > 0
+
+
 @pytest.mark.parametrize("sample", [[], [3], "ACGT", [None]])
 def test_a_sample_that_is_none_is_refused(sample):
     with pytest.raises((TypeError, ValueError), match=r"empty|expected"):

@@ -124,7 +124,14 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     if np.iscomplexobj(X):
         raise ValueError(not_real(name))
     if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
+        try:
+            X = X.astype(np.float64)
+        except ValueError as error:  # of a string that is no number
+            found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
+            raise ValueError(
+                f"{name} holds {_shown(found)}, expected numbers; objects such as strings become vectors by "
+                "similia.Nystroem, KernelFeatures or D2KE"
+            ) from error
     if X.ndim != 2:
         raise ValueError(not_2d(name, X.shape))
     if X.shape[0] == 0:
@@ -138,6 +145,14 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
         row = int(np.argmin(finite))
         raise ValueError(f"{name}[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
     return np.ascontiguousarray(X)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:

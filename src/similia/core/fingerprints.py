@@ -59,7 +59,7 @@ class _Hasher(NumpyHasher):
         if isinstance(value, CodeType):
             return "code", value.co_code, value.co_consts, value.co_names, value.co_varnames, value.co_freevars
         if isinstance(value, FunctionType | type):
-            if _is_installed(value.__module__):
+            if _is_installed(value.__module__) and _is_member(value):
                 return "installed", *_name_and_version(value.__module__, value.__qualname__)
             if id(value) in self._met:
                 return "met", self._met[id(value)]
@@ -113,6 +113,11 @@ def _parts_of_class(kind: type) -> tuple[Any, ...]:
 def _name_and_version(module: str, name: str) -> tuple[str, str, str]:
     package = module.partition(".")[0]
     return module, name, str(getattr(sys.modules.get(package), "__version__", sys.version))
+
+
+def _is_member(value: Any) -> bool:
+    """Return whether the module of a function or class has its name: what `exec` makes seems to be of builtins."""
+    return hasattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0])
 
 
 @cache

@@ -21,6 +21,7 @@ turns. Cost: 5 to 20 seconds; sizes halve until a run is short enough.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 import warnings
@@ -354,6 +355,8 @@ def _add_index(runs: _Runs, bits: int, folder: Path) -> None:
 
 def n_bytes(batch: Any) -> int:
     """Return the bytes of the arrays of a batch, or of an array."""
+    if isinstance(batch, list):  # objects of a similarity that is a Python function
+        return sum(map(sys.getsizeof, batch))
     arrays = [batch] if isinstance(batch, np.ndarray) else list(vars(batch).values())
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
