@@ -122,13 +122,50 @@ def test_bits_are_named_as_the_option(bits, tmp_path):
 
 
 def test_candidates_are_sorted_by_the_distance_that_is_given(tmp_path):
-    assert default_rerank(Objects("", "strings", None), "DamerauLevenshtein()") == "DamerauLevenshtein()"
     data = fasta(tmp_path / "near.fasta", near_strings("ACGT"))
     for options in ([], ["--rerank", "kernel"]):
         folder = tmp_path / f"index{len(options)}"
         shown = invoke("index", "build", data, folder, "--distance", "DamerauLevenshtein()", *options).output
         assert "sorted by DamerauLevenshtein()" in shown
         assert repr(SearchFolder.open(folder).search.rerank) == "DamerauLevenshtein()"
+
+
+KERNEL = "Spectrum(k=2, normalize=True, reverse_complement=True)"
+
+
+def test_candidates_are_sorted_by_the_kernel_that_is_given(tmp_path):
+    X, folder = near_strings("ACGT"), tmp_path / "index"
+    shown = invoke("index", "build", fasta(tmp_path / "near.fasta", X), folder, "--kernel", KERNEL).output
+    assert "sorted by kernel\n" in shown
+    other_strand = X[3][::-1].translate(str.maketrans("ACGT", "TGCA"))
+    query = fasta(tmp_path / "query.fasta", [other_strand])
+    first = invoke("index", "search", folder, query, "-k", 1).stdout.splitlines()[1]
+    assert first == "0,1,3,3,1"  # the kernel takes both strands as equal, Levenshtein does not
+    options = ("--kernel", KERNEL, "--rerank", "Levenshtein()")
+    own = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "own", *options)
+    assert "sorted by Levenshtein()" in own.output
+
+
+@pytest.mark.parametrize("kind", ["strings", "vectors", "series", "graphs"])
+def test_what_is_named_sorts_the_candidates_of_all_kinds(kind):
+    data = Objects("", kind, None)
+    unnamed = {"strings": "Levenshtein()", "vectors": "projected", "series": "kernel", "graphs": "kernel"}
+    assert default_rerank(data, None, None) == unnamed[kind]
+    assert default_rerank(data, "SomeKernel()", None) == "kernel"
+    assert default_rerank(data, None, "SomeDistance()") == "SomeDistance()"
+
+
+def test_vectors_are_sorted_by_the_kernel_that_is_given(tmp_path):
+    X, queries = np.split(np.random.default_rng(0).random((64, 12)), [60])
+    np.save(tmp_path / "v.npy", X)
+    np.save(tmp_path / "q.npy", queries)
+    arguments = ("--kernel", "Cosine(mapping='sqrt')", "--candidates", 60, "--landmarks", 4)
+    invoke("index", "build", tmp_path / "v.npy", tmp_path / "index", *arguments)
+    found = invoke("index", "search", tmp_path / "index", tmp_path / "q.npy", "-k", 1).stdout.splitlines()[1:]
+    p, q = (rows / rows.sum(axis=1, keepdims=True) for rows in (X, queries))
+    bhattacharyya = np.sqrt(q[:, None] * p[None]).sum(axis=2)
+    assert [int(line.split(",")[2]) for line in found] == bhattacharyya.argmax(axis=1).tolist()
+    assert [float(line.split(",")[3]) for line in found] == pytest.approx(bhattacharyya.max(axis=1), rel=1e-5)
 
 
 def test_build_prints_the_recall_of_its_own_objects(tmp_path):

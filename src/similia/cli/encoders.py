@@ -55,11 +55,11 @@ def default_encoder(
     return f"distance {distance}", Pipeline([("d2ke", d2ke), *_signs(bits, seed).steps])
 
 
-def default_rerank(data: Objects | ObjectStream, distance: str | None) -> str:
-    """Return how candidates are sorted if nothing is said."""
-    if data.kind == "strings":
-        return distance or "Levenshtein()"
-    return "projected" if data.kind == "vectors" else "kernel"
+def default_rerank(data: Objects | ObjectStream, kernel: str | None, distance: str | None) -> str:
+    """Return how candidates are sorted without --rerank: by the kernel or distance that is named, if one is."""
+    if kernel or distance:
+        return distance or "kernel"
+    return {"strings": "Levenshtein()", "vectors": "projected"}.get(data.kind, "kernel")
 
 
 def check_options(kernel: str | None, distance: str | None, bits: int) -> None:

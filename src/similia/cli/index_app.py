@@ -37,8 +37,10 @@ def index_build(
     rerank: Annotated[
         str | None,
         typer.Option(
-            help="How candidates are sorted: by the 'kernel' (or distance) of the encoder, another one such as "
-            "'Levenshtein()', 'projected' (cosine of the vectors before they are bits) or 'none' (bits alone)."
+            help="What sorts the candidates: 'kernel' (the kernel or distance that makes the bits), another kernel or "
+            "distance such as 'Levenshtein()', 'projected' (the cosine of the vectors that the bits are made of) or "
+            "'none' (the Hamming distance of the bits). Default: the --kernel or --distance that you name; if you name "
+            "none, 'Levenshtein()' for strings, 'projected' for vectors, 'kernel' for all else."
         ),
     ] = None,
     kind: Annotated[str, typer.Option(help="exact, ivf, hnsw or multihash.")] = "exact",

@@ -53,7 +53,7 @@ def build_index(
     check_options(kernel, distance, bits)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     key, n = stream.fingerprint(), stream.n
-    sort = default_rerank(stream, distance) if rerank is None else rerank
+    sort = default_rerank(stream, kernel, distance) if rerank is None else rerank
     sort = distance if distance and sort == "kernel" else sort
     made_by: dict[str, Any] = {
         "kernel": kernel,
