@@ -165,7 +165,7 @@ def test_more_neighbours_than_candidates_or_objects(files, tmp_path):
     invoke("index", "build", first, folder, "--landmarks", 16, "--candidates", 5)
     done = invoke("index", "search", folder, second, "-k", 20, "-o", tmp_path / "found.csv")
     assert len(table(tmp_path / "found.csv")) == 1 + 30 * 20
-    assert "note: -k 20 is more than the 5 candidates; 20 are sorted" in done.stderr
+    assert "note: -k 20 is more than the 5 candidates; 20 candidates are compared" in done.stderr
     done = invoke("index", "search", folder, second, "-k", 200, "--candidates", 300, "-o", tmp_path / "found.csv")
     assert len(table(tmp_path / "found.csv")) == 1 + 30 * 60
     assert done.stderr.count("note:") == 1
@@ -203,7 +203,7 @@ def test_no_command_overwrites_what_it_reads(tmp_path, files):
 def test_the_encoder_beside_the_codes_is_no_input(tmp_path):
     data = tmp_path / "d.encoder.similia"
     data.write_text("data of another program")
-    with pytest.raises(ValueError, match=r"d\.encoder\.similia is what this command reads"):
+    with pytest.raises(ValueError, match=r"d\.encoder\.similia is an input of this command"):
         encode(str(data), tmp_path / "d.npy", model=None, **OPTIONS)
 
 
