@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 
@@ -75,6 +76,19 @@ def test_other_encodings_are_the_text_they_encode(tmp_path, monkeypatch, name, e
     for part in chunks[:-1]:
         rest = stream.chunks(part.stop, part.mark)
         assert [word for more in rest for word in more.objects.tolist()] == [f"{w}\n" for w in words[part.stop :]]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "cp850"])
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_a_mark_of_utf8_is_no_part_of_the_first_name_in_other_encodings(tmp_path, ending, encoding):
+    raw = codecs.BOM_UTF8 + "id,text\né1,Å\nb2,GG\n".encode(encoding)
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(gzip.compress(raw) if ending.endswith(".gz") else raw)
+    stream = open_stream(path, names="id", encoding=encoding, chunk=1)
+    first, second = stream.chunks()
+    assert (first.names, first.objects.tolist(), second.names) == (["é1"], ["Å"], ["b2"])
+    [again] = stream.chunks(first.stop, first.mark)
+    assert (again.names, again.objects.tolist()) == (["b2"], ["GG"])
 
 
 def test_a_wrong_encoding_is_one_sentence(tmp_path):

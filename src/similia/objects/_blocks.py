@@ -209,6 +209,8 @@ class _Recoded:
 
     def _start(self) -> None:
         self._file.seek(0)
+        if "a".encode(self._encoding) != b"a" or self._file.read(len(_BOM)) != _BOM:  # a mark is no letter
+            self._file.seek(0)
         self._decoder = codecs.getincrementaldecoder(self._encoding)()
         self._ready, self._at, self._done = io.BytesIO(), 0, False
 
