@@ -162,3 +162,15 @@ def test_wrong_options_are_told_at_once(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with pytest.raises(ModuleNotFoundError, match=r"RDKit, which is not installed: pip .* 'similia\[molecules\]'$"):
         run("predict", model, table, "--smiles", "smiles")
+
+
+def test_bad_rows_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
+    smiles = list(SMILES)
+    smiles[5], smiles[17], smiles[20] = "c1ccc(", "", "C)"  # lines 7, 19 and 22
+    table, left = write(tmp_path / "bad.csv", smiles), tmp_path / "left.csv"
+    with pytest.raises(ValueError, match=r"bad.csv, line 7: found 'c1ccc\('"):
+        read_objects(str(table), smiles="smiles")
+    found = read_objects(str(table), smiles="smiles", on_error="skip", skipped=left)
+    assert (len(found.objects), found.skips.first[0]) == (33, 7)
+    with left.open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["line", "7", "19", "22"]

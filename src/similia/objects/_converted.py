@@ -54,19 +54,16 @@ class Converter:
         """Return SMILES as graphs, and which of the rows they are."""
         from similia.objects.molecules import read_smiles
 
-        bad: set[int] = set()
         full = [i for i, text in enumerate(part.columns[0]) if text]
-        for i in set(range(len(part.ends))) - set(full):
-            self._refuse(part, i, "the cell with the SMILES is empty", "fill it in or " + _LEAVE)
-            bad.add(i)
-        if not full:
-            return None, np.zeros(0, np.int64)
+        empty = set(range(len(part.ends))) - set(full)
+        bad = dict.fromkeys(empty, ("the cell with the SMILES is empty", "fill it in or " + _LEAVE))
 
         def refuse(i: int, why: str) -> None:
-            self._refuse(part, full[i], f"found {why}", "correct it or " + _LEAVE)
-            bad.add(full[i])
+            bad[full[i]] = (f"found {why}", "correct it or " + _LEAVE)
 
-        graphs = read_smiles(part.columns[0].take(full), bad=refuse) if len(full) else None
+        graphs = read_smiles(part.columns[0].take(full), bad=refuse) if full else None
+        for i in sorted(bad):
+            self._refuse(part, i, *bad[i])
         return graphs, np.array([i for i in full if i not in bad], np.int64)
 
     def _numbers(self, part: Records) -> tuple[Any, npt.NDArray[np.int64]]:
