@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import similia as sm
+from similia._config import settings
 
 HEAVY = ("numba", "sklearn", "scipy", "faiss", "matplotlib", "dask", "pandas", "networkx")
 
@@ -51,6 +53,14 @@ def test_max_memory_is_parsed_restored_and_checked():
     for wrong in ("12 apples", "-5", 0):
         with pytest.raises(ValueError, match="max_memory"), sm.config(max_memory=wrong):
             pass
+
+
+def test_settings_hold_in_the_thread_that_entered_them_and_only_inside_with():
+    with sm.config(max_memory="1KiB"), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: settings().max_memory).result() == 2**30
+        assert settings().max_memory == 1024
+    sm.config(max_memory="1KiB")
+    assert settings().max_memory == 2**30
 
 
 def test_loops_compile_where_numba_finds_no_cache_folder():

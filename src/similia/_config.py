@@ -36,6 +36,9 @@ def config(
 ) -> Iterator[Settings]:
     """Change settings inside a ``with`` block.
 
+    The settings hold in the thread (more exactly, the context of `contextvars`) that entered the block. A thread started
+    inside the block has the defaults; enter `config` in each thread. A call without ``with`` changes nothing.
+
     Parameters
     ----------
     max_memory : int or str, optional
