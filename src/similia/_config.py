@@ -36,8 +36,8 @@ def config(
 ) -> Iterator[Settings]:
     """Change settings inside a ``with`` block.
 
-    The settings hold in the thread (more exactly, the context of `contextvars`) that entered the block. A thread started
-    inside the block has the defaults; enter `config` in each thread. A call without ``with`` changes nothing.
+    The settings hold in the thread (or context of `contextvars`) that entered the block. A thread that is started
+    inside the block has the defaults: enter `config` in each thread. A call without ``with`` changes nothing.
 
     Parameters
     ----------
