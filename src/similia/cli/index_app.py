@@ -96,8 +96,9 @@ def index_add(
 ) -> None:
     """Add objects to an index. Interrupted runs resume when the command is repeated.
 
-    A file is added once, whatever its name: similia knows it by its content. A file with one more object is another
-    file, all of whose objects are added; so is another column of the same table.
+    similia recognises a file by its content, not by its name, and adds it only once. If you change a file,
+    even by one object, it counts as a new file, and all of its objects are added. So does the same table when you read
+    its objects from another column (such as --text); other names (--id) make no new file.
     """
     from similia.cli.search import add_to_index
 
