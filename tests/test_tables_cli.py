@@ -62,7 +62,7 @@ def test_a_table_of_excel_through_every_command(tmp_path: Path) -> None:
     )
     table.write_bytes((text + "broken\r\n\r\n\r\n").encode("latin-1"))
     how = ("--sep", ";", "--encoding", "latin-1", "--text", "Sequenz", "--id", "Name", "--on-error", "skip")
-    model, left = tmp_path / "m.similia", tmp_path / "reads.csv.skipped.csv"
+    model, left = tmp_path / "m.similia", tmp_path / "m.similia.skipped.csv"
     fitted = invoke("fit", table, *how, "--label", "Art", *KERNEL, "--bits", 512, "-o", model)
     assert "60 strings in 2 classes" in fitted.output
     assert (
@@ -100,6 +100,46 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     assert "--skipped names the list of what --on-error skip leaves out" in refused(
         "predict", model, table, "--skipped", tmp_path / "x.csv"
     )
+
+
+def test_no_command_touches_the_list_of_skipped_rows_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("text,label\n" + "".join(f"{w},{k}\n" for w, k in zip(WORDS, KINDS, strict=True)) + "AC\n")
+    Path("u.csv").write_text("text,label\nACGT,weak\nbroken\n")
+    skip = ("--on-error", "skip", "--text", "text")
+    lists = []
+
+    def listed(name: str, line: str) -> None:
+        lists.append(name)
+        assert sorted(path.name for path in Path().glob("*.skipped.csv")) == sorted(lists)
+        assert rows_of(Path(name))[1][0] == line
+        Path(name).write_text("line,reason\n1,as it was\n")  # so that any change of it is seen
+
+    invoke("fit", "t.csv", *skip, *KERNEL, "--bits", 64, "-o", "m.similia")
+    listed("m.similia.skipped.csv", "62")
+    invoke("predict", "m.similia", "t.csv", *skip, "-o", "p.csv")
+    listed("p.csv.skipped.csv", "62")
+    invoke("index", "build", "t.csv", "near", *skip, *KERNEL, "--bits", 64)
+    listed("near.t.csv.skipped.csv", "62")
+    invoke("index", "add", "u.csv", "near", *skip)
+    listed("near.u.csv.skipped.csv", "3")
+    Path("v.csv").write_text("text,label\nGGGG,weak\n\nbroken\n")
+    monkeypatch.chdir("near")
+    invoke("index", "add", "../v.csv", ".", *skip)
+    monkeypatch.chdir(tmp_path)
+    listed("near.v.csv.skipped.csv", "4")
+    for quiet in (
+        ("predict", "m.similia", "t.csv"),
+        ("explain", "m.similia", "t.csv", "--pair", 3, 5),
+        ("index", "search", "near", "u.csv", "-k", 1),
+    ):
+        said = " ".join(invoke(*quiet, *skip).stderr.split())
+        assert "note: 1 row was left out of " in said
+        assert ".csv (--skipped FILE lists all); the first, in line " in said
+    assert sorted(path.name for path in Path().glob("*.skipped.csv")) == sorted(lists)
+    assert {Path(name).read_text() for name in lists} == {"line,reason\n1,as it was\n"}
 
 
 def test_no_header_lines_vectors_and_series(tmp_path: Path) -> None:

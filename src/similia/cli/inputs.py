@@ -119,7 +119,8 @@ def note_skipped(source: str, skips: Any) -> None:
     if skips is not None and skips.first is not None:
         line, why = skips.first
         rows = "1 row was" if skips.n == 1 else f"{skips.n} rows were"
-        note(f"note: {rows} left out of {source} and listed in {skips.path}; the first, in line {line}: {why}")
+        listed = "(--skipped FILE lists all)" if skips.path is None else f"and listed in {skips.path}"
+        note(f"note: {rows} left out of {source} {listed}; the first, in line {line}: {why}")
 
 
 def has_columns(data: str, **table: Any) -> bool:

@@ -142,7 +142,10 @@ READING: dict[str, tuple[Any, Any]] = {  # what `similia.objects.read_objects` c
     "skipped": (
         Annotated[
             Path | None,
-            _reading("CSV file for the list of what is skipped; NAME.skipped.csv beside the output if not given."),
+            _reading(
+                "CSV file for the list of what is skipped; OUTPUT.skipped.csv, of an index FOLDER.DATA.skipped.csv, if "
+                "not given."
+            ),
         ],
         None,
     ),
@@ -156,11 +159,20 @@ def reading(arguments: dict[str, Any]) -> Table:
     if how["on_error"] == "stop" and how["skipped"] is not None:
         raise ValueError("--skipped names the list of what --on-error skip leaves out; add that, or drop --skipped")
     if how["on_error"] == "skip" and how["skipped"] is None:
-        data = str(arguments.get("data") or arguments.get("queries") or "data")
-        target = arguments.get("output") or (arguments.get("folder") if "queries" not in arguments else None)
-        folder = Path(".") if target in (None, Path("-")) else Path(target).parent
-        how["skipped"] = folder / f"{'stdin' if data == '-' else Path(data).name}.skipped.csv"
+        how["skipped"] = _list_beside(arguments)
     return how
+
+
+def _list_beside(arguments: dict[str, Any]) -> Path | None:
+    """Return the list of skipped rows that belongs to what a command writes; None if it writes no file."""
+    target, ending = arguments.get("output"), ".skipped.csv"
+    if target is None and "folder" in arguments and "queries" not in arguments:  # an index, to which files are added
+        target, data = arguments["folder"], str(arguments["data"])
+        ending = f".{'stdin' if data == '-' else Path(data).name}{ending}"
+    if target is None or Path(target) == Path("-"):
+        return None
+    path = Path(target) if Path(target).name not in ("", "..") else Path(target).resolve()
+    return path.with_name(path.name + ending)
 
 
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
