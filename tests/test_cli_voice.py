@@ -53,7 +53,7 @@ def test_each_command_prints_json_alone(table, model, tmp_path):
         "fit": ("fit", table, "-o", tmp_path / "m.similia", *spectrum, "--bits", 64),
         "predict": ("predict", model, table, "-o", tmp_path / "p.csv"),
         "encode": ("encode", table, "-o", codes, *spectrum, "--bits", 64, "--landmarks", 8),
-        "build": ("index", "build", table, folder, *spectrum, "--bits", 64, "--landmarks", 8),
+        "build": ("index", "build", table, folder, "--bits", 64, "--landmarks", 8),
         "search": ("index", "search", folder, table, "-k", 2),
         "remove": ("index", "remove", folder, 3),
         "info": ("index", "info", folder),
