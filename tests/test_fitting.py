@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 import sys
 import threading
 import warnings
@@ -176,11 +177,12 @@ def test_threads_that_add_to_one_index_lose_nothing():
         for row in range(start, 400, 4):
             index.add(codes[[row]], [row])
 
-    threads = [threading.Thread(target=add, args=(start,)) for start in range(4)]
+    threads = [threading.Thread(target=add, args=(start,), daemon=True) for start in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(120)
+        assert not thread.is_alive()
     assert sorted(index.ids) == list(range(400))
     np.testing.assert_array_equal(index.reconstruct(range(400)), codes)
 
@@ -199,3 +201,17 @@ def test_a_failed_update_of_an_index_saves_nothing(tmp_path, monkeypatch):
     again = sm.HammingIndex.load(tmp_path / "index")
     np.testing.assert_array_equal(again.ids, np.arange(20))
     np.testing.assert_array_equal(again.reconstruct(), codes)
+
+
+def test_a_fit_does_not_take_the_lock_of_logging():
+    """Ctrl-C while it is taken leaves it locked, and threads that fit later would wait for ever."""
+    sm.SignRandomProjection(64, random_state=0).fit(np.ones((2, 3)))  # imports what it needs
+
+    def fit():
+        sm.SignRandomProjection(64, random_state=0).fit(np.ones((2, 3)))
+
+    with logging._lock:
+        thread = threading.Thread(target=fit, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()

@@ -9,7 +9,9 @@ from typing import Any
 import numba
 from numba.core import event
 
-from similia.core.timing import log_seconds
+from similia.core.timing import log_seconds, logger_of
+
+_LOGGER = logger_of("similia.compile")
 
 
 def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
@@ -45,7 +47,7 @@ class _Compiled(event.Listener):
     def on_end(self, event: Any) -> None:
         function, start = event.data["dispatcher"].py_func, self.starts.pop(id(event.data["dispatcher"]), None)
         if start is not None and function.__module__.startswith("similia."):
-            log_seconds("similia.compile", f"{function.__module__}.{function.__name__}", time.perf_counter() - start)
+            log_seconds(_LOGGER, f"{function.__module__}.{function.__name__}", time.perf_counter() - start)
 
 
 event.register("numba:compile", _Compiled())

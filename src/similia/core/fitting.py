@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from similia.core.timing import logged
+from similia.core.timing import logged, logger_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -28,11 +28,12 @@ def all_at_once(method: Method) -> Method:
     twin's attributes. Whatever the method raises, Ctrl-C at any moment included, leaves the estimator as it was. The
     method may assign attributes freely, but must copy what an attribute holds before it changes that in place.
     """
+    logger = logger_of(method.__module__)
 
     @wraps(method)
     def on_twin(self: Any, *args: Any, **kwargs: Any) -> Any:
         twin = twin_of(self)
-        with logged(method.__module__, f"{type(self).__name__}.{method.__name__}"):
+        with logged(logger, f"{type(self).__name__}.{method.__name__}"):
             result = method(twin, *args, **kwargs)
         self.__dict__ = vars(twin)
         return self if result is twin else result

@@ -21,7 +21,7 @@ from similia._lazily import is_lazy
 from similia._locks import exclusively, lock_of
 from similia._validation import check_codes, check_n_bits, check_positive_int, generator
 from similia.core.fitting import all_at_once
-from similia.core.timing import logged
+from similia.core.timing import logged, logger_of
 from similia.search import _faiss
 from similia.search._ids import Ids, check_ids, count_on
 from similia.search._rows import Rows
@@ -30,6 +30,7 @@ Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]
 
 _KINDS = ("exact", "ivf", "hnsw", "multihash")
+_LOGGER = logger_of(__name__)
 
 
 class HammingIndex(BaseEstimator):
@@ -427,7 +428,7 @@ class HammingIndex(BaseEstimator):
         structure, n_built = self._structure, self._n_built
         self._structure, self._n_built = None, 0
         n_new = self._rows.n_rows - (0 if structure is None else n_built)
-        with logged(__name__, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
+        with logged(_LOGGER, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
             if structure is None:
                 structure, n_built = self._new_structure(), 0
             for part in self._rows.parts(n_built):
