@@ -100,6 +100,7 @@ OTHERS = {
     "HammingIndex": "packed bits: uint8 rows of n_bits / 8 bytes",
     "ShardedIndex": "packed bits, in files or of Dask",
     "FromColumn": "one column of objects",
+    "Pipeline": "what its steps take",
 }
 NAMES = [  # those that scikit-learn does not count among the checks of an estimator, though it runs them on its own
     checks.check_dataframe_column_names_consistency,
