@@ -118,7 +118,7 @@ def settings() -> dict[str, Setting]:
         "faiss: generic": Setting(_faiss("NONE")),
         "C library without FMA": Setting(_OLD_LIBM, needs="FMA3", quick=False),
         "another processor (AVX2)": Setting(zen, needs="AVX2"),
-        "another processor (SSE 4.2)": Setting(old, needs="SSE42"),
+        "another processor (SSE 4.2)": Setting(old, needs="SSE42", quick=False),  # fused operations in software: slow
     }
 
 
