@@ -78,6 +78,6 @@ def _repair(values: npt.NDArray[np.float64], policy: str, tolerance: float) -> n
     warnings.warn(
         f'{found}; negative directions are dropped (spectrum="flip" or "shift" keeps them)',
         UserWarning,
-        stacklevel=6,
+        stacklevel=7,
     )
     return values
