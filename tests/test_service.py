@@ -55,12 +55,10 @@ def test_what_takes_long_is_logged_and_nothing_is_printed_unless_asked_for(caplo
 def test_what_is_compiled_is_logged(caplog):
     from similia._jit import njit
 
-    def three():
-        return 3
-
-    three.__module__ = "similia.example"
+    space = {"__name__": "similia.example"}
+    exec("def three(): return 3", space)  # of no file, so that it is never found in a cache
     with caplog.at_level(logging.DEBUG, logger="similia"):
-        assert njit()(three)() == 3
+        assert njit()(space["three"])() == 3
     assert [record.name for record in caplog.records] == ["similia.compile"]
     assert caplog.records[0].getMessage().startswith("similia.example.three: ")
 
