@@ -67,7 +67,8 @@ class HammingIndex(BaseEstimator):
       memory until ``save(path)`` appends it to the folder and maps that too.
 
     In both, `save` to the folder that the index came from writes only what changed. Pickles and `similia.save` keep
-    codes and ids alone: what the approximate kinds search is built anew from them.
+    codes and ids alone: what the approximate kinds search is built anew from them. An ``"ivf"`` or ``"hnsw"`` index
+    that grew by `add` may then find other neighbours than the original.
 
     Parameters
     ----------
