@@ -10,8 +10,11 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import similia as sm
 from similia.objects.streams import ObjectStream, open_stream
@@ -432,3 +435,36 @@ def test_an_address_that_cannot_be_one_is_refused_at_once(address, said, tmp_pat
     pytest.importorskip("distributed")
     with pytest.raises(ValueError, match=said):
         encode_stream(ENCODER, WORDS, tmp_path / "x.npy", workers=address)
+
+
+SETS = [RNG.standard_normal((RNG.integers(2, 6), 3)) for _ in range(30)]
+ROWS = [*RNG.standard_normal((30, 5))]
+HAUSDORFF = sm.distances.ModifiedHausdorff()
+ARRAY_MODELS = {
+    "sets, D2KE": (make_pipeline(sm.D2KE(HAUSDORFF, 16, random_state=0), sm.SignRandomProjection(64)), SETS),
+    "sets, neighbours": (sm.KNeighborsClassifier(HAUSDORFF), SETS),
+    "sets, machine": (sm.KernelSVC(sm.kernels.DistanceRBF(HAUSDORFF)), SETS),
+    "sets, search": (GridSearchCV(sm.KNeighborsClassifier(HAUSDORFF), {"n_neighbors": [1]}, cv=2), SETS),
+    "sets, vote": (sm.VoteClassifier([sm.KNeighborsClassifier(HAUSDORFF)]), SETS),
+    "vectors, Nystroem": (sm.Nystroem(sm.kernels.Cosine(), 4, random_state=0), ROWS),
+    "vectors, levels": (sm.LevelEncoder(64, random_state=0), ROWS),
+    "vectors, scikit-learn": (make_pipeline("passthrough", StandardScaler(), LinearSVC()), ROWS),
+    "series, DTW": (sm.Nystroem(sm.kernels.DistanceRBF(sm.distances.DTW()), 4, random_state=0), ROWS),
+    "series as vectors": (make_pipeline(sm.selection.SeriesVectors(), sm.SignRandomProjection(64)), ROWS),
+}
+
+
+@pytest.mark.parametrize("name", ARRAY_MODELS)
+def test_a_generator_of_arrays_is_read_as_what_the_model_was_fitted_on(name, tmp_path):
+    model, objects = ARRAY_MODELS[name]
+    y = np.arange(len(objects)) % 2
+    model = clone(model).fit(objects, y)
+    output = tmp_path / "out.npy"
+    if hasattr(model, "predict"):
+        table = output.with_suffix(".csv")
+        predict_stream(model, (item for item in objects), table, chunk=7)
+        written = [int(line.split(",")[1]) for line in table.read_text().split()[1:]]
+        assert written == model.predict(objects).tolist()
+    else:
+        encode_stream(model, (item for item in objects), output, chunk=7)
+        np.testing.assert_array_equal(np.load(output), model.transform(objects))

@@ -27,8 +27,10 @@ OF_ARRAYS = ("series", "sets", "vectors")  # what arrays may be
 class Items:
     """Objects of an iterable: strings, series, graphs, batches of ours, or the rows of a 2-D array.
 
-    `kind` says what arrays are, one of `OF_ARRAYS`; series if not given.
+    `kind` says what arrays are, one of `OF_ARRAYS`; series if not given. `of_arrays` tells whether it matters.
     """
+
+    of_arrays = False
 
     def __init__(self, source: Any, kind: str | None = None) -> None:
         if isinstance(source, bytes | Mapping | Set) or not isinstance(source, Iterable):
@@ -46,7 +48,8 @@ class Items:
         if not first:
             raise ValueError("the iterable holds no objects, expected at least one")
         self.kind = kind_of_item(first[0])
-        if kind is not None and self.kind == "series" and not isinstance(first[0], Batch):
+        self.of_arrays = self.kind == "series" and not isinstance(first[0], Batch)
+        if kind is not None and self.of_arrays:
             self.kind = kind
         _check_kind(kind, self.kind)
         if isinstance(first[0], Batch):

@@ -182,6 +182,11 @@ class ObjectStream:
         if given:
             raise ValueError(meaningless(source, given[0], getattr(self, "_ending", "")))
 
+    def read_arrays_as(self, kind: str | None) -> None:
+        """Read the arrays of an iterable as a kind of objects; no other source changes, and None changes nothing."""
+        if isinstance(self._rows, Items) and self._rows.of_arrays and kind is not None:
+            self.kind = self._rows.kind = kind
+
     def fingerprint(self) -> str:
         """Return a digest of the bytes of the file and of what its objects are; names and labels do not count.
 

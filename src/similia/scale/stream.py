@@ -23,6 +23,7 @@ from similia._validation import check_codes
 from similia.objects import concatenate, take
 from similia.objects.streams import Chunk, ObjectStream, open_stream
 from similia.scale._journal import Journal, disk_full
+from similia.scale._kind import kind_of_arrays
 from similia.scale._predictions import Predictions, form_of
 from similia.scale._workers import opened
 
@@ -52,8 +53,9 @@ def encode_stream(
         Its ``transform`` gives packed codes or vectors, an array with one row an object.
     source : path or iterable
         FASTA, FASTQ, CSV, TSV (also ``.gz``), Parquet, ``.npy``, or any iterable of objects, such as a generator (which
-        cannot resume: it is read from its beginning). An `ObjectStream` of `similia.objects.open_stream` reads files in
-        other ways, and says whether arrays are series, sets or vectors; its chunks stay as they are.
+        cannot resume: it is read from its beginning). Arrays of an iterable are what the encoder was fitted on: series,
+        sets or vectors. An `ObjectStream` of `similia.objects.open_stream` reads files in other ways, or says with
+        ``kind=`` what arrays are where the encoder keeps no objects; its chunks stay as they are.
     output : path
         The ``.npy`` file.
     text : str or int, optional
@@ -91,7 +93,7 @@ def encode_stream(
     4
     True
     """
-    output, stream = Path(output), open_bounded(source, text=text, chunk=chunk, workers=workers)
+    output, stream = Path(output), open_bounded(source, encoder, text=text, chunk=chunk, workers=workers)
     belongs = {"rows": identity(stream), "encoder": _hash(encoder)}
     with Journal(partial_of(output)) as journal:
         write_stream(journal, belongs, Rows(encoder), stream, output, workers=workers)
@@ -152,7 +154,7 @@ def predict_stream(
     output = Path(output)
     reading = getattr(source, "reading", None)
     form = Predictions(model, form_of(output), scores, names if reading is None else reading.names)
-    stream = open_bounded(source, text=text, names=names, chunk=chunk, workers=workers)
+    stream = open_bounded(source, model, text=text, names=names, chunk=chunk, workers=workers)
     belongs = {"labels": identity(stream), "model": _hash(model), **form.belongs}
     with Journal(partial_of(output)) as journal:
         write_stream(journal, belongs, form, stream, output, workers=workers)
@@ -174,13 +176,15 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, int]:
 
 
 def open_bounded(
-    source: Source, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
+    source: Source, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> ObjectStream:  # fmt: skip
-    """Return a stream with chunks that fit into memory; one that is open stays as it is."""
+    """Return a stream with chunks that fit into memory, arrays as the model reads them; an open one stays as it is."""
     if isinstance(source, ObjectStream) or hasattr(source, "chunks"):
         return source  # type: ignore[return-value]
     limits: dict[str, Any] = bounds(chunk, workers)
-    return open_stream(source, text=text, names=names, **limits)
+    stream = open_stream(source, text=text, names=names, **limits)
+    stream.read_arrays_as(kind_of_arrays(model))
+    return stream
 
 
 def identity(stream: ObjectStream) -> str:
