@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from unittest.mock import patch
 
@@ -15,6 +16,7 @@ import similia as sm
 from similia import _threads
 from similia.search import HammingIndex, _scan
 from similia.search._store import Store
+from similia.search.exports import write_faiss
 
 KINDS = ("exact", "ivf", "hnsw", "multihash")
 
@@ -339,6 +341,17 @@ def test_a_folder_that_others_changed_is_not_overwritten(tmp_path):
     HammingIndex(8).fit(random_codes(3, 8)).save(tmp_path)  # another index replaces it
     assert HammingIndex.load(tmp_path).n_bits == 8
     assert HammingIndex.load(tmp_path).ids.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("place", [io.BytesIO(), 3, None], ids=["BytesIO", "int", "None"])
+def test_a_folder_must_be_named(place):
+    index = HammingIndex(64).fit(random_codes(10, 64))
+    said = f"expected the name of a folder \\(a str or a path\\), got {type(place).__name__}"
+    for call in (index.save, HammingIndex.load, sm.SimilaritySearch.load):
+        with pytest.raises(TypeError, match=said):
+            call(place)
+    with pytest.raises(TypeError, match="expected the name of a file"):
+        write_faiss(index, place)
 
 
 @pytest.mark.parametrize("kind", KINDS)

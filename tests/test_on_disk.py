@@ -199,3 +199,18 @@ def test_overwrite_replaces_a_search_and_nothing_else(tmp_path, monkeypatch):
         second.save(folder, overwrite=True)
     assert len(sm.SimilaritySearch.load(folder)) == 28
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "new", "notes"]
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_an_index_is_not_saved_onto_the_codes_of_a_search(mmap, tmp_path):
+    X = words()
+    string_search(Levenshtein()).fit(X).save(tmp_path / "mine")
+    (tmp_path / "link").symlink_to(tmp_path / "mine" / "codes")
+    search = sm.SimilaritySearch.load(tmp_path / "mine", mmap=mmap).add(["abcd"])
+    other = sm.HammingIndex(search.index_.n_bits).fit(search.index_.reconstruct()[:3])
+    for index in (search.index_, other):
+        for folder in (tmp_path / "mine" / "codes", tmp_path / "link"):
+            with pytest.raises(ValueError, match=r"holds the codes of the search in .*save the whole search"):
+                index.save(folder)
+    assert sm.SimilaritySearch.load(tmp_path / "mine").objects_.tolist() == list(X)
+    assert search.index_.save(tmp_path / "codes") == tmp_path / "codes"

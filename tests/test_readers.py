@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import sys
 import zipfile
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from similia.objects import open_stream, read_columns, read_fasta, read_fastq, read_tudataset
+from similia.objects import open_stream, read_columns, read_fasta, read_fastq, read_objects, read_ts, read_tudataset
 
 LAW = settings(max_examples=30, deadline=None)
 LETTERS = st.text("ACGTN-*acgt", max_size=12)
@@ -400,3 +401,9 @@ def test_real_sets_against_a_line_by_line_reading(data_folder, name):
     assert y.tolist() == [int(line) for line in lines["graph_labels"]]
     assert graphs.node_labels.tolist() == [int(line) for line in lines["node_labels"]]
     assert graphs.graph_of_node.tolist() == [int(line) - 1 for line in lines["graph_indicator"]]
+
+
+@pytest.mark.parametrize("read", [read_fasta, read_fastq, read_ts, read_tudataset, read_objects])
+def test_a_file_must_be_named(read):
+    with pytest.raises(TypeError, match=r"expected the name of a file \(a str or a path\), got BytesIO"):
+        read(io.BytesIO(b">a\nACGT\n"))

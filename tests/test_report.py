@@ -489,3 +489,15 @@ def test_atoms_are_drawn_with_their_symbols(browser: Any, tmp_path: Path) -> Non
     assert opened.page.locator(".shown .atoms text").all_text_contents() == ["N", "O"]  # carbons are corners
     assert "graph of 4 nodes (C2 N O) and 3 edges" in opened.page.locator(".shown").inner_text()
     opened.page.close()
+
+
+def test_a_page_is_written_to_a_file_that_is_open_for_text(tmp_path: Path) -> None:
+    X, y = series()
+    model = sm.KNeighborsClassifier(sm.distances.DTW())
+    expected = write_report(model, X, y, tmp_path / "page.html", cv=2).read_text(encoding="utf-8")
+    out = io.StringIO()
+    assert write_report(model, X, y, out, cv=2) is out
+    hidden = re.compile(r"[\d.]+ (?:[µm]?s|seconds)\b")  # times that were measured
+    assert hidden.sub("", out.getvalue()) == hidden.sub("", expected)
+    with pytest.raises(TypeError, match=r"expected the name of a file \(a str or a path\), got BytesIO"):
+        write_report(model, X, y, io.BytesIO())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,13 @@ def _shown(value: Any) -> str:
     """Return a repr that fits into the one line of an error message."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def as_path(path: Any, what: str = "file") -> Path:
+    """Return a path, or raise if it is none, such as an open file where a folder is to be named."""
+    if isinstance(path, str | os.PathLike):
+        return Path(path)
+    raise TypeError(f"expected the name of a {what} (a str or a path), got {type(path).__name__}")
 
 
 def generator(random_state: Any) -> np.random.Generator:

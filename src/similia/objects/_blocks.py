@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._config import settings
+from similia._validation import as_path
 
 RECORD_SHARE = 4  # a record may take a quarter of max_memory: its bytes, their join, its letters and a mask
 WIDE_SHARE = 4  # a quarter of that where it is not ASCII: a letter takes four bytes, and the csv module's eight
@@ -84,7 +85,7 @@ class Blocks:
         self.limit = record_limit()
 
     def __enter__(self) -> Blocks:
-        self._raw: BinaryIO = open(self.path, "rb")
+        self._raw: BinaryIO = open(as_path(self.path), "rb")
         packed = Path(self.path).suffix.lower() == ".gz"
         self._file: Any = gzip.GzipFile(fileobj=self._raw) if packed else self._raw
         if not is_utf8(self.encoding):

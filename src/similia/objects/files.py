@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._config import settings
+from similia._validation import as_path
 from similia.objects._reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric
 from similia.objects._sequences import _short, concatenate, n_objects, take
 from similia.objects._series_files import array_of, long_table, series_folder
@@ -112,7 +113,8 @@ def read_objects(
 
 def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = True) -> Objects:
     """Read a file as `read_objects`; unless `labelled`, labels are left as they are and may be missing."""
-    place, source, ending = Path(path), str(path), ending_of(Path(path))
+    place = as_path(path)
+    source, ending = str(path), ending_of(place)
     if not place.is_dir() and is_table(place, reading):
         found = long_table(place, reading) if reading.time is not None else _streamed(place, reading)
     elif place.is_dir() and not any(place.rglob("*_A.txt")):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from similia._config import settings
+from similia._validation import as_path
 from similia.objects._blocks import Records, one_sentence
 from similia.objects._delimited_streams import Table, delimiter_of
 from similia.objects._parquet_streams import parquet_column, parquet_file
@@ -167,7 +168,7 @@ def read_columns(
                 f"a column must be a name or a position, got {type(column).__name__} ({_short(column)}); "
                 "write read_columns(path, 'a', 'b')"
             )
-    if Path(path).suffix.lower() == ".parquet":
+    if as_path(path).suffix.lower() == ".parquet":
         return _parquet(path, columns)
     found: tuple[list[str], ...] = tuple([] for _ in columns)
     reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error)
@@ -204,6 +205,6 @@ def _whole(path: Any, records: Iterator[Records]) -> Iterator[Records]:
 @contextmanager
 def _text(path: Any) -> Iterator[TextIO]:
     """Open a plain or gzip text file; a file that is cut or not text raises ValueError."""
-    opener: Any = gzip.open if Path(path).suffix.lower() == ".gz" else open
+    opener: Any = gzip.open if as_path(path).suffix.lower() == ".gz" else open
     with one_sentence(path), opener(path, "rt", encoding="utf-8-sig") as file:
         yield file

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._config import settings
+from similia._validation import as_path
 from similia.objects._graphs import GraphBatch
 from similia.objects._labels import hash_labels
 from similia.objects._sequences import _short
@@ -84,7 +85,7 @@ def read_tudataset(
     """
     if target not in (None, "labels", "attributes"):
         raise ValueError(f"target must be 'labels', 'attributes' or None, got {target!r}")
-    files = _open(Path(path))
+    files = _open(as_path(path))
     indicator = _column(files, "graph_indicator")
     arcs = _rows(files, "A", np.int64)
     if arcs.size and arcs.shape[1] != 2:

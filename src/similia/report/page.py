@@ -6,11 +6,12 @@ fits of a copy of the model, one transform of all objects, and what the sections
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from similia._validation import check_positive_int
+from similia._validation import as_path, check_positive_int
 from similia.kernels._evaluate import without_addresses
 from similia.persistence import write_atomically
 from similia.report._context import gather
@@ -22,7 +23,7 @@ def write_report(
     model: Any,
     X: Any,
     y: Any = None,
-    path: str | os.PathLike[str] = "report.html",
+    path: str | os.PathLike[str] | TextIO = "report.html",
     *,
     title: str | None = None,
     names: Any = None,
@@ -31,7 +32,7 @@ def write_report(
     groups: Any = None,
     max_objects: int = 5000,
     random_state: int = 0,
-) -> Path:
+) -> Any:
     """Write a report on a model and objects: one page of HTML that needs nothing else.
 
     Parameters
@@ -43,8 +44,9 @@ def write_report(
         As the model takes them.
     y : array-like of n labels or numbers, optional
         Without it the sections that hold predictions against the truth say so.
-    path : str or path, default="report.html"
-        Where to write; the file is complete or not there.
+    path : str, path or text file, default="report.html"
+        Where to write; the file is complete or not there. A file that is open for text, such as `io.StringIO`, is
+        written to where it stands.
     title : str, optional
     names : sequence of n str, optional
         Of the objects; their numbers if not given.
@@ -63,11 +65,13 @@ def write_report(
 
     Returns
     -------
-    Path
-        Of what was written.
+    Path or text file
+        Where the report was written.
 
     Raises
     ------
+    TypeError
+        If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects, or not one target or name for each; if `unseen` is True of a model that is not fitted;
         if the kernel is precomputed. What only keeps a section from being made is said there.
@@ -89,9 +93,9 @@ def write_report(
     from similia.report import _pictures as pictures
     from similia.report import _sections as sections
 
-    path = Path(path)
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
+    place: Any = path if isinstance(getattr(path, "file", path), io.TextIOBase) else as_path(path)
+    if isinstance(place, Path) and not place.absolute().parent.is_dir():
+        raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)
     context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
@@ -116,5 +120,9 @@ def write_report(
     shown = escape(without_addresses(context.parts.whole))
     parameters = f"<details><summary>Its parameters</summary><pre>{shown}</pre></details>"
     text = page(title or f"Report: {context.seen.kind}", f"Model: {context.parts}", parameters, cards, found, data)
-    write_atomically(path, text.encode("utf-8", "replace"))
-    return path
+    encoded = text.encode("utf-8", "replace")
+    if isinstance(place, Path):
+        write_atomically(place, encoded)
+    else:
+        place.write(encoded.decode())
+    return place

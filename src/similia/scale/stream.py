@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from similia._config import part_of_more, settings
 from similia._progress import meter
-from similia._validation import check_codes
+from similia._validation import as_path, check_codes
 from similia.objects import concatenate, take
 from similia.objects.streams import Chunk, ObjectStream, open_stream
 from similia.scale._journal import Journal, disk_full
@@ -93,7 +93,7 @@ def encode_stream(
     4
     True
     """
-    output, stream = Path(output), open_bounded(source, encoder, text=text, chunk=chunk, workers=workers)
+    output, stream = as_path(output), open_bounded(source, encoder, text=text, chunk=chunk, workers=workers)
     belongs = {"rows": identity(stream), "encoder": _hash(encoder)}
     with Journal(partial_of(output)) as journal:
         write_stream(journal, belongs, Rows(encoder), stream, output, workers=workers)
@@ -151,7 +151,7 @@ def predict_stream(
     2
     ['item,label', '0,c', '1,a']
     """
-    output = Path(output)
+    output = as_path(output)
     reading = getattr(source, "reading", None)
     form = Predictions(model, form_of(output), scores, names if reading is None else reading.names)
     stream = open_bounded(source, model, text=text, names=names, chunk=chunk, workers=workers)

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 def save(index: HammingIndex, path: Path) -> None:
     """See `HammingIndex.save`."""
+    from similia.search.on_disk import holds_codes
+
+    if holds_codes(path.resolve()):
+        raise ValueError(
+            f"{path} holds the codes of the search in {path.parent}, which would no longer belong to its objects; save "
+            "the whole search with SimilaritySearch.save, or this index to another folder"
+        )
     exists = (path / MANIFEST).exists()
     store = Store.open(path) if exists else Store.create(path, index.n_bits, _settings(index))
     with store.writing():

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia._config import rows_per_block
-from similia._validation import check_codes
+from similia._validation import as_path, check_codes
 from similia.codes.bits import unpack_signs
 from similia.search._disk import replacing
 from similia.search.hamming_index import HammingIndex
@@ -115,6 +115,7 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
     """
     from similia.search._faiss import threads
 
+    file = as_path(path)
     index = index if isinstance(index, HammingIndex) else index.index_
     if len(index) == 0:
         raise ValueError("the index is empty; call fit or add first")
@@ -123,9 +124,9 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
         mapped = faiss.IndexBinaryIDMap(inner)
         mapped.add_with_ids(index.reconstruct(), index.ids)
         data = faiss.serialize_index_binary(mapped)
-    with replacing(Path(path)) as stream:
+    with replacing(file) as stream:
         stream.write(data)
-    return Path(path)
+    return file
 
 
 def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:

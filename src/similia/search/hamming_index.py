@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 from similia._lazily import is_lazy
 from similia._locks import exclusively, lock_of
-from similia._validation import check_codes, check_n_bits, check_positive_int, generator
+from similia._validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.core.fitting import all_at_once
 from similia.core.timing import logged, logger_of
 from similia.search import _faiss
@@ -469,17 +469,20 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If the folder holds something else, another process is writing to it, or it was changed after this
-            index was loaded from it.
+            If the folder holds something else or the codes of a `SimilaritySearch`, another process is writing to
+            it, or it was changed after this index was loaded from it.
+        TypeError
+            If `path` is no path.
         """
         from similia.search import _folder
 
+        folder = as_path(path, "folder")
         with lock_of(self).writing():
             if not self.__sklearn_is_fitted__():
                 self._check_parameters()
                 self._start()
-            _folder.save(self, Path(path))
-        return Path(path)
+            _folder.save(self, folder)
+        return folder
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mmap: bool = False) -> HammingIndex:
@@ -505,7 +508,7 @@ class HammingIndex(BaseEstimator):
         """
         from similia.search import _folder
 
-        return _folder.load(cls, Path(path), mmap)
+        return _folder.load(cls, as_path(path, "folder"), mmap)
 
     # what scikit-learn and pickle ask
 

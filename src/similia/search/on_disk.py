@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia._locks import lock_of
+from similia._validation import as_path
 from similia.objects import concatenate, n_objects, take
 from similia.objects._base import Batch
 from similia.persistence import load, save
@@ -79,7 +80,7 @@ class SearchFolder:
             If the folder holds something else, or the search something that a file may not contain.
         """
         check_is_fitted(search, "encoder_")
-        folder = Path(folder)
+        folder = as_path(folder, "folder")
         if folder.exists() and (not folder.is_dir() or is_search(folder) or not _left_by_create(folder)):
             if is_search(folder):
                 raise ValueError(
@@ -108,7 +109,7 @@ class SearchFolder:
         ValueError, FileNotFoundError
             If it is none, or damaged.
         """
-        folder = Path(folder)
+        folder = as_path(folder, "folder")
         if not is_search(folder):
             raise FileNotFoundError(f"no search at {folder}; 'similia index build' or search.save(folder) makes one")
         made = load(folder / _SEARCH)
@@ -226,6 +227,11 @@ def is_search(folder: Path) -> bool:
     return (folder / _SEARCH).is_file() and (folder / _CODES / MANIFEST).is_file()
 
 
+def holds_codes(folder: Path) -> bool:
+    """Return whether a folder is the one in which a search keeps its codes."""
+    return folder.name == _CODES and is_search(folder.parent)
+
+
 def _left_by_create(folder: Path) -> bool:
     """Return whether a folder holds nothing but what a killed `SearchFolder.create` leaves."""
     names = {path.name for path in folder.iterdir()}
@@ -252,7 +258,7 @@ def _last_rows(stored: Ids, wanted: Ids) -> Ids:
 
 def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Write a fitted search with its objects to a new folder, or in place of another search."""
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
     if overwrite and is_search(folder):
         return _replaced(search, folder)
     made = SearchFolder.create(folder, search)
