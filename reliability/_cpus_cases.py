@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import LinearSVC
 
@@ -202,10 +203,7 @@ def _embeddings() -> Iterator[tuple[str, Case]]:
         yield f"D2KE({type(distance).__name__}), {data}", Case(data, make)
         make = lambda distance=distance: _hashed(sm.PseudoEuclidean(distance, 9, 31, **seed))  # noqa: E731
         yield f"PseudoEuclidean({type(distance).__name__}), {data}", Case(data, make)
-    yield (
-        "D2KESearch",
-        Case("strings", lambda: sm.recipes.d2ke(d.Levenshtein(), 33, gamma="tune", cv=3, **seed), LABELS),
-    )
+    yield "D2KESearch", Case("strings", lambda: sm.recipes.d2ke(d.Levenshtein(), 33, gamma="tune", cv=3, **seed))
     yield "KernelFeatures", Case("strings", lambda: sm.KernelFeatures(k.Mismatch(k=3, normalize=True), 128))
     for how in ("match", "match_iso", "optical", "gaussian", "gaussian_complex", "gaussian_eig"):
         make = lambda how=how: sm.GraphletSampling(4, 200, features=how, n_components=65, **seed)  # noqa: E731
@@ -222,9 +220,6 @@ def _embeddings() -> Iterator[tuple[str, Case]]:
     yield "SeriesVectors", Case("series, one length", SeriesVectors)
     column = lambda: make_pipeline(FromColumn(), sm.KernelFeatures(k.Spectrum(k=2), 64))  # noqa: E731
     yield "FromColumn", Case("strings", column, prepare=as_column)
-
-
-LABELS = ("predict",)  # margins of scikit-learn's learners go through BLAS
 
 
 def _hashed(embedding: Any) -> Pipeline:
@@ -291,9 +286,12 @@ def _learners() -> Iterator[tuple[str, Case]]:
     yield "HDClassifier of codes", Case("codes", lambda: sm.HDClassifier(max_iter=5, **seed))
     for data in ("signed vectors", "signed vectors, float32"):
         yield f"HDClassifier, {data}", Case(data, lambda: sm.HDClassifier(max_iter=3, **seed))
-    yield "D2KE, LinearSVC", Case("strings", lambda: make_pipeline(_d2ke(), LinearSVC(random_state=0)), LABELS)
+    for learner in (LinearSVC(random_state=0), LogisticRegression(), Ridge()):
+        data, distance = ("series", d.DTW()) if isinstance(learner, Ridge) else ("strings", d.Levenshtein())
+        steps = [("d2ke", sm.D2KE(distance, 65, **seed)), ("learner", learner)]
+        yield f"D2KE, {type(learner).__name__}", Case(data, lambda steps=steps: sm.Pipeline(steps))
     graphlet_optical = lambda: sm.recipes.graphlet_optical(4, 200, n_components=65, **seed)  # noqa: E731
-    yield "GSA-phi", Case("graphs", graphlet_optical, LABELS)
+    yield "GSA-phi", Case("graphs", graphlet_optical)
     heat = lambda: learn.HeatSVC(contrast=2.0, C=10.0)  # noqa: E731
     yield "HeatSVC, vectors", Case("vectors", heat)
     yield "HeatSVC, vectors, float32", Case("vectors, float32", heat)
@@ -325,10 +323,6 @@ _PAIRS = kernels.GappyKmers(normalize=True)
 
 def _of_spectra() -> Any:
     return sm.KernelSVC(kernels.Spectrum(k=4, normalize=True))
-
-
-def _d2ke() -> Any:
-    return sm.D2KE(distances.Levenshtein(), 65, random_state=0)
 
 
 def _searches() -> Iterator[tuple[str, Case]]:

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 import sklearn.pipeline
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, RidgeCV, SGDClassifier
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
 
 import similia as sm
 
@@ -158,3 +159,52 @@ def test_recipes_are_such_pipelines():
     assert {type(model) for model in found} == {sm.Pipeline}
     tuned = recipes.d2ke(sm.distances.Levenshtein(), 8, gamma="tune", cv=2, random_state=0)
     assert type(tuned.fit(WORDS[:40], LABELS[:40]).pipeline_) is sm.Pipeline
+
+
+NUMBERS = np.array([word.count("A") - 0.5 * word.count("CG") for word in WORDS])
+LINEAR = [
+    (LinearSVC(random_state=0), LABELS, ["predict", "decision_function"]),
+    (LinearSVC(random_state=0), [label == LABELS[0] for label in LABELS], ["predict", "decision_function"]),
+    (LogisticRegression(), LABELS, ["predict", "predict_proba"]),
+    (SGDClassifier(random_state=0), LABELS, ["decision_function"]),
+    (RidgeClassifier(), LABELS, ["predict", "decision_function"]),
+    (Ridge(), NUMBERS, ["predict"]),
+    (Ridge(), np.stack([NUMBERS, -NUMBERS], axis=1), ["predict"]),
+    (Ridge(), NUMBERS[:, None], ["predict"]),
+    (RidgeCV(), NUMBERS, ["predict"]),
+    (LinearSVR(random_state=0, max_iter=10_000), NUMBERS, ["predict"]),
+]
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize(("learner", "y", "methods"), LINEAR, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linear_models_return_the_same_bits_of_an_object_alone(learner, y, methods, dtype):
+    features = sm.D2KE(sm.distances.Levenshtein(), 67, random_state=0)
+    steps = [("d2ke", features), ("dtype", FunctionTransformer(np.asarray, kw_args={"dtype": dtype})), ("end", learner)]
+    model = sm.Pipeline(steps).fit(WORDS[:150], y[:150])
+    for method in methods:
+        together, theirs = (getattr(pipeline, method)(WORDS[:203]) for pipeline in (model, whole(model)))
+        assert together.shape == theirs.shape
+        assert together.dtype == theirs.dtype
+        if together.dtype.kind == "f":
+            np.testing.assert_allclose(together, theirs, atol=1e-5 if dtype == np.float32 else 1e-12)
+        for n in (1, 7):
+            parts = [getattr(model, method)(WORDS[start : start + n]) for start in range(0, 203, n)]
+            np.testing.assert_array_equal(np.concatenate(parts), together)
+    assert type(model[-1]) is type(learner)
+
+
+def test_linear_models_after_sparse_features_and_with_sparse_coefficients():
+    steps = [("kmers", sm.KernelFeatures(sm.kernels.Spectrum(k=3), 512)), ("end", LinearSVC(random_state=0))]
+    model = sm.Pipeline(steps).fit(WORDS[:300], LABELS[:300])
+    expected = whole(model).decision_function(WORDS[:300])
+    np.testing.assert_allclose(model.decision_function(WORDS[:300]), expected, rtol=1e-12)
+    model[-1].sparsify()
+    np.testing.assert_allclose(model.decision_function(WORDS[:300]), expected, rtol=1e-12)
+
+
+def test_linear_models_refuse_vectors_of_another_width():
+    model = sm.Pipeline([("end", Ridge())]).fit(np.eye(4), np.arange(4.0))
+    with pytest.raises(ValueError, match=r"X has 3 features, but Ridge is expecting 4 features"):
+        model.predict(np.eye(3))

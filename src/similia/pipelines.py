@@ -1,11 +1,13 @@
 """Pipelines that hold to ``config(max_memory)`` and never mix the states of two fits.
 
 A pipeline of scikit-learn passes all objects through one step after the other: of 100,000 objects, 300 similarities and
-10,000 bits take 240 and 125 MB. Here a block of objects passes through all steps before the next does.
+10,000 bits take 240 and 125 MB. Here a block of objects passes through all steps before the next does. And a linear
+model of scikit-learn sums with BLAS, in an order that changes with the block; here it sums in one order.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,16 +15,19 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import sklearn.pipeline
+from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia._config import config, rows_per_block, settings
 from similia._lazily import is_lazy
 from similia.core.errors import shifted, shifted_text
 from similia.core.fitting import all_at_once, twin_of
+from similia.core.products import row_product
 from similia.objects import concatenate, n_objects, take
 from similia.objects._base import Batch
 
@@ -38,10 +43,12 @@ def _has(name: str) -> Callable[[Any], bool]:
 class Pipeline(sklearn.pipeline.Pipeline):
     """A scikit-learn pipeline whose outputs between steps stay within ``similia.config(max_memory=...)``.
 
-    It takes what `sklearn.pipeline.Pipeline` takes, and differs in two ways. ``transform``, ``predict``,
+    It takes what `sklearn.pipeline.Pipeline` takes, and differs in three ways. ``transform``, ``predict``,
     ``decision_function``, ``predict_proba`` and ``score`` run in blocks of objects where the outputs of steps would
-    take more than half of ``max_memory``; the steps themselves may use the other half. And `fit` sets the state of all
-    steps at once, at its end: if it fails or is interrupted, the pipeline is as before.
+    take more than half of ``max_memory``; the steps themselves may use the other half. `fit` sets the state of all
+    steps at once, at its end: if it fails or is interrupted, the pipeline is as before. And where its last step is a
+    linear model of scikit-learn (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), what it returns of an object
+    has the same bits alone and among others.
 
     Parameters
     ----------
@@ -56,9 +63,6 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     Notes
     -----
-    Where blocks are cut has no influence on what steps of similia return. Linear models of scikit-learn sum with BLAS,
-    which may change the last bits of their confidences from block to block, as it does from call to call.
-
     Like a scikit-learn pipeline with ``memory``, `fit` leaves the steps that were given as they are: the fitted ones
     are reached as ``pipeline[0]`` or by their names.
 
@@ -132,15 +136,26 @@ class Pipeline(sklearn.pipeline.Pipeline):
             from similia.scale import apply
 
             return apply(getattr(self, name), X, **params)
-        whole = getattr(super(), name)  # it looks whether the pipeline is fitted
-        if params or not _can_be_cut(X) or n_objects(X) <= _FEW:
-            return whole(X, **params)
+        if params or get_config()["enable_metadata_routing"]:
+            return getattr(super(), name)(X, **params)
         check_is_fitted(self)
+        whole = functools.partial(self._whole, name)
+        if not _can_be_cut(X) or n_objects(X) <= _FEW:
+            return whole(X)
         with config(max_memory=max(1, settings().max_memory // 2)):
             n, step = n_objects(X), rows_per_block(self._bytes_between(X))
             if step >= n:
                 return whole(X)
             return _joined(_blocks(whole, X, n, step), n)
+
+    def _whole(self, name: str, X: Any) -> Any:
+        """Return what a method returns of all objects at once."""
+        for _, _, step in self._iter(with_final=False):
+            X = step.transform(X)
+        last = self._final_estimator
+        if isinstance(last, str):  # "passthrough"
+            return X
+        return getattr(_row_by_row(last), name)(X)
 
     def _bytes_between(self, X: Any) -> int:
         """Return how many bytes the outputs of steps take of an object, but for what the last step returns."""
@@ -151,6 +166,48 @@ class Pipeline(sklearn.pipeline.Pipeline):
                 few = step.transform(few)
                 n_bytes += _n_bytes(few)
         return -(-n_bytes // _PROBED)
+
+
+class _RowByRow:
+    """A linear model whose sums are in one order."""
+
+    coef_: npt.NDArray
+    intercept_: npt.NDArray
+
+    def decision_function(self, X: Any) -> npt.NDArray:
+        coef, X = np.atleast_2d(self.coef_), validate_data(self, X, accept_sparse="csr", reset=False)
+        if sp.issparse(X):
+            sums = X @ coef.T  # row by row, too
+        else:
+            sums = row_product(X, np.ascontiguousarray(coef.T, np.result_type(X, coef)))
+        sums = sums + self.intercept_
+        flat = sums.shape[1] == 1 and (isinstance(self, ClassifierMixin) or self.coef_.ndim == 1)
+        return sums.ravel() if flat else sums
+
+    _decision_function = decision_function  # as regressors call it
+
+
+def _row_by_row(model: Any) -> Any:
+    """Return `model`, or the same with sums in one order if it is a linear model of scikit-learn."""
+    of: Any = type(model)
+    kind = _row_by_row_class(of)
+    if kind is None or sp.issparse(model.coef_):
+        return model
+    same: Any = object.__new__(kind)
+    vars(same).update(vars(model))
+    return same
+
+
+@functools.cache
+def _row_by_row_class(kind: Any) -> Any:
+    if not kind.__module__.startswith(("sklearn.linear_model", "sklearn.svm")):
+        return None
+    from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
+
+    sums = {LinearClassifierMixin.decision_function, LinearModel._decision_function}
+    if not sums & {getattr(kind, "decision_function", None), getattr(kind, "_decision_function", None)}:
+        return None
+    return type(kind.__name__, (_RowByRow, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
 
 def _twins(steps: Any) -> list[tuple[str, Any]]:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -69,8 +71,21 @@ class Counts:
 
     def squared_norms(self) -> npt.NDArray[np.float64]:
         """Return the inner product of each object with itself, shape (n,)."""
+        return self._squared_norms
+
+    @cached_property
+    def _squared_norms(self) -> npt.NDArray[np.float64]:
         products = self.values * self.weighted_values()
         return np.add.reduceat(np.append(products, 0.0), self.offsets[:-1]) * (np.diff(self.offsets) > 0)
+
+    @cached_property
+    def _whole(self) -> bool:
+        """Whether counts and weights are integers."""
+        return all(np.array_equal(x, np.rint(x)) for x in (self.values, self.weights) if x is not None)
+
+    @cached_property
+    def _postings(self) -> _Postings:
+        return _Postings.of(self)
 
     def hashed(self, n_features: int) -> sp.csr_array:
         """Return the features folded into `n_features` columns by their hash, shape (n, n_features)."""
@@ -153,14 +168,33 @@ def paired_products(
 
 
 def few_products(A: Counts, B: Counts) -> npt.NDArray[np.float64]:
-    """Return what `inner_products` does, bit for bit, sooner for few objects in `A`.
+    """Return what `inner_products` does, bit for bit, sooner for few objects in `A` and a `B` that is used again.
 
-    Where sums are exact integers their order is free: the ids of `B` are looked up among those of each object of `A`.
+    Where sums are exact integers their order is free: each feature of an object is looked up among those of `B`, which
+    lead to the objects that have it.
     """
-    if _exact_dtype(A, B) is np.float64:
+    if _largest_sum(A, B) >= 2**53:
         return inner_products(A, B)
-    rows, columns = np.divmod(np.arange(len(A) * len(B)), max(1, len(B)))
-    return paired_products(A, B, rows, columns).reshape(len(A), len(B))
+    out = np.zeros((len(A), len(B)))
+    _few(A.offsets, np.ascontiguousarray(A.ids), A.weighted_values(), *B._postings, out)
+    return out
+
+
+class _Postings(NamedTuple):
+    """The objects that have each feature, in the order of `ids`; `table` finds a feature."""
+
+    ids: npt.NDArray[np.uint64]
+    table: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, counts: Counts) -> _Postings:
+        ids, columns = number_ids(counts.ids)
+        table = _table(len(ids))
+        _enter(ids, table)
+        return cls(ids, table, *_postings(counts.offsets, columns, counts.values, np.full(len(ids), -1)))
 
 
 def _table(n_ids: int) -> npt.NDArray[np.int64]:
@@ -189,12 +223,15 @@ def _dense_columns(
 
 
 def _exact_dtype(A: Counts, B: Counts) -> type[np.float32] | type[np.float64]:
-    """Return float32 where every partial sum is an integer below 2**24 (Cauchy-Schwarz), else float64."""
-    for factors in (A.weighted_values(), B.values):
-        if not np.array_equal(factors, np.rint(factors)):
-            return np.float64
-    bound = np.sqrt(A.squared_norms().max(initial=0.0) * B.squared_norms().max(initial=0.0))
-    return np.float32 if bound < 2**24 else np.float64
+    """Return float32 where every partial sum is an integer below 2**24, else float64."""
+    return np.float32 if _largest_sum(A, B) < 2**24 else np.float64
+
+
+def _largest_sum(A: Counts, B: Counts) -> float:
+    """Return a bound of every partial sum (Cauchy-Schwarz) if all are integers, else infinity."""
+    if not (A._whole and B._whole):
+        return np.inf
+    return float(np.sqrt(A.squared_norms().max(initial=0.0) * B.squared_norms().max(initial=0.0)))
 
 
 def _postings(
@@ -268,18 +305,37 @@ def _number(ids, table, distinct, numbers):  # type: ignore[no-untyped-def]
 
 @njit()
 def _look_up(ids, distinct, table, numbers):  # type: ignore[no-untyped-def]
-    """Write the position of each id in `distinct`, -1 where it is not there."""
-    shift = _shift_for(len(table))
-    for k in range(len(distinct)):
-        slot = _slot(distinct[k], shift)
-        while table[slot] >= 0:
-            slot = (slot + 1) & (len(table) - 1)
-        table[slot] = k
+    """Write the position of each id in `distinct`, -1 where it is not there; `table` is empty."""
+    _enter(distinct, table)
     for k in range(len(ids)):
-        slot = _slot(ids[k], shift)
-        while table[slot] >= 0 and distinct[table[slot]] != ids[k]:
-            slot = (slot + 1) & (len(table) - 1)
-        numbers[k] = table[slot]
+        numbers[k] = table[_place(ids[k], distinct, table)]
+
+
+@njit()
+def _enter(distinct, table):  # type: ignore[no-untyped-def]
+    """Write the position of each id to its slot of an empty table."""
+    for k in range(len(distinct)):
+        table[_place(distinct[k], distinct, table)] = k
+
+
+@njit()
+def _place(x, distinct, table):  # type: ignore[no-untyped-def]
+    """Return the slot where the position of `x` is, or where it would be."""
+    slot = _slot(x, _shift_for(len(table)))
+    while table[slot] >= 0 and distinct[table[slot]] != x:
+        slot = (slot + 1) & (len(table) - 1)
+    return slot
+
+
+@njit()
+def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # type: ignore[no-untyped-def]
+    """Add the products of each object with the objects of the postings to its row of `out`."""
+    for i in range(len(out)):
+        for k in range(offsets[i], offsets[i + 1]):
+            column = table[_place(ids[k], distinct, table)]
+            if column >= 0:
+                for p in range(starts[column], starts[column + 1]):
+                    out[i, rows[p]] += values[k] * data[p]
 
 
 @njit()
