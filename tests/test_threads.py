@@ -1,13 +1,15 @@
 """BLAS held at one thread by several at once, and given back."""
 
+import subprocess
+import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
 
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from similia._threads import one_blas_thread, run_blas_tasks, wait_for
+from similia._threads import in_threads, limited_to, n_threads, one_blas_thread, run_blas_tasks
 
 
 def counts():
@@ -61,19 +63,73 @@ def test_tasks_are_all_done_with_one_thread_each(work):
             assert all(count == {1} for count in seen)
 
 
+def test_results_are_in_the_order_of_the_arguments():
+    assert in_threads(lambda i: i * i, range(100), 3) == [i * i for i in range(100)]
+    assert in_threads(str, [], 3) == []
+
+
+def test_of_several_errors_the_first_is_raised():
+    def fails(i):
+        if i == 1:
+            time.sleep(0.05)
+        raise KeyError(i)
+
+    for _ in range(5):
+        with pytest.raises(KeyError, match=r"^0$"):
+            in_threads(fails, range(9), 3)
+
+
 def test_after_an_error_what_has_not_begun_never_does():
     begun, released = [], threading.Event()
 
     def work(number):
         begun.append(number)
         if number == 0:
-            raise KeyboardInterrupt
+            released.set()
+            raise SystemExit
         released.wait(10)
 
-    with ThreadPoolExecutor(2) as pool:
-        tasks = [pool.submit(work, number) for number in range(50)]
-        with pytest.raises(KeyboardInterrupt):
-            wait_for(pool, tasks)
-        released.set()
-    assert tasks[49].cancelled()
-    assert len(begun) <= 3  # one a thread, and another in the place of the one that failed
+    with pytest.raises(SystemExit):
+        in_threads(work, range(5000), 2)
+    assert len(begun) < 5000
+
+
+def test_threads_know_what_holds_in_the_caller():
+    with limited_to(1), np.errstate(over="raise"):
+        assert in_threads(lambda _: (n_threads(), np.geterr()["over"]), range(3), 3) == [(1, "raise")] * 3
+
+
+STOPPED = """
+import faulthandler, random, signal, sys, time
+import numpy as np
+from similia._threads import in_threads, one_blas_thread, run_in_ranges
+
+class Stopped(Exception):
+    pass
+
+def stop(*_):
+    raise Stopped
+
+faulthandler.dump_traceback_later(100, exit=True)
+signal.signal(signal.SIGALRM, stop)
+out, stopped, seconds = np.zeros(64), 0, 1e-3
+for i in range(1500):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.Random(i).uniform(1e-6, 1.2 * seconds))
+        begin = time.perf_counter()
+        with one_blas_thread():
+            in_threads(lambda i: out[i:i + 1].fill(i), range(64), 3)
+            seconds = time.perf_counter() - begin
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except Stopped:
+        stopped += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+in_threads(lambda i: out[i:i + 1].fill(i), range(64), 3)
+assert (out == range(64)).all()
+print("stopped" if stopped > 100 else stopped)
+"""
+
+
+def test_a_signal_leaves_no_lock_taken():
+    said = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, timeout=300)
+    assert said.stdout.split() == ["stopped"], said.stderr[-2000:]

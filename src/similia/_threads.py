@@ -1,18 +1,26 @@
-"""Share loops that release the GIL (numba, BLAS, numpy) among threads."""
+"""Share loops that release the GIL (numba, BLAS, numpy) among threads; Ctrl-C may come at any time.
+
+A signal raises between any two calls of the main thread. In `threading` and `concurrent.futures` that is now and then
+just after a lock was taken in Python, which nobody leaves then: the next who wants it waits for ever. Here threads
+talk through queues and locks written in C, which no signal leaves locked.
+"""
 
 from __future__ import annotations
 
+from _thread import start_new_thread
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar, copy_context
 from functools import cache
+from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 _limit: ContextVar[int | None] = ContextVar("similia_threads", default=None)
 
 _WORTH_THREADS = 2**28  # multiplications (a few milliseconds) below which starting threads does not pay
@@ -23,8 +31,7 @@ class _Shared:
 
     lock = Lock()
     users = 0
-    limit: Any = None
-    n_threads = 1  # before it
+    before: list[int] | None = None  # threads of each BLAS; None if nothing has been changed
 
 
 def n_threads() -> int:
@@ -47,11 +54,67 @@ def limited_to(limit: int | None) -> Iterator[None]:
         _limit.reset(token)
 
 
+def in_threads(
+    task: Callable[[Argument], Result], arguments: Iterable[Argument], workers: int | None = None
+) -> list[Result]:
+    """Call `task` on each argument in `workers` threads, by default as many as allowed; return the results in order.
+
+    After an error, or Ctrl-C, what has not begun never does. Of several errors the one of the first argument is raised.
+    """
+    todo: SimpleQueue[tuple[int, Argument]] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+    n = 0
+    for n, argument in enumerate(arguments, 1):
+        todo.put((n - 1, argument))
+    workers = min(n_threads() if workers is None else workers, n)
+
+    def work() -> None:
+        with suppress(Empty):
+            while True:
+                i, argument = todo.get_nowait()
+                try:
+                    done.put((i, task(argument), None))
+                except BaseException as error:
+                    _drop(todo)
+                    done.put((i, None, error))
+        done.put((-1, None, None))
+
+    results: list[Any] = [None] * n
+    errors: dict[int, BaseException] = {}
+    started = gone = 0
+    try:
+        for _ in range(workers):
+            start_new_thread(copy_context().run, (work,))
+            started += 1
+        while gone < started:
+            i, result, error = done.get()
+            if i < 0:
+                gone += 1
+            elif error is None:
+                results[i] = result
+            else:
+                errors[i] = error
+    finally:
+        _drop(todo)
+        while gone < started:  # what has begun ends before its arrays are given to others
+            gone += done.get()[0] < 0
+    if errors:
+        raise errors[min(errors)]
+    return results
+
+
+def _drop(queue: SimpleQueue[Any]) -> None:
+    """Empty a queue."""
+    with suppress(Empty):
+        while True:
+            queue.get_nowait()
+
+
 def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
     """Call ``work(start, stop)`` on ranges that cover 0..n, in threads if there is enough to share.
 
     Ranges begin at multiples of `grain`, the smallest piece worth a call; which thread runs which range is
-    left open, so `work` must write to its own range only. A pool of threads, not numba's ``parallel=True``:
+    left open, so `work` must write to its own range only. Threads of Python, not numba's ``parallel=True``:
     that takes seconds to compile.
     """
     n_grains = -(-n // grain)
@@ -60,18 +123,7 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
         work(0, n)
         return
     step = grain * -(-n_grains // (4 * workers))  # four ranges for each thread even out the load
-    with ThreadPoolExecutor(workers) as pool:
-        wait_for(pool, [pool.submit(work, start, min(n, start + step)) for start in range(0, n, step)])
-
-
-def wait_for(pool: ThreadPoolExecutor, tasks: Iterable[Future[Any]]) -> None:
-    """Wait for tasks; at the first error, or Ctrl-C, those that have not begun never do."""
-    try:
-        for task in tasks:
-            task.result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
+    in_threads(lambda start: work(start, min(n, start + step)), range(0, n, step), workers)
 
 
 @contextmanager
@@ -80,33 +132,37 @@ def one_blas_thread() -> Iterator[int]:
 
     May be used in several threads at once, and within itself.
     """
-    with _Shared.lock:
-        if _Shared.users == 0:
-            blas = _blas()
-            _Shared.n_threads = max((library.num_threads for library in blas.lib_controllers), default=1)
-            _let_any_thread_set_limits()
-            _Shared.limit = blas.limit(limits=1)
-        _Shared.users += 1
+    mine = 0
     try:
-        limit = _limit.get()
-        yield _Shared.n_threads if limit is None else min(limit, _Shared.n_threads)
-    finally:
         with _Shared.lock:
-            _Shared.users -= 1
-            if _Shared.users == 0:
-                _let_any_thread_set_limits()
-                _Shared.limit.restore_original_limits()
-                _let_any_thread_set_limits()
+            _Shared.users, mine = _Shared.users + 1, 1  # one step, so that Ctrl-C comes before or after both
+            blas = _blas()
+            if _Shared.before is None:
+                _Shared.before = [library.num_threads for library in blas.lib_controllers]
+            if _Shared.users == 1:
+                _set_threads([1] * len(blas.lib_controllers))
+            most, limit = max(_Shared.before, default=1), _limit.get()
+        yield most if limit is None else min(limit, most)
+    finally:
+        if mine:
+            with _Shared.lock:
+                _Shared.users -= 1
+                if _Shared.users == 0 and _Shared.before is not None:
+                    _set_threads(_Shared.before)
+                    _Shared.before = None
 
 
-def _let_any_thread_set_limits() -> None:
-    """Undo what threadpoolctl does from 3.8 on: only the thread that set a limit first may set another one.
+def _set_threads(numbers: list[int]) -> None:
+    """Set the threads of each BLAS.
 
-    The last to leave need not be the first that came, and what it sets would silently be ignored.
+    From threadpoolctl 3.8 on, only the thread that set a limit first may set another one. The last to leave need not be
+    the first that came, and what it sets would silently be ignored.
     """
-    for library in _blas().lib_controllers:
-        if hasattr(library, "clear_controlling_thread"):
-            library.clear_controlling_thread(force=True)
+    for library, number in zip(_blas().lib_controllers, numbers, strict=True):
+        free = getattr(library, "clear_controlling_thread", lambda **_: None)
+        free(force=True)
+        library.set_num_threads(number)
+        free(force=True)
 
 
 @cache
@@ -127,8 +183,7 @@ def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) 
         for argument in arguments:
             task(argument)
         return
-    with ThreadPoolExecutor(workers) as pool:
-        wait_for(pool, [pool.submit(task, argument) for argument in arguments])
+    in_threads(task, arguments, workers)
 
 
 def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
@@ -142,5 +197,5 @@ def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: 
         for argument in arguments:
             task(argument)
         return
-    with one_blas_thread() as workers, ThreadPoolExecutor(workers) as pool:
-        wait_for(pool, [pool.submit(task, argument) for argument in arguments])
+    with one_blas_thread() as workers:
+        in_threads(task, arguments, workers)

@@ -12,8 +12,8 @@ as 0/1 and sums over positive bits 31 %, compiled loops (used here) 8 %; blocks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from similia._config import rows_per_block
 from similia._jit import njit
 from similia._progress import track
-from similia._threads import one_blas_thread
+from similia._threads import in_threads, one_blas_thread
 from similia.core.products import row_product
 from similia.objects._distributed import Distributed
 
@@ -32,7 +32,7 @@ _GROUP_ROWS = 4 * _BLOCK_ROWS  # rows of one task
 _PART_ROWS = 16 * _GROUP_ROWS  # of a collection on other machines
 
 Floats = npt.NDArray[np.float64]
-Map = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
+Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 
 def learn_rotation(
@@ -47,8 +47,8 @@ def learn_rotation(
     scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1020, 1020))))
     losses: list[float] = []
     last = 0.0
-    with one_blas_thread() as workers, ThreadPoolExecutor(workers) as pool:
-        of_groups = each_group(Z, pool.map)
+    with one_blas_thread() as workers:
+        of_groups = each_group(Z, partial(in_threads, workers=workers))
         norm = sum(of_groups(_squares, mean))
         rotation = random_rotation(gaussian)
         for _ in track(range(max_iter), "ITQ", total=max_iter):
@@ -120,8 +120,8 @@ def _reach(rows: npt.NDArray) -> Floats:
     return np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
 
 
-def each_group(Z: Any, in_threads: Map = map) -> Callable[..., Iterator[Any]]:
-    """Return a function that yields ``f(rows, start, *args)`` of each group of rows, in their order.
+def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
+    """Return a function that gives ``f(rows, start, *args)`` of each group of rows, in their order.
 
     Groups are the same wherever the rows are, and so are sums of what is found of them.
     """
@@ -129,7 +129,7 @@ def each_group(Z: Any, in_threads: Map = map) -> Callable[..., Iterator[Any]]:
         parts = Z.blocks(_PART_ROWS).kept()
         return lambda f, *args: chain.from_iterable(parts.map(_groups_of_part, f, args))
     starts = range(0, len(Z), _GROUP_ROWS)
-    return lambda f, *args: in_threads(lambda start: f(_rows(Z, start, start + _GROUP_ROWS), start, *args), starts)
+    return lambda f, *args: mapped(lambda start: f(_rows(Z, start, start + _GROUP_ROWS), start, *args), starts)
 
 
 def _groups_of_part(part: npt.NDArray, start: int, f: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:

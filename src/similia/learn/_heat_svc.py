@@ -13,7 +13,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sklearn.svm import SVC
 
 from similia._config import settings
-from similia._threads import n_threads, one_blas_thread, wait_for
+from similia._threads import in_threads, n_threads, one_blas_thread
 from similia._validation import check_labels, check_positive
 from similia.core.products import row_product
 
@@ -289,7 +289,7 @@ def _scores(
     scores = np.empty((len(parameters), len(Cs), len(tasks), len(tasks[0][1])))
     order = np.argsort(Cs, kind="stable")
 
-    def run(a: int, t: int, K: Floats) -> None:
+    def run(a: int, K: Floats, t: int) -> None:
         train, held_out = tasks[t]
         block = K[np.ix_(train, train)]
         rests = [K[np.ix_(part, train)] for part in held_out]
@@ -303,12 +303,11 @@ def _scores(
 
     n_bytes = 8 * max(len(train) for train, _ in tasks) ** 2
     workers = max(1, min(n_threads(), len(tasks), settings().max_memory // n_bytes - 2))
-    with ThreadPoolExecutor(workers) as pool:
-        for a, parameter in enumerate(parameters):
-            K = gram_of(parameter)
-            with one_blas_thread():
-                wait_for(pool, [pool.submit(run, a, t, K) for t in range(len(tasks))])
-            del K  # before the next one is made
+    for a, parameter in enumerate(parameters):
+        K = gram_of(parameter)
+        with one_blas_thread():
+            in_threads(partial(run, a, K), range(len(tasks)), workers)
+        del K  # before the next one is made
     return scores
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from similia._threads import limited_to, n_threads, wait_for
+from similia._threads import in_threads, limited_to
 from similia.embeddings import Nystroem
 from similia.objects import take
 from similia.selection import _budget
@@ -81,12 +79,11 @@ class Evaluator:
             # Computes what is shared, once, with all threads.
             made = [self._pipelines(group, missing, n) for missing in wanted.values()]
             start = _budget.clock()
-            with ThreadPoolExecutor(n_threads()) as pool:
-                tasks = []
-                for (left, missing), parts in zip(wanted.items(), made, strict=True):
-                    fit = partial(self._fit, group, missing, n, left, *parts)
-                    tasks.append(pool.submit(contextvars.copy_context().run, fit))
-                wait_for(pool, tasks)
+            fits = [
+                partial(self._fit, group, missing, n, left, *parts)
+                for (left, missing), parts in zip(wanted.items(), made, strict=True)
+            ]
+            in_threads(lambda fit: fit(), fits)
         except Exception as error:  # a candidate that does not fit the data must not end the search
             self.failed[group, -1] = f"{type(error).__name__}: {error}"
         return start - begin, _budget.clock() - start, len(wanted)
