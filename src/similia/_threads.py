@@ -62,42 +62,37 @@ def in_threads(
     After an error, or Ctrl-C, what has not begun never does. Of several errors the one of the first argument is raised.
     """
     todo: SimpleQueue[tuple[int, Argument]] = SimpleQueue()
-    done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
     n = 0
     for n, argument in enumerate(arguments, 1):
         todo.put((n - 1, argument))
-    workers = min(n_threads() if workers is None else workers, n)
+    results: list[Any] = [None] * n
+    errors: dict[int, BaseException] = {}
+    gone: list[None] = []  # for each thread that has ended; changed by threads only, as a signal may cut any step here
+    bell: SimpleQueue[None] = SimpleQueue()
 
     def work() -> None:
         with suppress(Empty):
             while True:
                 i, argument = todo.get_nowait()
                 try:
-                    done.put((i, task(argument), None))
+                    results[i] = task(argument)
                 except BaseException as error:
+                    errors[i] = error
                     _drop(todo)
-                    done.put((i, None, error))
-        done.put((-1, None, None))
+        gone.append(None)
+        bell.put(None)
 
-    results: list[Any] = [None] * n
-    errors: dict[int, BaseException] = {}
-    started = gone = 0
+    started = 0
     try:
-        for _ in range(workers):
+        for _ in range(min(n_threads() if workers is None else workers, n)):
             start_new_thread(copy_context().run, (work,))
             started += 1
-        while gone < started:
-            i, result, error = done.get()
-            if i < 0:
-                gone += 1
-            elif error is None:
-                results[i] = result
-            else:
-                errors[i] = error
+        while len(gone) < started:
+            bell.get()
     finally:
         _drop(todo)
-        while gone < started:  # what has begun ends before its arrays are given to others
-            gone += done.get()[0] < 0
+        while len(gone) < started:  # what has begun ends before its arrays are given to others
+            bell.get()
     if errors:
         raise errors[min(errors)]
     return results
