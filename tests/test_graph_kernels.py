@@ -19,6 +19,7 @@ from similia.kernels import (
     EdgeHistogram,
     Normalized,
     Product,
+    Propagation,
     ShortestPath,
     Sum,
     VertexHistogram,
@@ -269,6 +270,24 @@ def test_features_refuse_graphs_compared_by_other_things_than_those_of_fit(tmp_p
         loaded.transform([BONDS | {"node_labels": [1, 2, 3]}])
     assert (loaded.transform([BONDS]) != expected).nnz == 0
     loaded.fit([PATH]).transform([PATH])  # fit forgets
+    for graphs in ([BONDS, BONDS], as_graphs([BONDS])):
+        by_fit = sm.KernelFeatures(WeisfeilerLehman(n_iter=1), 64).fit(graphs)
+        assert by_fit.compared_ == features.compared_
+        with pytest.raises(ValueError, match="edges without labels of X with edges with labels of the training"):
+            by_fit.transform([PATH])
+    assert not hasattr(by_fit.fit(), "compared_")
+    drawn = iter([BONDS])
+    assert not hasattr(by_fit.fit(drawn), "compared_")
+    assert next(drawn) is BONDS  # an iterator is not read
+
+
+@pytest.mark.parametrize(
+    "kernel", [VertexHistogram(), EdgeHistogram(), ShortestPath(), Normalized(VertexHistogram()), Propagation()]
+)
+def test_fit_and_transform_refuse_what_fit_transform_refuses(kernel):
+    labelled = PATH | {"node_labels": [1, 2, 3]}
+    with pytest.raises(ValueError, match=r"degrees, in place of node labels of X with node labels of the training"):
+        sm.KernelFeatures(kernel, 64).fit([labelled]).transform([PATH])
 
 
 def test_labels_of_a_wrong_type_or_parameters_out_of_range():

@@ -1,10 +1,13 @@
 """The commands on streams: options of memory and clusters, progress, samples, what is known of an unfinished file."""
 
+import gzip
 import re
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 import similia as sm
@@ -201,14 +204,14 @@ def small(monkeypatch):
 def test_a_sample_does_not_depend_on_chunks(small, tmp_path):
     path = fasta(tmp_path / "a.fasta")
     samples = [sample_of(open_stream(path, chunk=chunk), seed=3) for chunk in (1, 2, 7, 30, 89, 90, 1000)]
-    for n, sample in samples:
+    for n, sample, numbers in samples:
         assert n == 90
-        assert sample.objects.tolist() == samples[0][1].objects.tolist()
+        assert sample.objects.tolist() == samples[0][1].objects.tolist() == [WORDS[i] for i in numbers]
     rows = [WORDS.index(word) for word in samples[0][1].objects.tolist()]
     assert (len(rows), rows) == (12, sorted(set(rows)))
     drawn = np.random.default_rng(3).random(90)
     assert rows == sorted(np.argsort(drawn)[:12].tolist())
-    n, few = sample_of(open_stream(WORDS[:12], chunk=5), seed=3)
+    n, few, _ = sample_of(open_stream(WORDS[:12], chunk=5), seed=3)
     assert (n, few.objects.tolist()) == (12, WORDS[:12])
 
 
@@ -304,3 +307,34 @@ def test_a_bar_on_a_terminal_and_loops_inside_are_lines_of_it(monkeypatch):
     with _progress.meter("objects") as update:
         assert _progress._display is None  # switched off
         update(1, 1)
+
+
+@pytest.mark.parametrize("name", ["b.csv", "b.csv.gz", "b.fasta", "b.parquet"])
+def test_a_bad_object_is_named_by_its_file_and_line(name, tmp_path):
+    words = [*WORDS[:40]]
+    kernel = ("--kernel", "Spectrum(k=2,reverse_complement=True)")
+    good, bad = tmp_path / "good.csv", tmp_path / name
+    good.write_text("id,text,label\n" + "".join(f"r{i},{word},{i % 2}\n" for i, word in enumerate(words)))
+    invoke("fit", good, *kernel, "-o", tmp_path / "model", "--test", 0)
+    invoke("index", "build", good, tmp_path / "index", *kernel)
+    words[30] = "AC-GT"
+    text = "id,text\n" + "".join(f"r{i},{word}\n" for i, word in enumerate(words))
+    place = "line 32"
+    if name == "b.parquet":
+        parquet.write_table(pa.table({"text": words}), bad)
+        place = "object 30 (from 0)"
+    elif name == "b.fasta":
+        bad.write_text("".join(f">r{i}\n{word}\n" for i, word in enumerate(words)))
+        place = "object 30 (from 0), 'r30'"
+    else:
+        bad.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    for command in (
+        ("predict", tmp_path / "model", bad),
+        ("predict", tmp_path / "model", bad, "--chunk", 7, "-o", tmp_path / "labels.csv"),
+        ("encode", bad, "-o", tmp_path / "codes.npy", "--model", tmp_path / "index", "--chunk", 7),
+        ("encode", bad, "-o", tmp_path / "more.npy", *kernel),
+        ("index", "build", bad, tmp_path / "other", *kernel),
+        ("index", "add", bad, tmp_path / "index"),
+        ("index", "search", tmp_path / "index", bad),
+    ):
+        assert f"{bad}, {place}: it holds '-' at position 2" in refused(*command), command

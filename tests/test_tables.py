@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+import similia as sm
 from similia.objects import open_stream, read_columns, read_objects
 
 EXCEL = '\ufeffid;Sequenz;Wert\r\n1;"AC;GT";5,3\r\n2;"A\nC";6,1\r\n\r\n3;GG;\r\n'  # as Excel exports it in Germany
@@ -45,7 +46,7 @@ def test_a_table_of_excel(tmp_path):
     assert (found.kind, found.objects.tolist(), found.names) == ("strings", ["AC;GT", "A\nC", "GG"], ["1", "2", "3"])
     assert found.lines.tolist() == [2, 3, 6]  # the second row has two lines, and one is blank
     found = read_objects(path, sep=";", label="Wert", decimal=",", on_error="skip", skipped=tmp_path / "left.csv")
-    assert (found.objects.tolist(), found.labels.tolist()) == (["AC;GT", "A\nC"], ["5.3", "6.1"])
+    assert (found.objects.tolist(), found.labels.tolist()) == (["AC;GT", "A\nC"], [5.3, 6.1])
     assert listed(tmp_path / "left.csv") == [["line", "reason"], ["6", "the label (column 'Wert') is missing"]]
     assert "a.csv, line 6: the label (column 'Wert') is missing; fill it in" in refused(path, sep=";", label="Wert")
 
@@ -266,7 +267,7 @@ def test_smiles_a_line(tmp_path):
     titled = write(tmp_path / "b.smi", "smiles name\nCCO\nC\n")
     assert np.diff(read_objects(titled).objects.node_offsets).tolist() == [3, 1]
     table = write(tmp_path / "c.smi", "CCO 1\nC 0\n")
-    assert read_objects(table, sep="space", header=False, smiles=0, label=1).labels.tolist() == ["1", "0"]
+    assert read_objects(table, sep="space", header=False, smiles=0, label=1).labels.tolist() == [1, 0]
 
 
 @pytest.fixture
@@ -357,13 +358,13 @@ def test_bad_rows_are_left_out_listed_once_and_keep_their_numbers(tmp_path, monk
     for _ in range(2):  # a file is read several times
         parts = list(stream.chunks())
         assert [text for part in parts for text in part.objects.tolist()] == ["A", "C\nC", "E"]
-        assert [row for part in parts for row in part.names] == ["0", "2", "4"]
+        assert [row for part in parts for row in part.names] == [0, 2, 4]
         assert [line for part in parts for line in part.lines.tolist()] == [2, 4, 8]
         assert [row[0] for row in listed(left)] == ["line", "3", "6", "9"]
         assert stream.skips.n == 3
     for part in parts:
         rest = list(stream.chunks(part.stop, part.mark))
-        assert [row for more in rest for row in more.names] == ["0", "2", "4"][part.stop :]
+        assert [row for more in rest for row in more.names] == [0, 2, 4][part.stop :]
         assert [row[0] for row in listed(left)] == ["line", "3", "6", "9"]
         assert stream.skips.n == 3
     with pytest.raises(ValueError, match="line 3: found 1 cell, expected 2 as in the header; is a cell missing"):
@@ -375,10 +376,10 @@ def test_rows_of_parquet_are_left_out_by_number(tmp_path):
     parquet.write_table(pa.table({"text": ["A", None, "C", "D", None]}), path, row_group_size=2)
     stream = open_stream(path, on_error="skip", skipped=tmp_path / "left.csv", chunk=1)
     parts = list(stream.chunks())
-    assert [(part.objects.tolist(), part.names) for part in parts] == [(["A"], ["0"]), (["C"], ["2"]), (["D"], ["3"])]
+    assert [(part.objects.tolist(), part.names) for part in parts] == [(["A"], [0]), (["C"], [2]), (["D"], [3])]
     assert [row[0] for row in listed(tmp_path / "left.csv")] == ["line", "1", "4"]
     rest = list(stream.chunks(2, parts[1].mark))
-    assert [part.names for part in rest] == [["3"]]
+    assert [part.names for part in rest] == [[3]]
     assert [row[0] for row in listed(tmp_path / "left.csv")] == ["line", "1", "4"]
 
 
@@ -438,3 +439,40 @@ def test_columns_of_what_has_none(tmp_path, name, option):
             or "which a." in refused(path, **{option: "x"})
             or ("records with names" in refused(path, **{option: "x"}))
         )
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels", "kind"),
+    [
+        (["1", "0", "-3"], [1, 0, -3], "i"),
+        (["5.30", "6.1", "1e-2"], [5.3, 6.1, 0.01], "f"),
+        (["1.0", "2", "2"], [1.0, 2.0, 2.0], "f"),
+        (["007", "010", "7"], ["007", "010", "7"], "U"),
+        (["1_000", "2", "3"], ["1_000", "2", "3"], "U"),
+        (["1", "x", "3"], ["1", "x", "3"], "U"),
+        (["inf", "1", "2"], ["inf", "1", "2"], "U"),
+        (["12345678901234567890", "1", "2"], [12345678901234567890.0, 1.0, 2.0], "f"),
+    ],
+)
+def test_labels_that_are_all_numbers_are_numbers_in_files_of_text_too(tmp_path, cells, labels, kind):
+    rows = list(zip(["AC", "GT", "CC"], cells, strict=True))
+    tables = [
+        write(tmp_path / "a.csv", "text,label\n" + "".join(f"{word},{cell}\n" for word, cell in rows)),
+        write(tmp_path / "a.fasta", "".join(f">s{i} label={cell}\n{word}\n" for i, (word, cell) in enumerate(rows))),
+    ]
+    parquet.write_table(pa.table({"text": [word for word, _ in rows], "label": cells}), tmp_path / "a.parquet")
+    for table in [*tables, tmp_path / "a.parquet"]:
+        found = read_objects(table).labels
+        assert (found.tolist(), found.dtype.kind) == (labels, kind)
+
+
+def test_a_recipe_takes_numbers_of_a_table_as_numbers(tmp_path):
+    values = np.round(np.linspace(4, 9, 60), 2)
+    words = ["ACGT"[i % 4] * (2 + i % 7) for i in range(60)]
+    table = write(
+        tmp_path / "a.csv", "text,label\n" + "".join(f"{w},{y}\n" for w, y in zip(words, values, strict=True))
+    )
+    found = read_objects(table)
+    np.testing.assert_array_equal(found.labels, values)
+    with pytest.raises(ValueError, match="class"):
+        sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 4, 64, random_state=0).fit(found.objects, found.labels)

@@ -102,6 +102,27 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     )
 
 
+def test_items_are_numbers_in_json_on_every_path(tmp_path: Path) -> None:
+    table, model = tmp_path / "t.csv", tmp_path / "m.similia"
+    sm.save(sm.recipes.nyshd(sm.kernels.Spectrum(k=2), n_bits=64, random_state=0).fit(WORDS, KINDS), model)
+    table.write_text("read,text\nr0,AC\nGT\nr2,GG\n")
+    skip = ("--on-error", "skip", "--json")
+
+    def items(name: str, *arguments: object, **how: str) -> list[object]:
+        return [json.loads(line)[name] for line in invoke("predict", model, *arguments, **how).stdout.splitlines()]
+
+    assert items("item", table, *skip) == items("item", "-", *skip, input=table.read_text()) == [0, 2]
+    invoke("predict", model, table, *skip, "-o", tmp_path / "p.jsonl")
+    assert [json.loads(line)["item"] for line in (tmp_path / "p.jsonl").read_text().splitlines()] == [0, 2]
+    assert items("read", table, *skip, "--id", "read") == ["r0", "r2"]
+    table.write_text("text\nAC\nGT\n")
+    assert items("item", table, "--json") == items("item", "-", "--json", input=table.read_text()) == [0, 1]
+    index = tmp_path / "index"
+    invoke("index", "build", table, index, *KERNEL)
+    near = json.loads(invoke("index", "search", index, table, "-k", 1, "--json").stdout)
+    assert [row["query"] for row in near["neighbours"]] == [row["id"] for row in near["neighbours"]] == [0, 1]
+
+
 def test_no_command_touches_the_list_of_skipped_rows_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +247,7 @@ def test_the_task_is_that_of_the_option_of_the_score_or_of_the_labels(tmp_path: 
     assert "with numbers to predict" in invoke(*fit, "--task", "regression").output
     table.write_text("text,label\n" + "".join(f"{w},{y}\n" for w, y in zip(WORDS, SHARE, strict=True)))
     assert "classes" in invoke(*fit, "--task", "classification").output
+    assert sm.load(model).classes_.dtype.kind == "U"
     assert "--task must be one of auto, classification, regression" in refused(*fit, "--task", "guess")
     assert "--bits is for classes (NysHD), and the labels are numbers" in refused(*fit, "--bits", 64)
     table.write_text("text,label\n" + "".join(f"{w},x{i % 2}\n" for i, w in enumerate(WORDS)))

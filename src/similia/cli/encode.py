@@ -16,6 +16,7 @@ from similia.cli.outputs import bars, check_output, meters, stoppable
 from similia.cli.voice import console, note, result, voice, written
 from similia.objects.streams import ObjectStream
 from similia.scale._journal import Journal
+from similia.scale._place import places_named
 from similia.scale.stream import CHUNK, Rows, goes_on, partial_of, write_stream
 from similia.search.on_disk import SearchFolder
 
@@ -82,8 +83,8 @@ def encode(
 def _fit(stream: ObjectStream, path: Path, options: dict[str, Any]) -> int:
     """Fit an encoder to a sample, write it, and return how many objects there are."""
     with stoppable(lambda: 0, stream.n), meters():
-        n, sample = sample_of(stream, options["seed"])
-    with stoppable(lambda: 0, n), bars():
+        n, sample, numbers = sample_of(stream, options["seed"])
+    with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
         spec, encoder = default_encoder(sample, **options)
         console().print(f"{n} {stream.kind}; {options['bits']} bits by {spec}")
         sm.save(encoder.fit(sample.objects), path)

@@ -74,8 +74,8 @@ def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
         parse_distance(distance)
 
 
-def sample_of(stream: ObjectStream, seed: int) -> tuple[int, Objects]:
-    """Read a stream once; return how many objects it has, and those that an encoder is fitted to, in their order.
+def sample_of(stream: ObjectStream, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
+    """Read a stream once; return how many objects it has, those that an encoder is fitted to, and their numbers.
 
     Each object draws a number, and those with the `FIT_ON` smallest are kept, fewer if these have more than
     `FIT_BYTES`: a uniform sample that does not depend on chunks, in constant memory.
@@ -87,26 +87,29 @@ def sample_of(stream: ObjectStream, seed: int) -> tuple[int, Objects]:
             drawn = rng.random(chunk.stop - chunk.start)
             rows = np.flatnonzero(drawn < limit)
             if len(rows):
-                parts.append((drawn[rows], _sizes(chunk.objects)[rows], sm.objects.take(chunk.objects, rows)))
+                objects = sm.objects.take(chunk.objects, rows)
+                parts.append((drawn[rows], _sizes(chunk.objects)[rows], objects, chunk.start + rows))
             if sum(len(p[0]) for p in parts) > 2 * FIT_ON or sum(p[1].sum() for p in parts) > 2 * FIT_BYTES:
                 parts = [_smallest(parts)]
                 limit = parts[0][0].max()
             n = chunk.stop
             update(n, chunk.bytes_read)
-    return n, Objects(stream.source, stream.kind, _smallest(parts)[2])
+    _, _, objects, numbers = _smallest(parts)
+    return n, Objects(stream.source, stream.kind, objects), numbers
 
 
-_Part = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], Any]  # numbers drawn, sizes, objects
+_Ints = npt.NDArray[np.int64]
+_Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # drawn, sizes, objects, their numbers in the stream
 
 
 def _smallest(parts: list[_Part]) -> _Part:
     """Return the objects that drew the smallest numbers, in their order, as one part."""
-    drawn, sizes = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    drawn, sizes, numbers = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
     order = np.argsort(drawn, kind="stable")[:FIT_ON]
     most = max(1, int(np.searchsorted(np.cumsum(sizes[order]), FIT_BYTES, side="right")))
     rows = np.sort(order[:most])
     objects = parts[0][2] if len(parts) == 1 else sm.objects.concatenate([part[2] for part in parts])
-    return drawn[rows], sizes[rows], sm.objects.take(objects, rows)
+    return drawn[rows], sizes[rows], sm.objects.take(objects, rows), numbers[rows]
 
 
 def _sizes(objects: Any) -> npt.NDArray[np.int64]:

@@ -104,7 +104,7 @@ def _show(
 
 def _number(which: int | str, read: Objects) -> int:
     """Return the number of an object that is given by its name, or by its number from 0."""
-    n, known = n_objects(read.objects), read.names or []
+    n, known = n_objects(read.objects), list(map(str, read.names or []))
     if known.count(str(which)) == 1:
         return known.index(str(which))
     if str(which) in known:

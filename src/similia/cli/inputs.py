@@ -142,7 +142,9 @@ class Collection:
         for first in range(start, self.n, self._chunk):
             stop = min(self.n, first + self._chunk)
             names = None if self._read.names is None else self._read.names[first:stop]
-            yield Chunk(sm.objects.take(self._read.objects, np.arange(first, stop)), names, first, stop, "", 0)
+            lines = None if self._read.lines is None else self._read.lines[first:stop]
+            objects = sm.objects.take(self._read.objects, np.arange(first, stop))
+            yield Chunk(objects, names, first, stop, "", 0, lines=lines)
 
     def fingerprint(self) -> str:
         """Return a digest of the objects."""

@@ -271,7 +271,8 @@ def targets_of(read: Objects, task: str, scoring: str | None) -> tuple[npt.NDArr
                 f"--scoring {scoring} is for classes, and the labels of {read.source} are numbers; "
                 f"{_SUIT['regression']} do, or take them as classes with --task classification"
             )
-        return y, decided
+        fractions = y.dtype.kind == "f" and (y != np.round(y)).any()  # which scikit-learn does not take as classes
+        return (y.astype(str) if fractions else y), decided
     if task == "auto" and by_score is None and y.dtype.kind not in "f":
         note(
             f"note: the labels of {read.source} are {len(np.unique(y))} different numbers: they are predicted as "

@@ -17,11 +17,12 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, default_rerank, sample_of
-from similia.cli.inputs import Objects, has_columns, open_objects, read_objects
+from similia.cli.inputs import Collection, Objects, has_columns, open_objects, read_objects
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, voice
 from similia.objects.streams import ObjectStream
+from similia.scale._place import places_named
 from similia.scale.stream import CHUNK, add_stream, of
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search._metric import metric_of, shares_found
@@ -74,12 +75,12 @@ def build_index(
         how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
         index = HammingIndex(bits, kind=kind, random_state=seed)
         with stoppable(lambda: 0, n), meters():
-            n, sample = sample_of(stream, seed)
+            n, sample, numbers = sample_of(stream, seed)
         if getattr(sample.objects, "dtype", None) == np.uint8:
             note(
                 f"note: {data} holds bytes, read as numbers; search codes of 'similia encode' with similia.HammingIndex"
             )
-        with stoppable(lambda: 0, n), bars():
+        with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
             spec, encoder = default_encoder(sample, **made_by)
             search = SimilaritySearch(encoder, how, n_candidates=candidates, index=index)
             console().print(f"{n} {stream.kind}; {bits} bits by {spec}, sorted by {sort}")
@@ -240,11 +241,12 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
     if k > candidates and search.rerank is not None:
         note(f"note: -k {k} is more than the {candidates} candidates; {k} candidates are compared")
     search.set_params(n_candidates=max(k, candidates))
-    search.search(sm.objects.take(queries.objects, [0]), k=k)  # loads code, which is no part of the time of a query
-    start = time.perf_counter()
-    ids, scores = search.search(queries.objects, k=k)
-    seconds = time.perf_counter() - start
-    asked = queries.names or [str(i) for i in range(len(ids))]
+    with places_named(Collection(queries, len(queries.objects))):
+        search.search(sm.objects.take(queries.objects, [0]), k=k)  # loads code, which is no part of the time of a query
+        start = time.perf_counter()
+        ids, scores = search.search(queries.objects, k=k)
+        seconds = time.perf_counter() - start
+    asked = queries.names or range(len(ids))
     rows = [
         {"query": query, "rank": rank, "id": i} | ({"name": called.get(i, "")} if called else {}) | {"score": value}
         for query, found, values in zip(asked, ids.tolist(), scores.tolist(), strict=True)

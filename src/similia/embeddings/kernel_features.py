@@ -30,9 +30,16 @@ from similia.kernels._evaluate import (
     refuse_class,
     takes_sparse,
 )
-from similia.kernels.base import check_alike
+from similia.kernels.base import Kernel, check_alike
+from similia.objects import take
+from similia.objects._base import Batch
 
+_FEW = 8  # graphs that fit looks at
 _MOST = 2**24  # columns that are remembered: 2 MiB, where a weight for each takes 128
+
+
+def _is_sequence(X: Any) -> bool:
+    return hasattr(X, "__len__") and hasattr(X, "__getitem__") and not is_lazy(X)
 
 
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -56,8 +63,9 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         After `fit_transform` of objects that are here, as a pipeline calls it: a bit for each column, whether an object
         had it. Kept up to 2**24 columns, for the warning of `transform` alone.
     compared_ : dict of str
-        After `fit_transform` of objects that are here: what of them the kernel compares, where that depends on what
-        they have (graphs with labels or without). `transform` refuses objects that it would compare by something else.
+        After `fit` or `fit_transform` of objects that are here: what of them the kernel compares, where that depends
+        on what they have (graphs with labels or without). `transform` refuses objects that it would compare by
+        something else.
 
     Notes
     -----
@@ -82,12 +90,13 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @all_at_once
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters; objects other than vectors are not read; forget `met_`, `compared_`.
+        """Check the parameters, and learn by what the kernel compares these objects; forget `met_`.
 
         Parameters
         ----------
         X : collection of objects, optional
-            Of the columns of a table the number and the names are kept.
+            Of the columns of a table the number and the names are kept. Of graphs the first few are read, for
+            `compared_`; other objects are not.
         y : ignored
 
         Returns
@@ -108,6 +117,10 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 delattr(self, learnt)
         if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
             read_objects(self, self.kernel, X, reset=True)
+        elif getattr(type(self.kernel), "_compared", Kernel._compared) is not Kernel._compared:
+            few = X if isinstance(X, Batch) else take(X, range(min(_FEW, len(X)))) if _is_sequence(X) else None
+            if few is not None and len(few):
+                self.compared_ = compared(self.kernel, few)
         return self
 
     @all_at_once

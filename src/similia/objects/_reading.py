@@ -109,9 +109,10 @@ class Objects:
     kind : {"strings", "graphs", "series", "sets", "vectors"}
     objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
     labels : ndarray, shape (n,), optional
-    names : list of str, optional
+    names : list of str or of int, optional
         Names of FASTA and FASTQ records: the first words of their headers, or where these are not distinct the headers;
-        of ``.smi`` and SDF those in the file; of rows of a table, those in the column that was asked for.
+        of ``.smi`` and SDF those in the file; of rows of a table, those in the column that was asked for, or
+        numbers of rows (int, from 0) where others are left out.
     told : str, optional
         Which columns are the objects, where no option named them.
     skips : Skips, optional
@@ -124,7 +125,7 @@ class Objects:
     kind: str
     objects: Any
     labels: npt.NDArray | None = None
-    names: list[str] | None = None
+    names: list[Any] | None = None
     told: str | None = None
     skips: Any = None
     lines: Any = None

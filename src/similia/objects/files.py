@@ -88,6 +88,8 @@ def read_objects(
     Returns
     -------
     Objects
+        Its ``labels`` are numbers (int64 or float64) where all of them are, in files of text too, unless one begins
+        with a 0 as 007 does; otherwise text.
 
     Raises
     ------
@@ -168,6 +170,7 @@ def _replaced(found: Objects, y: npt.NDArray, kept: npt.NDArray[np.int64]) -> Ob
     """Return the objects at `kept` with labels y, which have one type where that is possible."""
     if y.dtype == object:
         y = np.asarray(y.tolist())
+    y = _typed(y)
     if len(kept) == n_objects(found.objects):
         return replace(found, labels=y)
     names = None if found.names is None else [found.names[i] for i in kept.tolist()]
@@ -187,6 +190,17 @@ def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y
     return np.array(["" if cell.strip().lower() in MISSING else cell.replace(decimal, ".") for cell in cells])
+
+
+def _typed(y: npt.NDArray) -> npt.NDArray:
+    """Return labels of text as numbers where all are numbers, as Parquet holds them; 007 is a name."""
+    cells = list(map(str.strip, y.tolist())) if y.dtype.kind in "UT" else []
+    if not cells or not looks_numeric(cells) or any(re.match(r"[+-]?0\d", cell) for cell in cells):
+        return y
+    if all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells):
+        return np.array(cells).astype(np.int64)
+    numbers = np.array(list(map(float, cells)))
+    return numbers if np.isfinite(numbers).all() else y
 
 
 # --- files ------------------------------------------------------------------------------------

@@ -49,10 +49,10 @@ class Chunk:
     ----------
     objects : StringBatch, ndarray or another batch
         As the kind of the stream says.
-    names : list of str, optional
+    names : list of str or of int, optional
         Of FASTA and FASTQ: the first word of each header; of a table what `open_stream` was told; of ``.smi`` and SDF
-        those in the file. Where bad rows are left out, the number of each row in the file (from 0) if there are no
-        others.
+        those in the file. Where bad rows are left out, the number of each row in the file (an int, from 0) if there are
+        no others.
     start, stop : int
         Numbers of the objects in the stream, from 0, `stop` excluded.
     mark : str
@@ -66,7 +66,7 @@ class Chunk:
     """
 
     objects: Any
-    names: list[str] | None
+    names: list[Any] | None
     start: int
     stop: int
     mark: str
@@ -311,7 +311,7 @@ class ObjectStream:
         """Return pieces of records as a chunk."""
         objects = [_slice(part.columns[0], a, b) for part, a, b in pieces]
         labels: list[Any] = []
-        names: list[str] = []
+        names: list[Any] = []
         for part, a, b in pieces:
             names += [(header.split(None, 1) or [""])[0] for header in (part.headers or [])[a:b]]
             if self._labelled:
@@ -319,7 +319,7 @@ class ObjectStream:
             if self._named:
                 names += part.columns[-1][a:b].tolist()
             elif self.skips is not None and part.rows is not None:
-                names += map(str, part.rows[a:b].tolist())
+                names += part.rows[a:b].tolist()
         last, _, stop = pieces[-1]
         end = int(last.ends[stop - 1])
         mark = "" if last.lines is None else f":{end}:{int(last.lines[stop - 1])}"

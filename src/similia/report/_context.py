@@ -145,7 +145,7 @@ def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
     classes = getattr(parts.whole, "classes_", None)
     if not isinstance(classes, np.ndarray):
         return y
-    if classes.dtype.kind == "U" and y.dtype.kind in "iub":
+    if classes.dtype.kind == "U" and y.dtype.kind in "iubf":
         return y.astype(str)
     numbers = as_numbers(y) if classes.dtype.kind in "iuf" and y.dtype.kind == "U" else None
     return y if numbers is None else numbers.astype(classes.dtype)

@@ -24,6 +24,7 @@ from similia.objects import concatenate, take
 from similia.objects.streams import Chunk, ObjectStream, open_stream
 from similia.scale._journal import Journal, disk_full
 from similia.scale._kind import kind_of_arrays
+from similia.scale._place import places_named
 from similia.scale._predictions import Predictions, form_of
 from similia.scale._workers import opened
 
@@ -289,6 +290,7 @@ def drive(
         opened(workers, ahead=stream.size is not None) as engine,
         meter("objects", start, n, stream.size) as update,
         closing(engine.map(function, model, stream.chunks(start, mark))) as results,
+        places_named(stream, start, mark),
     ):
         for chunk, result in results:
             commit(chunk, result)
@@ -333,7 +335,8 @@ def add_stream(
             metric = folder.search._metric()
             objects = None if metric is None else metric.as_objects(chunk.objects)
             with disk_full(lambda: f"{folder.folder} keeps the {len(folder)} objects that are done"):
-                folder._append(encoded[0], objects, encoded[1], chunk.names, None, sources)
+                names = None if chunk.names is None else list(map(str, chunk.names))
+                folder._append(encoded[0], objects, encoded[1], names, None, sources)
 
         model, start = (folder.search, folder.example), source["done"]
         drive(_encoded, model, stream, start, source.get("mark"), commit, workers=workers, n=source["n"])
