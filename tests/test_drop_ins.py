@@ -346,6 +346,9 @@ def test_probabilities_are_those_of_scikit_learns_calibration(classes, class_wei
     without = KernelSVC(kernel, class_weight=class_weight).fit(X[:45], y[:45])
     np.testing.assert_array_equal(ours.decision_function(X), without.decision_function(X))
     assert not hasattr(without, "predict_proba")
+    with pytest.raises(AttributeError) as told:
+        without.predict_proba(X)
+    assert "probability=True" in str(told.value.__cause__)
     with pytest.raises(NotFittedError, match="fitted with probability=False"):
         without.set_params(probability=True).predict_proba(X)
 

@@ -6,6 +6,7 @@ may refuse. Parameters in the unit of the numbers are scaled with them.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -299,3 +300,17 @@ def test_what_is_no_float_names_its_pair():
         distances.SoftDTW()([[0.0]], [[0.0], [1e160]])
     with pytest.raises(ValueError, match=r"X\[0\] holds numbers of more than 1e\+145 times the bandwidth"):
         kernels.GlobalAlignment(1e-10)([[1e160]])
+
+
+@pytest.mark.parametrize("power", [1000, 1022, -1000])
+def test_levels_of_large_and_small_numbers_can_be_saved(power):
+    X = np.array([[1.0, -1.0], [0.2, 1.0], [0.0, 0.5], [-1.0, 0.1]])
+    for encoder, data in (
+        (sm.LevelEncoder(16, n_bits=64, random_state=0), [X, X * 2.0**power]),
+        (sm.SequenceEncoder(16, n_bits=64, random_state=0), [[X[:3], X[2:]], [x * 2.0**power for x in (X[:3], X[2:])]]),
+    ):
+        expected = encoder.fit(data[0]).transform(data[0])  # a power of two changes no level
+        file = io.BytesIO()
+        sm.save(encoder.fit(data[1]), file)
+        file.seek(0)
+        np.testing.assert_array_equal(sm.load(file).transform(data[1]), expected)

@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = write(folder / "molecules.csv")
     said = run("fit", table, "--smiles", "smiles", "--label", "kind", "-o", folder / "m.similia", "--bits", "512",
                "--kernel", "WeisfeilerLehman(n_iter=2)")  # fmt: skip
-    assert "36 graphs in 3 classes" in said
+    assert "36 molecules in 3 classes" in said
     return folder
 
 
@@ -121,10 +121,10 @@ def test_a_model_of_molecules_takes_no_strings_and_one_of_strings_no_molecules(f
         run("predict", folder / "m.similia", table, "--text", "smiles")
     structure = sm.recipes.graphlet_optical(size=3, n_samples=50, n_components=50, random_state=0)
     path = sm.save(structure.fit(from_smiles(SMILES), KINDS), tmp_path / "structure.similia")
-    with pytest.raises(TypeError, match=r"graph 0 is str .*; from_smiles reads molecules"):
+    with pytest.raises(TypeError, match=r"molecules.csv, line 2: it is str .*; from_smiles reads molecules"):
         run("predict", path, table, "--text", "smiles")
     strings = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 5, 64, random_state=0).fit(SMILES, KINDS)
-    with pytest.raises(ValueError, match=r"holds graphs, which Spectrum"):
+    with pytest.raises(ValueError, match=r"holds molecules, which Spectrum"):
         run("predict", sm.save(strings, tmp_path / "s.similia"), table, "--smiles", "smiles")
 
 
@@ -174,3 +174,16 @@ def test_bad_rows_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert (len(found.objects), found.skips.first[0]) == (33, 7)
     with left.open(newline="") as file:
         assert [row[0] for row in csv.reader(file)] == ["line", "7", "19", "22"]
+
+
+def test_molecules_are_called_so_and_other_graphs_are_not(folder: Path, tmp_path: Path) -> None:
+    table, smiles = folder / "molecules.csv", ("--smiles", "smiles")
+    assert "36 molecules; 64 bits" in run("encode", table, "-o", tmp_path / "c.npy", "--bits", 64, *smiles)
+    assert "36 molecules; 64 bits" in run("index", "build", table, tmp_path / "index", "--bits", 64, *smiles)
+    with pytest.raises(ValueError, match="holds 36 molecules, numbered from 0 to 35"):
+        run("explain", folder / "m.similia", table, "--object", 99, *smiles)
+    lines = tmp_path / "a.smi"
+    lines.write_text("".join(f"{one}\n" for one in SMILES))
+    read = sm.objects.read_objects(lines)
+    assert (read.kind, read.called) == ("graphs", "molecules")
+    assert sm.objects.open_stream(from_smiles(SMILES)).called == "graphs"

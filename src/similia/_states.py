@@ -37,16 +37,17 @@ _MOST = {
 
 @dataclass(frozen=True)
 class Array:
-    """An array of one of some types (``"f4 f8"``), with finite numbers, of a shape."""
+    """An array of one of some types (``"f4 f8"``), with numbers below `most`, of a shape."""
 
     types: str
     shape: tuple[Any, ...]
+    most: float | None = None
 
     def __call__(self, value: Any, sizes: Sizes) -> bool:
         known = isinstance(value, np.ndarray) and value.dtype.isnative and value.dtype.str[1:] in self.types.split()
         if not known:
             return False
-        if value.dtype.kind in "fc" and not (np.abs(value) < _huge(value.dtype)).all():  # NaN is not
+        if value.dtype.kind in "fc" and not (np.abs(value) < (self.most or _huge(value.dtype))).all():  # NaN is not
             return False
         return value.ndim == len(self.shape) and all(map(_same, self.shape, value.shape, [sizes] * value.ndim))
 
@@ -217,8 +218,9 @@ def _are_fitted(value: Any, sizes: Sizes) -> bool:
 _FLAG, _NUMBER, _POSITIVE, _TEXT = _is_flag, _is_number, _is_positive, _is_text
 _BITS: dict[str, Check] = {"n_bits": count("b", 8, 8), "output": one_of("bits", "counts")}
 _DRAWN: dict[str, Check] = {**_BITS, "seed_": count()}
+_FINITE = Array("f8", ("d",), np.inf)  # compared, never squared
 _LEVELS: dict[str, Check] = {
-    **_BITS, "low_": array("f8", "d"), "high_": array("f8", "d"), "levels_": array("u1", None, "b"),
+    **_BITS, "low_": _FINITE, "high_": _FINITE, "levels_": array("u1", None, "b"),
     "ties_": array("u1", 1, "b"), "roles_": array("u1", "d", "b"),
 }  # fmt: skip
 _LIBSVM: dict[str, Check] = {

@@ -86,7 +86,7 @@ def _fit(stream: ObjectStream, path: Path, options: dict[str, Any]) -> int:
         n, sample, numbers = sample_of(stream, options["seed"])
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
         spec, encoder = default_encoder(sample, **options)
-        console().print(f"{n} {stream.kind}; {options['bits']} bits by {spec}")
+        console().print(f"{n} {stream.called}; {options['bits']} bits by {spec}")
         sm.save(encoder.fit(sample.objects), path)
     return n
 
@@ -110,7 +110,7 @@ def _check_bits(encoder: Any, path: Path, stream: ObjectStream) -> None:
             rows = encoder.transform(first_of(stream))
         except (TypeError, ValueError) as error:
             why = " ".join(str(error).split())[:150]
-            raise ValueError(f"{stream.source} holds {stream.kind}, which {path} does not encode ({why})") from error
+            raise ValueError(f"{stream.source} holds {stream.called}, which {path} does not encode ({why})") from error
         if getattr(rows, "dtype", None) == np.uint8:
             return
         made = f"vectors of {rows.shape[1]} numbers" if np.ndim(rows) == 2 or hasattr(rows, "toarray") else "no bits"

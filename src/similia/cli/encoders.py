@@ -95,7 +95,7 @@ def sample_of(stream: ObjectStream, seed: int) -> tuple[int, Objects, npt.NDArra
             n = chunk.stop
             update(n, chunk.bytes_read)
     _, _, objects, numbers = _smallest(parts)
-    return n, Objects(stream.source, stream.kind, objects), numbers
+    return n, Objects(stream.source, stream.kind, objects, called=stream.called), numbers
 
 
 _Ints = npt.NDArray[np.int64]

@@ -114,10 +114,10 @@ def _number(which: int | str, read: Objects) -> int:
     except ValueError:
         here = f", named {known[0]!r}, ...{did_you_mean(str(which), known)}" if known else ", which have no names here"
         hint = "" if known else "; give a number from 0, or name the column of names with --id"
-        raise ValueError(f"{read.source} has no object {which!r}: it holds {n} {read.kind}{here}{hint}") from None
+        raise ValueError(f"{read.source} has no object {which!r}: it holds {n} {read.called}{here}{hint}") from None
     if not 0 <= number < n:
         raise ValueError(
-            f"{read.source} holds {n} {read.kind}, numbered from 0 to {n - 1}; there is no number {number}"
+            f"{read.source} holds {n} {read.called}, numbered from 0 to {n - 1}; there is no number {number}"
         )
     return number
 

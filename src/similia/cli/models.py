@@ -211,7 +211,7 @@ def _check_comparison(compared: Any, data_read: Objects | ObjectStream, objects:
             hint = "; --text instead of --smiles reads the column as strings"
         fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
         raise ValueError(
-            f"{data_read.source} holds {data_read.kind}, which {compared} does not compare; "
+            f"{data_read.source} holds {data_read.called}, which {compared} does not compare; "
             f"use e.g. {' or '.join(fitting)}{hint}"
         ) from error
 
@@ -294,9 +294,9 @@ def _check_decimal(read: Objects, y: npt.NDArray) -> None:
 def described(read: Objects, y: npt.NDArray, task: str) -> str:
     """Return what there is to train on, for a line."""
     if task == "regression":
-        return f"{len(y)} {read.kind} with numbers to predict"
+        return f"{len(y)} {read.called} with numbers to predict"
     classes = len(np.unique(y))
-    return f"{len(y)} {read.kind} in {classes} class{'es' * (classes > 1)}"
+    return f"{len(y)} {read.called} in {classes} class{'es' * (classes > 1)}"
 
 
 def split(read: Objects, y: npt.NDArray, task: str, share: float, seed: int) -> tuple[npt.NDArray, npt.NDArray]:

@@ -83,7 +83,7 @@ def build_index(
         with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
             spec, encoder = default_encoder(sample, **made_by)
             search = SimilaritySearch(encoder, how, n_candidates=candidates, index=index)
-            console().print(f"{n} {stream.kind}; {bits} bits by {spec}, sorted by {sort}")
+            console().print(f"{n} {stream.called}; {bits} bits by {spec}, sorted by {sort}")
             SearchFolder.create(folder, search.fit(sample.objects), {**asked, "encoder": spec})
             _show_recall(search, sample.objects, sort, seed, folder)
     once_more = f"to add its objects again: similia index add --again {data} {folder}"
@@ -171,7 +171,7 @@ def add_to_index(
     key = stream.fingerprint()
     _note_unfinished(opened, but=key)
     n = opened.store.progress.get(key, {"n": stream.n})["n"]
-    once_more = f"--again adds its {n} {stream.kind} again"
+    once_more = f"--again adds its {n} {stream.called} again"
     _add(opened, stream, key, n, once_more, again=again, workers=workers)
 
 
@@ -294,4 +294,4 @@ def _check_kind(found: Objects | ObjectStream, opened: SearchFolder) -> None:
     if found.kind != kind:
         molecules = found.kind == "graphs" and kind == "strings" and has_columns(found.source)
         hint = "; --text instead of --smiles reads them as strings" if molecules else ""
-        raise ValueError(f"{found.source} holds {found.kind}, and {opened.folder} is an index of {kind}{hint}")
+        raise ValueError(f"{found.source} holds {found.called}, and {opened.folder} is an index of {kind}{hint}")

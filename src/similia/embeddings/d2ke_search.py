@@ -50,7 +50,11 @@ _INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: a 
 
 
 def _learner_has(name: str) -> Callable[[Any], bool]:
-    return lambda self: hasattr(self._current()[-1], name)
+    def has(search: Any) -> bool:
+        getattr(search._current()[-1], name)  # an AttributeError of the learner says why
+        return True
+
+    return has
 
 
 class D2KESearch(MetaEstimatorMixin, BaseEstimator):

@@ -36,6 +36,13 @@ from similia.objects import n_objects, take
 _FOLDS = 5  # of the calibration
 
 
+def _has_probability(machine: KernelSVC) -> bool:
+    """Return whether there is `predict_proba`, or raise AttributeError with what to do."""
+    if not machine.probability:
+        raise AttributeError("predict_proba needs KernelSVC(..., probability=True); decision_function needs nothing")
+    return True
+
+
 class KernelSVC(ClassifierMixin, KernelMachine):
     r"""Support-vector classifier of strings, graphs, series, sets or vectors, with any kernel.
 
@@ -149,7 +156,7 @@ class KernelSVC(ClassifierMixin, KernelMachine):
         of = partial(confidences, weights=weights, intercepts=intercepts, n_classes=n_classes)
         return self._over_blocks(X, self.support_objects_, of, widest)
 
-    @available_if(lambda self: self.probability)
+    @available_if(_has_probability)
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of each class, shape (m, n_classes); only with ``probability=True``.

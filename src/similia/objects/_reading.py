@@ -119,6 +119,8 @@ class Objects:
         What was left out: their number ``n``, and the ``first`` (its line, and why).
     lines : ndarray of int, shape (n,), optional
         Line in which each object begins, of text files.
+    called : str
+        What a sentence calls the objects: "molecules" where graphs were SMILES or SDF, else the kind.
     """
 
     source: str
@@ -129,6 +131,10 @@ class Objects:
     told: str | None = None
     skips: Any = None
     lines: Any = None
+    called: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "called", self.called or self.kind)
 
 
 @dataclass(frozen=True)

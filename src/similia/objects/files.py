@@ -225,7 +225,7 @@ def _streamed(path: Path, reading: Reading) -> Objects:
     if labels is not None:
         y = np.empty(len(labels), dtype=object)
         y[:] = labels
-    return Objects(str(path), stream.kind, objects, y, names, stream.told, stream.skips, lines)
+    return Objects(str(path), stream.kind, objects, y, names, stream.told, stream.skips, lines, stream.called)
 
 
 def _bounded(path: Path, stream: ObjectStream) -> Iterator[Any]:

@@ -81,6 +81,8 @@ class ObjectStream:
     Attributes
     ----------
     kind : {"strings", "vectors", "series", "sets", "graphs"}
+    called : str
+        What a sentence calls the objects: "molecules" where graphs are read from SMILES or SDF, else the kind.
     source : str
         The path as it was given, or the type of the iterable.
     n : int or None
@@ -181,6 +183,11 @@ class ObjectStream:
         given = self.reading.is_set(*options)
         if given:
             raise ValueError(meaningless(source, given[0], getattr(self, "_ending", "")))
+
+    @property
+    def called(self) -> str:
+        """What a sentence calls the objects."""
+        return "molecules" if self.kind == "graphs" and self._path is not None else self.kind
 
     def read_arrays_as(self, kind: str | None) -> None:
         """Read the arrays of an iterable as a kind of objects; no other source changes, and None changes nothing."""
