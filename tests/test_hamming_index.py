@@ -420,3 +420,22 @@ def test_no_queries_and_no_codes():
     with pytest.raises(ValueError, match="the index is empty"):
         empty.kneighbors(random_codes(1, 16), 1)
     assert empty.add(random_codes(3, 16)).kneighbors(random_codes(1, 16), 1)[1].tolist() == [[0]]
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_that_was_loaded_grows_as_its_original(kind, mmap, tmp_path):
+    codes = random_codes(1500, 64)
+    index = HammingIndex(64, kind, random_state=0).fit(codes[:500]).add(codes[500:1000])
+    index.save(tmp_path)
+    loaded = HammingIndex.load(tmp_path, mmap=mmap)
+    queries = random_codes(100, 64)
+    for new in (codes[:0], codes[1000:1200], codes[1200:]):
+        for one in (index, loaded):
+            one.add(new)
+        for mine, theirs in zip(loaded.kneighbors(queries, 5), index.kneighbors(queries, 5), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    loaded.save(tmp_path)
+    np.testing.assert_array_equal(
+        HammingIndex.load(tmp_path, mmap=mmap).kneighbors(queries, 5), index.kneighbors(queries, 5)
+    )

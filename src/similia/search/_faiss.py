@@ -30,6 +30,7 @@ _FAR, _NO_ID = np.iinfo(np.int32).max, np.iinfo(np.int64).max
 _SPARE = 8  # rows asked for beyond twice those wanted, so that a second search is rare
 _WALK = 64  # rows that a walk through a graph keeps at least
 _TRAINED_ON = 64  # rows for each list that k-means sees
+_SEED = 12345  # of the levels of a graph; that of faiss
 _ROUNDS = 10  # of k-means
 _CLASSES = {"ivf": "IndexBinaryIVF", "hnsw": "IndexBinaryHNSW", "multihash": "IndexBinaryMultiHash"}
 
@@ -93,8 +94,14 @@ def multihash(n_bits: int, n_rows: int, n_hashes: int) -> Any:
 
 
 def add(index: Any, codes: Codes) -> None:
-    """Append rows."""
-    with threads(1):
+    """Append rows.
+
+    A graph draws a level for each. What it draws depends on the number of rows before alone, since files of faiss do
+    not keep where its generator stood: a graph that was read from a file grows as that which was written.
+    """
+    with threads(1) as faiss:
+        if hasattr(index, "hnsw"):
+            index.hnsw.rng = faiss.RandomGenerator(_SEED + index.ntotal)
         index.add(np.ascontiguousarray(codes))
 
 

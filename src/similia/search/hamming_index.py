@@ -432,8 +432,11 @@ class HammingIndex(BaseEstimator):
         with logged(_LOGGER, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
             if structure is None:
                 structure, n_built = self._new_structure(), 0
-            for part in self._rows.parts(n_built):
-                _faiss.add(structure, part.codes)
+            if self.kind == "hnsw":  # a graph depends on the rows that are added together
+                _faiss.add(structure, self._rows.take(np.arange(n_built, self._rows.n_rows)))
+            else:
+                for part in self._rows.parts(n_built):
+                    _faiss.add(structure, part.codes)
         self._structure, self._n_built = structure, self._rows.n_rows
 
     def _new_structure(self) -> Any:
