@@ -273,7 +273,7 @@ def targets_of(read: Objects, task: str, scoring: str | None) -> tuple[npt.NDArr
             )
         fractions = y.dtype.kind == "f" and (y != np.round(y)).any()  # which scikit-learn does not take as classes
         return (y.astype(str) if fractions else y), decided
-    if task == "auto" and by_score is None and y.dtype.kind not in "f":
+    if task == "auto" and by_score is None:
         note(
             f"note: the labels of {read.source} are {len(np.unique(y))} different numbers: they are predicted as "
             "numbers; --task classification takes them as classes"
