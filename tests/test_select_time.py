@@ -1,12 +1,14 @@
 """Choosing under a time limit: the order of work is fixed, the whole budget is used, and what was cut is said."""
 
+import threading
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from similia.selection import _budget, _select, select
-from similia.selection._ladder import Group, ladder
-from similia.selection._order import first_units
+from similia.selection._ladder import DEAR, Group, ladder
+from similia.selection._order import Unit, first_units
 from similia.selection._search import View
 
 from select_samples import sample  # isort: skip
@@ -112,6 +114,60 @@ def test_the_choice_does_not_depend_on_the_speed_of_the_machine_unless_that_is_s
     assert found.stopped_early_ == (speed > 10)
 
 
+def test_dear_embeddings_wait_for_all_learners_of_the_others():
+    groups = [
+        Group("a", (), (("x", ()), ("y", ())), family="f", turns=(0, 1)),
+        Group("dear", (), (("x", ()),), family="f", cost=DEAR),
+        Group("only one of its family", (), (("x", ()),), family="g", cost=DEAR),
+    ]
+    assert [tuple(unit) for unit in first_units(groups)] == [(0, (0,)), (2, (0,)), (0, (1,)), (1, (0,))]
+
+
+def test_nothing_else_is_tried_on_a_rung_before_the_best_of_the_rung_before(objects):
+    X, y = objects
+    search = _select.Search(*_search_of(X, y, [timed("best", 0.0, 0.9), timed("other", 0.0, 0.6)]))
+    best, other = Unit(0, (0,)), Unit(1, (0,))
+    search.main.tables = [{(0, 0): np.full(5, 0.9), (1, 0): np.full(5, 0.6)}, {}]
+    assert search._counts(best, 1)
+    assert not search._counts(other, 1)
+    assert search.out == {(1, 0): "out of time"}
+    search.main.tables[1][0, 0] = np.full(5, 0.9)
+    assert search._counts(other, 1)
+
+
+def test_the_final_fit_of_a_learner_is_not_expected_to_take_the_time_of_those_it_was_tried_with(monkeypatch, objects):
+    X, y = objects
+    learners = (("slow", 2e-2, 0.6), ("fast", 1e-5, 0.95))
+    both = tuple((name, (("learner", Timed(name, cost, right)),)) for name, cost, right in learners)
+    search = _select.Search(*_search_of(X, y, [Group("both", (), both, slow=False)]))
+    search.search()
+    assert search._final((0, 0)) >= 20.0
+    assert search._final((0, 1)) == pytest.approx(0.01, rel=0.1)
+
+
+class OwnTime(ClassifierMixin, BaseEstimator):
+    """Takes 2 s, that only its own thread sees: that much with one thread or many."""
+
+    clock = threading.local()
+
+    def fit(self, X, y):
+        OwnTime.clock.now = getattr(OwnTime.clock, "now", 0.0) + 2.0
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.asarray(X)[:, 0].astype(int)
+
+
+def test_the_final_fit_is_expected_to_take_the_time_of_one_fit_not_its_share_of_several_at_once(monkeypatch, objects):
+    X, y = objects
+    monkeypatch.setattr(_budget, "clock", lambda: getattr(OwnTime.clock, "now", 0.0))
+    monkeypatch.setattr("similia.selection._evaluate.n_threads", lambda: 5)
+    search = _select.Search(*_search_of(X, y, [Group("one", (), (("", (("learner", OwnTime()),)),), slow=False)]))
+    search.search()
+    assert search._final((0, 0)) == pytest.approx(2.0, rel=0.1)
+
+
 def test_what_is_left_of_the_budget_goes_to_candidates_that_have_waited(monkeypatch, objects):
     X, y = objects
     # On 300 objects each takes 12 s for 5 folds, far above a rung's part of a budget of 120 s for all of them.
@@ -121,7 +177,7 @@ def test_what_is_left_of_the_budget_goes_to_candidates_that_have_waited(monkeypa
     assert found.stopped_early_
     assert 90 <= Clock.now <= 135
     waits = [row for row in found.table_ if row["state"] == "out of time" and not row["n_objects"]]
-    assert f"({len(waits)} were not tried at all)" in " ".join(found.notes_)
+    assert f"and {len(waits)} of 8 were never tried" in " ".join(found.notes_)
 
 
 def test_having_waited_changes_nothing_if_there_was_time_in_the_end(monkeypatch, objects):
@@ -274,3 +330,27 @@ def test_a_rung_without_time_for_the_best_of_the_rung_before_decides_nothing(obj
     search.main.tables = [first, {(1, 0): np.full(5, 0.62)}]
     search.evaluator.failed[0, 0] = "ValueError: on more objects"
     assert search.best(search.main) == ((1, 0), 1)
+
+
+def test_a_rung_decides_if_it_has_one_that_is_nearly_as_good_as_the_best_before(objects):
+    X, y = objects
+    search = _select.Search(*_search_of(X, y, [timed("a", 0.0, 0.7), timed("b", 0.0, 0.65)]))
+    first = np.array([0.7, 0.6, 0.65, 0.6, 0.7])
+    late = first + np.array([0.04, -0.03, 0.03, -0.02, 0.0])  # a little better, tried without time for more
+    search.main.tables = [{(0, 0): first, (1, 0): late}, {(0, 0): np.full(5, 0.8)}]
+    assert search.best(search.main) == ((0, 0), 1)
+    search.main.tables[0][1, 0] = first + np.array([0.04, 0.03, 0.03, 0.02, 0.03])
+    assert search.best(search.main) == ((1, 0), 0)
+
+
+def test_notes_count_what_was_never_tried_and_say_nothing_of_zero(monkeypatch, objects):
+    X, y = objects
+    use(monkeypatch, [timed("a", 1e-3, 0.6), timed("b", 1e-3, 0.7), timed("c", 1.0, 0.9)])
+    found = select(X, y, budget=20.0, random_state=0)
+    assert "before all candidates were compared, and 1 of 3 were never tried; " in " ".join(found.notes_)
+    Clock.now = 0.0
+    use(monkeypatch, [timed("a", 1e-3, 0.6), timed("b", 5e-3, 0.9)])
+    found = select(X, y, budget=20.0, random_state=0)
+    assert found.stopped_early_
+    assert "before all candidates were compared; a larger budget" in " ".join(found.notes_)
+    assert not any(" 0 " in note for note in found.notes_)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-SEARCH, REFIT = 0.7, 0.3  # of the budget: for the rungs of the search in turn, and for the final fit at most
+SEARCH, REFIT = 0.7, 0.5  # of the budget: for the rungs of the search in turn, and for the final fit at most
 
 _GROWS = 0.1  # share of a time that is taken to grow with n, at least
 

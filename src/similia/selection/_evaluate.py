@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from similia._threads import in_threads, limited_to
+from similia._threads import in_threads, limited_to, n_threads
 from similia.embeddings import Nystroem
 from similia.objects import take
 from similia.selection import _budget
@@ -48,6 +48,8 @@ class Evaluator:
         As `kept`, to {fold: what was predicted}, where the score is one of predictions.
     failed : dict of (group, learner or -1 for all) to str
         What was raised.
+    seconds : dict
+        (group, learner, n) to the seconds of each fit, of this learner alone and without what folds share.
     """
 
     X: Any
@@ -58,6 +60,7 @@ class Evaluator:
     kept: dict[Key, dict[int, float]] = field(default_factory=dict)
     answers: dict[Key, dict[int, npt.NDArray]] = field(default_factory=dict)
     failed: dict[tuple[int, int], str] = field(default_factory=dict)
+    seconds: dict[tuple[int, int, int], list[float]] = field(default_factory=dict)
     cached: bool = True
 
     def __post_init__(self) -> None:
@@ -79,11 +82,12 @@ class Evaluator:
             # Computes what is shared, once, with all threads.
             made = [self._pipelines(group, missing, n) for missing in wanted.values()]
             start = _budget.clock()
+            at_once = min(n_threads(), len(wanted))
             fits = [
-                partial(self._fit, group, missing, n, left, *parts)
+                partial(self._fit, group, missing, n, left, *parts, at_once)
                 for (left, missing), parts in zip(wanted.items(), made, strict=True)
             ]
-            in_threads(lambda fit: fit(), fits)
+            in_threads(lambda fit: fit(), fits, at_once)
         except Exception as error:  # a candidate that does not fit the data must not end the search
             self.failed[group, -1] = f"{type(error).__name__}: {error}"
         return start - begin, _budget.clock() - start, len(wanted)
@@ -143,20 +147,30 @@ class Evaluator:
         steps: list[Any],
         tails: list[list[Any]],
         positions: bool,
+        at_once: int,
     ) -> None:
-        """Fit one embedding and its learners to the folds that are not left out, and score them on those that are."""
+        """Fit one embedding and its learners to the folds that are not left out, and score them on those that are.
+
+        Steps have one of `at_once` threads here and all in the final fit; most learners never use more than one.
+        """
         with limited_to(1):
             fold = self.partitions[left[0]][:n]
             train = np.flatnonzero(~np.isin(fold, [*left[1]]))
             held = {i: np.flatnonzero(fold == i) for i in sorted(left[1])}
             V, W = self._objects(train, positions), {i: self._objects(rows, positions) for i, rows in held.items()}
             fit_to_size(steps, len(train))
+            embedding = 0.0
             for step in steps:
+                start = _budget.clock()
                 V = step.fit_transform(V, self.y[train])
+                embedding += _budget.clock() - start
                 W = {i: step.transform(part) for i, part in W.items()}
             for learner, tail in zip(learners, tails, strict=True):
                 try:
+                    start = _budget.clock()
                     model = make_pipeline(*tail).fit(V, self.y[train])
+                    seconds = embedding / at_once + _budget.clock() - start
+                    self.seconds.setdefault((group, learner, n), []).append(seconds)
                     scored: dict[int, Any] = dict.fromkeys(held, model)
                     if self.scores_answers:
                         scored = {i: Answers(model.predict(W[i])) for i in held}

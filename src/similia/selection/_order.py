@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from similia.selection._ladder import Group
+from similia.selection._ladder import DEAR, Group
 
 
 class Unit(NamedTuple):
@@ -16,13 +16,19 @@ class Unit(NamedTuple):
 
 
 def first_units(groups: Sequence[Group]) -> list[Unit]:
-    """Return all candidates in the order of the first rung: the cheapest embedding of each family is first."""
+    """Return all candidates in the order of the first rung: the cheapest embedding of each family is first.
+
+    The dear ones wait for all learners of the others.
+    """
     by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: else in the order of the ladder
     firsts: dict[str, int] = {}
     for g in by_cost:
         firsts.setdefault(groups[g].family or groups[g].name, g)
     order = [*firsts.values(), *(g for g in by_cost if g not in firsts.values())]
-    return turns({g: groups[g].turns or range(len(groups[g].learners)) for g in order}, groups)
+    learners = {g: groups[g].turns or range(len(groups[g].learners)) for g in order}
+    late = [g for g in order if groups[g].cost >= DEAR and g not in firsts.values()]
+    soon = {g: given for g, given in learners.items() if g not in late}
+    return turns(soon, groups) + turns({g: learners[g] for g in late}, groups)
 
 
 def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> list[Unit]:

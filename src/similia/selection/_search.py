@@ -5,9 +5,11 @@ On each rung the surviving candidates are cross-validated on the same folds; tho
 than the noise of that *paired* difference go, and at least half of the embeddings. Nearest neighbours stay.
 
 Work is done in an order that follows from the ladder, the seed and the scores alone: on the first rung the cheapest
-embedding of each family, then the others, cheap ones first; on later rungs the best candidate of each embedding, then
-its other learners. Measured time only says what there is no time for. What a rung had no time for is tried in the end,
-with the time that the final fit leaves. The last rung that had time for the best candidate of the rung before decides.
+embedding of each family, then the others, cheap ones first; on later rungs the best embedding, then the others, each
+with its first learner that survives, then with their second ones. Measured time only says what there is no time for.
+What a rung had no time for is tried in the end, with the time that the final fit leaves. A rung decides if it had time
+for the best candidate of the rung before, or for one within a standard error of it. So the best embedding may take half
+of the time that is left, and nothing is tried on a rung that decides nothing.
 
 The nested estimate repeats all of this without fold i, for each i, and scores what it chose on fold i. A fit without
 the folds {i, j} is wanted without i for the choice (scored on j) and without j (scored on i), so that k folds take
@@ -18,9 +20,11 @@ other folds, and what it chooses has a score on fold i already.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -31,17 +35,16 @@ from similia.selection._budget import REFIT, SEARCH, Budget, Costs
 from similia.selection._evaluate import Answers, Evaluator, Left
 from similia.selection._ladder import Group
 from similia.selection._order import Unit, first_units, turns
+from similia.selection._ranking import Candidate, best_of_groups, chosen, noise, survivors
 
 FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first rung, its growth, and of the last
 _ENOUGH_HELD_OUT = 2000  # objects scored by a candidate, over partitions, in the end
-_SLACK = 0.02  # of the best score, that a beginning may hide
-_FEW = 4  # embeddings from which none goes only to halve them
 _QUORUM = 3  # fewer do not vote
+_NEARLY_LINEAR, _FROM_ONE = 1.3, 1.5  # powers of n: of a fast fit, and of any at most while one number n is known
 _PROBES = 0.05  # of the time that there is for a unit, to find out what it takes
+_FINAL = "final"  # begins what the cost of one learner, fitted alone, is remembered by
 _FITTED = -1  # of a group whose learners are tried at once, in place of a learner
 OUT_OF_TIME, TOO_SLOW = "out of time", "too slow for the final fit"
-
-Candidate = tuple[int, int]  # group and learner
 
 
 class Rung(NamedTuple):
@@ -134,7 +137,8 @@ class Search:
 
         def share(r: int, i: int) -> float:
             first = r == 0 and i < early
-            return self.budget.left(1 - REFIT if first else SEARCH * (r + 2) / (len(self.steps) + 1))
+            part = self.budget.left(SEARCH if first else SEARCH * (r + 2) / (len(self.steps) + 1))
+            return min(part, self._spare())
 
         waiting = self._halve(share)
         for r, unit in sorted(waiting, key=lambda item: -item[0]):  # what came furthest has waited for the least
@@ -156,7 +160,8 @@ class Search:
             table: dict[Candidate, npt.NDArray] = {}
             self.main.tables.append(table)
             for i, unit in enumerate(units):
-                if self._has_time(unit, rung, left(r, i)):
+                allowed = left(r, i) if self._decides(r) else max(left(r, i), self._spare() / 2)
+                if self._counts(unit, r) and self._has_time(unit, rung, allowed):
                     self._run(self.main, *unit, rung, table)
                 else:
                     waiting.append((r, unit))
@@ -164,18 +169,53 @@ class Search:
             if not table:
                 break
             units = self._next(table, rung)
+            best = self._affordable_leader(r)[0]
+            units.sort(key=lambda unit: unit.group != best)  # stable
         return waiting
+
+    def _spare(self) -> float:
+        """Return the seconds left for the search: all but those of the final fit of what would be chosen now."""
+        return self.budget.left() - (self._final(self._affordable(self.main)[0]) if any(self.main.tables) else 0.0)
+
+    def _counts(self, unit: Unit, r: int) -> bool:
+        """Whether scores of a unit on a rung can change the choice; if not, it waits."""
+        if self._decides(r) or unit.group == self._affordable_leader(r - 1)[0]:
+            return True
+        self._postpone(unit, OUT_OF_TIME)
+        return False
+
+    def _decides(self, r: int) -> bool:
+        """Whether a rung has the best candidate of the rung before, or one that is nearly as good."""
+        return r == 0 or self._is_decided(self.main.tables[r - 1], self.main.tables[r])
+
+    def _affordable_leader(self, r: int) -> Candidate:
+        return self._leader(self._fast(self.main.tables[r]) or self.main.tables[r])
+
+    def _fast(self, table: dict[Candidate, npt.NDArray]) -> dict[Candidate, npt.NDArray]:
+        """Return a table without the candidates whose final fit there is no time for."""
+        return {c: scores for c, scores in table.items() if self._can_be_fitted(c)}
+
+    def _is_decided(self, before: dict[Candidate, npt.NDArray], after: dict[Candidate, npt.NDArray]) -> bool:
+        """Whether a rung has the best candidate of the rung before, or one within a standard error of it."""
+        before = self._fast(before) or before
+        gaps = [before[self._leader(before)] - before[c] for c in after if c in before]
+        return any(gap.mean() <= noise(gap, self.folds) for gap in gaps)
+
+    def _postpone(self, unit: Unit, why: str) -> None:
+        """Remember why candidates are not tried, or not yet."""
+        for learner in unit.learners:
+            self.out[unit.group, learner] = why
 
     def _climb(self, unit: Unit, start: int) -> None:
         """Try a unit that has waited, and its learners on the rungs above while they survive."""
-        units, final = [unit], self._final(self.best(self.main)[0]) if any(self.main.tables) else 0.0
+        units = [unit]
         for r in range(start, len(self.steps)):
             rung = self.steps[r]
             if len(self.main.tables) <= r:
                 self.main.tables.append({})
             table = self.main.tables[r]
             for waiting in units:
-                if self._has_time(waiting, rung, self.budget.left() - final):
+                if self._counts(waiting, r) and self._has_time(waiting, rung, self._spare()):
                     self._run(self.main, *waiting, rung, table)
                     self.skipped.discard((r, unit.group))
                 else:
@@ -185,9 +225,11 @@ class Search:
             units = [Unit(unit.group, part) for part in parts if part]
 
     def _next(self, table: dict[Candidate, npt.NDArray], rung: Rung) -> list[Unit]:
-        """Return what goes on from a rung: the best learner of each embedding that survives, then the others."""
+        """Return what goes on from a rung: the first learner of each embedding that survives, then the others."""
         alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
-        return turns({g: sorted(kept, key=lambda i: -table[g, i].mean()) for g, kept in alive.items()}, self._groups)
+        return turns(
+            {g: [i for i in self._groups[g].turns or kept if i in kept] for g, kept in alive.items()}, self._groups
+        )
 
     @property
     def _groups(self) -> Sequence[Group]:
@@ -309,14 +351,22 @@ class Search:
             self.costs.note(self.evaluator.shared(unit.group), rung.n, shared)
         self.costs.note(self._work(unit), rung.n, fit)
         for learner in unit.learners:
-            self.fit_seconds[unit.group, learner, rung.n] = fit + (shared or 0.0) / self.folds
+            took = self.evaluator.seconds.pop((unit.group, learner, rung.n), [])
+            if took:  # it did not fail
+                alone = median(took)  # one fold may wait for a busy machine, or for a compiler
+                self.costs.note((_FINAL, unit.group, learner), self._trained_on(rung.n), alone)
+                self.fit_seconds[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
+
+    def _trained_on(self, n: int) -> int:
+        """Return the objects that a fit on a rung of n objects sees."""
+        return n - n // self.folds
 
     def _work(self, unit: Unit) -> tuple[int, int]:
         """Return what the cost of a fit is remembered by."""
         return unit.group, unit.learners[0] if self._groups[unit.group].turns else _FITTED
 
     def _power(self, g: int) -> float:
-        return 2.0 if self._groups[g].slow else 1.2
+        return 2.0 if self._groups[g].slow else _NEARLY_LINEAR
 
     def _expected(self, unit: Unit, rung: Rung) -> float:
         """Return the seconds that a rung is expected to take for a unit."""
@@ -331,8 +381,8 @@ class Search:
         """Whether a unit is expected to take less than the seconds that are left; the very first is always tried."""
         if self.budget.seconds is None or not any(self.main.tables):
             return True
-        g, why = unit.group, ""
-        if rung != self.steps[0] and not self._can_be_fitted((g, unit.learners[0])):
+        why = ""
+        if rung != self.steps[0] and not any(self._can_be_fitted((unit.group, i)) for i in unit.learners):
             why = TOO_SLOW
         elif left <= 0:
             why = OUT_OF_TIME
@@ -340,8 +390,8 @@ class Search:
             if rung == self.steps[0]:
                 self._probe(unit, rung, left)
             why = OUT_OF_TIME if left <= self._expected(unit, rung) else ""
-        for learner in unit.learners if why else ():
-            self.out[g, learner] = why
+        if why:
+            self._postpone(unit, why)
         return not why
 
     def _probe(self, unit: Unit, rung: Rung, left: float) -> None:
@@ -359,16 +409,20 @@ class Search:
         return self._is_affordable(self._final(candidate))
 
     def _final(self, candidate: Candidate) -> float:
-        """Return the seconds that the final fit of a candidate is expected to take."""
+        """Return the seconds that the final fit of a candidate is expected to take.
+
+        From one number of objects alone, most of a slow fit may be constant: half of the growth is expected then.
+        """
         g, n = candidate[0], self.n_full
-        group, work = self._groups[g], self._work(Unit(g, (candidate[1],)))
-        seconds = self.costs.expected(work, n, self._power(g))
-        shared = self.costs.taken.get(self.evaluator.shared(g))
-        if shared:
-            m = max(shared)
-            pairs = group.slow or group.partners is not None
-            per = shared[m] / (m * m if pairs else m)
-            seconds += per * n * (min(n, group.partners if group.partners is not None else n) if pairs else 1)
+        group, work = self._groups[g], (_FINAL, *candidate)
+        power = self._power(g) if len(self.costs.taken.get(work, ())) > 1 else min(self._power(g), _FROM_ONE)
+        seconds = self.costs.expected(work, n, power)
+        pairs = group.slow or group.partners is not None
+        partners = n if group.partners is None else min(n, group.partners)
+        if not pairs:
+            seconds += self.costs.expected(self.evaluator.shared(g), n, 1.0)
+        elif partners:
+            seconds += self.costs.expected(self.evaluator.shared(g), math.isqrt(n * partners), 2.0)
         return seconds
 
     def _is_affordable(self, seconds: float) -> bool:
@@ -380,21 +434,24 @@ class Search:
 
         Only candidates whose final fit there is time for are chosen, if there are any.
         """
-        fast = [{c: s for c, s in table.items() if self._can_be_fitted(c)} for table in view.tables]
+        found = self._affordable(view)
+        leader = self._decided(view.tables)[0]
+        if found[0] != leader and view.hidden is None:
+            self.out[leader] = TOO_SLOW
+        return found
+
+    def _affordable(self, view: View) -> tuple[Candidate, int]:
         best = self._decided(view.tables)
-        if self._can_be_fitted(best[0]) or not any(fast):
-            return best
-        if view.hidden is None:
-            self.out[best[0]] = TOO_SLOW
-        return self._decided(fast)
+        fast = [self._fast(table) for table in view.tables]
+        return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
 
     def _decided(self, tables: list[dict[Candidate, npt.NDArray]]) -> tuple[Candidate, int]:
-        """Return the candidate chosen and the rung that decides: the last that had time for the best of that before."""
+        """Return the candidate chosen and the rung that decides."""
         known = [(r, table) for r, table in enumerate(tables) if table]
         if not known:
             raise ValueError("no candidate could be fitted")
         last = 0
-        while last + 1 < len(known) and self._leader(known[last][1]) in known[last + 1][1]:
+        while last + 1 < len(known) and self._is_decided(known[last][1], known[last + 1][1]):
             last += 1
         return chosen([table for _, table in known[: last + 1]], self.evaluator), known[last][0]
 
@@ -413,7 +470,9 @@ class Search:
         said = []
         if leader != best:
             if self.out.get(leader) == TOO_SLOW:
-                why = f"fitting it to all {self.n_full} objects was expected to take {self._final(leader):.0f} s"
+                most = REFIT * (self.budget.seconds or math.inf)
+                expected = f"was expected to take {self._final(leader):.0f} s, and the final fit may take {most:.0f} s"
+                why = f"fitting it to all {self.n_full} objects {expected}"
             else:
                 why = "nearest neighbours were better than it the last time they were tried"
             said.append(f"{name} has the best score ({score:.3f}) and was not chosen: {why}")
@@ -423,66 +482,3 @@ class Search:
                 f"the vote of {len(choice)} scored {voted:.3f}, the best of them alone {table[best].mean():.3f}"
             )
         return said
-
-
-def survivors(
-    table: dict[Candidate, npt.NDArray], evaluator: Evaluator, folds: int, *, last: bool
-) -> dict[int, list[int]]:
-    """Return the learners that go on, by group, the best group first.
-
-    On a beginning of the objects (not `last`) candidates may be worse by a little more.
-    """
-    means = {candidate: float(scores.mean()) for candidate, scores in table.items()}
-    best = max(means, key=means.__getitem__)
-    slack = 0.0 if last else _SLACK
-
-    def near(candidate: Candidate, to: Candidate) -> bool:
-        gap = table[to] - table[candidate]
-        return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
-
-    tops = best_of_groups(table)
-    ranked = [*tops]
-    most = max(_FEW, -(-len(ranked) // 2))
-    kept = [g for g in ranked[:most] if near(tops[g], best)]
-    floors = [g for g in ranked if evaluator.groups[g].floor]
-    if floors and not set(floors) & set(kept):
-        kept.insert(1, floors[0])  # early, lest time runs out before it
-    return {g: [i for h, i in table if h == g and near((g, i), tops[g])] for g in kept}
-
-
-def best_of_groups(table: dict[Candidate, npt.NDArray]) -> dict[int, Candidate]:
-    """Return the best candidate of each group, the best group first."""
-    found: dict[int, Candidate] = {}
-    for candidate in sorted(table, key=lambda candidate: -float(table[candidate].mean())):
-        found.setdefault(candidate[0], candidate)
-    return found
-
-
-def noise(scores: npt.NDArray, folds: int) -> float:
-    """Return the standard error of a mean over folds, whose training parts overlap (Nadeau & Bengio, 2003)."""
-    return float(np.sqrt(scores.var(ddof=1) * (1 / len(scores) + 1 / (folds - 1))))
-
-
-def chosen(tables: list[dict[Candidate, npt.NDArray]], evaluator: Evaluator) -> Candidate:
-    """Return the best candidate of the last rung that has any, never one that nearest neighbours beat.
-
-    Of equal means, as on few and easy objects, that of the embedding whose learners are better on average, then the
-    earlier on the ladder. Where the last rung had no time for nearest neighbours, those that were below them on a rung
-    before are out.
-    """
-    tables = [table for table in tables if table]
-    if not tables:
-        raise ValueError("no candidate could be fitted")
-    allowed = set(tables[-1])
-    for table in reversed(tables):
-        floors = {c: float(s.mean()) for c, s in table.items() if evaluator.groups[c[0]].floor}
-        if floors:
-            best = max(floors, key=floors.__getitem__)
-            above = {c for c in allowed if c in table and table[c].mean() >= floors[best]}
-            if not above:
-                return best
-            allowed = above
-            break
-    means = {c: float(tables[-1][c].mean()) for c in tables[-1]}
-    groups = {g: float(np.mean([mean for c, mean in means.items() if c[0] == g])) for g, _ in means}
-    return max(sorted(allowed), key=lambda c: (means[c], groups[c[0]]))

@@ -181,6 +181,10 @@ def select(
     half of the embeddings go that are not; the last word has the mean over the last folds. The comparison looks at
     3000 objects at most; the final fit is to all.
 
+    *Time.* The best candidate so far is first to be compared on more objects, and the seconds that its final fit is
+    expected to take are kept for that. A candidate whose final fit is expected to take more than half of the budget is
+    not chosen if there is another one.
+
     *Vote.* On few objects the best score is that of luck as well, and pipelines that are as good err on different
     objects. The best candidate of each embedding that is not behind by more than the noise votes: three at least, and
     as far as there is time to fit them all. The vote is cross-validated as all candidates are.
@@ -340,14 +344,16 @@ class _Run:
         notes = []
         if self.search.stopped_early:
             never = sum(row["state"] == OUT_OF_TIME and not row["n_objects"] for row in rows)
+            untried = f", and {never} of {len(rows)} were never tried" if never else ""
             notes.append(
-                f"the budget of {self.clock.seconds:g} s ended before all candidates were compared ({never} were not "
-                "tried at all); with a larger one, or on another machine, the choice may be another"
+                f"the budget of {self.clock.seconds:g} s ended before all candidates were compared{untried}; a larger "
+                "budget may lead to a better choice, and another run to another choice"
             )
         if self.estimates and repeated < self.folds:
+            some = f"for {self.folds - repeated} of {self.folds} folds " if repeated else ""
             notes.append(
-                f"the estimate repeats the whole search for {repeated} of {self.folds} folds and only the last choice "
-                "for the others, which may be a little too good; a larger budget repeats all"
+                f"there was no time to repeat the whole search {some}when the score was estimated; repeating only the "
+                "last choice may make it look a little too good"
             )
         return notes
 

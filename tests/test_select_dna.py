@@ -1,0 +1,62 @@
+"""Choosing for DNA: a family whose mark is on either strand is found."""
+
+import numpy as np
+import pytest
+
+from similia.selection import _select, select
+from similia.selection._ladder import ladder
+
+COMPLEMENT = str.maketrans("ACGTacgt", "TGCAtgca")
+BOTH = "Spectrum 6, reverse_complement=True · features"
+
+
+def strings(n, seed, length=100, mark="GATTACCATG"):
+    """Return random DNA; every second string holds the mark, one letter of it changed, on one strand or the other."""
+    rng = np.random.default_rng(seed)
+    found, labels = [], np.arange(n) % 2
+    for label in labels:
+        letters = rng.choice(list("ACGT"), size=length)
+        if label:
+            planted = np.array(list(mark))
+            planted[rng.integers(len(mark))] = rng.choice(list("ACGT"))
+            place = rng.integers(length - len(mark))
+            letters[place : place + len(mark)] = planted
+        one = "".join(letters)
+        found.append(one.translate(COMPLEMENT)[::-1] if rng.random() < 0.5 else one)
+    return found, labels
+
+
+def names(X, task="classification"):
+    kind, X = _select.recognised(X)
+    return [group.name for group in ladder(kind, X, task, 0)]
+
+
+@pytest.mark.parametrize("letters", ["ACGT", "ACGTN", "acgt", "ACGU"])
+def test_both_strands_are_a_candidate_for_dna_after_the_plain_ones(letters):
+    found = names([letters * 3, letters * 2] * 4)
+    assert found.index(BOTH) > found.index("Spectrum 5 · features")
+    assert BOTH.replace("features", "landmarks") in names([letters * 3, letters * 2] * 4, "regression")
+
+
+@pytest.mark.parametrize("letters", ["ACDEFGHIKLMNPQRSTVWY", "a cat", "ACGT-"])
+def test_other_strings_have_no_strands(letters):
+    assert not any("reverse_complement" in name for name in names([letters * 3, letters * 2] * 4))
+
+
+def test_letters_of_both_cases_are_alike():
+    (found,) = [name for name in names(["ACGTacgt", "ACGNNNTT"] * 4) if "reverse_complement" in name]
+    assert found.startswith("Spectrum 6, reverse_complement=True, ignore_cas")
+
+
+def test_a_mark_on_either_strand_is_found(monkeypatch):
+    features = [g for g in ladder(*_select.recognised(strings(200, 0)[0]), "classification", 0) if "features" in g.name]
+    plain = [group for group in features if group.name.startswith("Spectrum")]
+    (both,) = [group for group in plain if group.name == BOTH]
+    X, y = strings(200, seed=0)
+    Z, z = strings(400, seed=1)
+    right = {}
+    for given in (plain, [group for group in plain if group is not both]):
+        monkeypatch.setattr(_select, "ladder", lambda *_, groups=given: groups)
+        found = select(X, y, budget=None, random_state=0, nested=False, voters=1, progress=False)
+        right[BOTH in found.name_] = np.mean(found.predict(Z) == z)
+    assert right[True] > right[False] + 0.03
