@@ -233,3 +233,16 @@ def test_another_encoder_because_of_the_bits_is_told(command, tmp_path):
         assert f"too few directions for 256 bits by {usual}, so bits are made by {other}," in line
         assert line.endswith(f"use fewer --bits for {usual}")
     assert said(tmp_path / "narrow.npy", 64)[1] == []  # of five features are no eight bits
+
+
+def test_a_kernel_that_grows_with_the_size_of_objects_is_told_where_little_is_found(tmp_path):
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("ACGT"), rng.integers(4, 60))) for _ in range(150)]
+    data, few = fasta(tmp_path / "a.fasta", X), ("--bits", 8, "--candidates", 12)
+    for number, (kernel, told) in enumerate([("Spectrum(k=2)", True), ("Normalized(Spectrum(k=2))", False)]):
+        built = invoke("index", "build", data, tmp_path / str(number), "--kernel", kernel, "--rerank", "kernel", *few)
+        assert "warning: the recall is below 0.8" in built.stderr
+        assert ("--kernel 'Normalized(Spectrum(k=2))' compares regardless of size" in built.stderr) == told
+    good = invoke("index", "build", data, tmp_path / "good", "--kernel", "Spectrum(k=2)", "--rerank", "kernel",
+                  "--candidates", 150)  # fmt: skip
+    assert "warning" not in good.stderr

@@ -21,14 +21,16 @@ from similia.cli.inputs import Collection, Objects, has_columns, open_objects, r
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, voice
+from similia.kernels._evaluate import diagonal
 from similia.objects.streams import ObjectStream
 from similia.scale._place import places_named
 from similia.scale.stream import CHUNK, add_stream, of
 from similia.search import HammingIndex, SimilaritySearch
-from similia.search._metric import metric_of, shares_found
+from similia.search._metric import Metric, metric_of, shares_found
 from similia.search._store import Store, consistent
 from similia.search.on_disk import SearchFolder, is_search
 
+_GROWS = 2  # times the smallest k(x, x), from which a kernel is told to grow with the size of objects
 _ASKED, _NEIGHBOURS, _LITTLE = 100, 10, 0.8  # queries that recall is measured by, their neighbours, a recall to warn of
 _OPTIONS = "bits", "landmarks", "seed", "rerank", "index", "candidates"
 _KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
@@ -145,6 +147,21 @@ def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, fo
         note(f"warning: the recall is below {_LITTLE}; --rerank kernel compares the --candidates again and finds more")
     elif share < _LITTLE:
         note(f"warning: the recall is below {_LITTLE}; more --candidates (here {search.n_candidates}) find more")
+    if share < _LITTLE and sort in ("kernel", "none"):
+        _note_growth(metric_of(search.encoder), queries)
+
+
+def _note_growth(metric: Metric, objects: Any) -> None:
+    """Say so if a kernel gives large objects large values: they are the nearest of all others, whatever these are."""
+    if not metric.is_kernel:
+        return
+    own = diagonal(metric.function, objects)
+    if own.max() > _GROWS * own.min():
+        spec = " ".join(repr(metric.function).split())
+        note(
+            f"warning: values of {spec} grow with the size of objects, so the largest objects are the nearest of many "
+            f"others; --kernel 'Normalized({spec})' compares regardless of size"
+        )
 
 
 def _compares(encoder: Any) -> bool:

@@ -79,7 +79,9 @@ class SimilaritySearch(BaseEstimator):
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How the candidates are sorted: by their Hamming distances alone; by the cosine between the vectors that
         the last step of the pipeline makes bits of (kept for each object; the objects are not needed); by the
-        kernel or distance of the encoder's first step, or a given one (the objects are kept).
+        kernel or distance of the encoder's first step, or a given one (the objects are kept). By a kernel whose values
+        grow with the size of objects the largest are the nearest of many; ``Normalized(kernel)`` compares regardless
+        of size.
     n_candidates : int, default=100
         Objects with the nearest codes that are sorted once more, if `rerank`.
     index : HammingIndex or None, default=None
