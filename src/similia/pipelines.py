@@ -28,6 +28,7 @@ from similia._lazily import is_lazy
 from similia.core.errors import shifted, shifted_text
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import row_product
+from similia.core.warned import heard
 from similia.objects import concatenate, n_objects, take
 from similia.objects._base import Batch
 
@@ -160,8 +161,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
     def _bytes_between(self, X: Any) -> int:
         """Return how many bytes the outputs of steps take of an object, but for what the last step returns."""
         few, n_bytes = take(X, np.arange(_PROBED)), 0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is said of few objects is said of all
+        with heard():  # what is said of few objects is said of all
             for _, _, step in self._iter(with_final=False):
                 few = step.transform(few)
                 n_bytes += _n_bytes(few)
@@ -263,8 +263,7 @@ def _n_bytes(value: Any) -> int:
 @contextmanager
 def _of_whole(start: int, n: int, said: set[tuple[type[Warning], str]]) -> Iterator[None]:
     """Give errors and warnings about a block of `n` objects the numbers of the whole; say each kind of warning once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with heard() as caught:
         try:
             yield
         except (TypeError, ValueError) as error:

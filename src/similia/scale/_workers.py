@@ -28,6 +28,7 @@ import numpy as np
 from similia._config import config, settings
 from similia._threads import limited_to
 from similia.core.errors import BadPair, names_object, shifted_text
+from similia.core.warned import heard
 from similia.objects import n_objects, take
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ class Here:
 
     def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
         """Yield each chunk and ``function(model, chunk.objects)``."""
-        heard: Heard = set()
+        known: Heard = set()
         with closing(_read_ahead(chunks)) if self.ahead else nullcontext(chunks) as stream:
             for chunk in stream:
                 result, said = _worked(function, model, chunk.objects, chunk.start)
-                _say(said, heard)
+                _say(said, known)
                 yield chunk, result
 
 
@@ -112,8 +113,7 @@ Heard = set[tuple[type[Warning], str]]  # without numbers
 
 def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, Said]:
     """Return the result and the warnings of a chunk; errors and warnings have the numbers of the stream."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with heard() as caught:
         try:
             result = function(model, objects)
         except Exception as error:
@@ -123,12 +123,12 @@ def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[A
     return result, list(dict.fromkeys((w.category, _renumbered(str(w.message), n, start)) for w in caught))
 
 
-def _say(said: Said, heard: Heard) -> None:
+def _say(said: Said, known: Heard) -> None:
     """Warn of what was not heard of in this run: the next chunks would say the same with other numbers."""
     for category, text in said:
         kind = category, re.sub(r"\d+", "", text)
-        if kind not in heard:
-            heard.add(kind)
+        if kind not in known:
+            known.add(kind)
             warnings.warn(text, category, stacklevel=2)
 
 

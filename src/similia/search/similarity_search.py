@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -29,6 +28,7 @@ from similia._validation import check_codes, check_positive_int
 from similia.core.errors import part_from
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import chosen_products
+from similia.core.warned import heard
 from similia.objects import concatenate, n_objects, take
 from similia.objects._sequences import at_least_one
 from similia.search._metric import Index, Metric, as_metric, shares_found, sorted_candidates
@@ -501,8 +501,7 @@ def _for_copies(state: dict[str, Any]) -> dict[str, Any]:
 
 def code_length(encoder: Any, X: Any) -> int:
     """Return the number of bits that a fitted encoder makes of an object, or raise if it makes none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is said of one object will be said of all
+    with heard():  # what is said of one object will be said of all
         codes = encoder.transform(take(X, [0]))
     return 8 * check_codes(codes, "the encoder's output").shape[1]
 
