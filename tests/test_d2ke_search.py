@@ -123,7 +123,7 @@ def test_search_draws_mosaics_of_each_fold_from_its_own_training_part():
 
 
 def test_search_with_representatives_computes_each_distance_once():
-    pipeline = Pipeline([("d2ke", D2KE(Counted(), 64, Representatives(), random_state=0)), ("learner", LinearSVC())])
+    pipeline = sm.Pipeline([("d2ke", D2KE(Counted(), 64, Representatives(), random_state=0)), ("learner", LinearSVC())])
     grid = {"d2ke__gamma": ["0.5*median", "2*median", 0.3], "learner__C": [0.01, 1.0]}
     ours = D2KESearch(pipeline, grid, cv=3).fit(WORDS, LABELS)
     assert sum(CALLS) == 40 * 40 * 2  # the median for gamma, and all pairs
@@ -136,7 +136,7 @@ def test_search_with_representatives_computes_each_distance_once():
 
 @pytest.mark.parametrize(("R", "sampler"), [(4, Representatives()), (30, Mosaics(2))])
 def test_search_computes_distances_once_for_all_candidates_of_a_fold(R, sampler):
-    pipeline = Pipeline([("d2ke", D2KE(Counted(), R, sampler, random_state=0)), ("learner", LinearSVC())])
+    pipeline = sm.Pipeline([("d2ke", D2KE(Counted(), R, sampler, random_state=0)), ("learner", LinearSVC())])
     grid = {"d2ke__gamma": ["0.5*median", "2*median"], "learner__C": [0.01, 0.1, 1.0]}
     with sm.config(progress=True):
         ours = D2KESearch(pipeline, grid, cv=3).fit(WORDS, LABELS)
