@@ -58,5 +58,6 @@ def test_a_mark_on_either_strand_is_found(monkeypatch):
     for given in (plain, [group for group in plain if group is not both]):
         monkeypatch.setattr(_select, "ladder", lambda *_, groups=given: groups)
         found = select(X, y, budget=None, random_state=0, nested=False, voters=1, progress=False)
+        assert not found.stopped_early_
         right[BOTH in found.name_] = np.mean(found.predict(Z) == z)
     assert right[True] > right[False] + 0.03

@@ -347,10 +347,19 @@ def test_notes_count_what_was_never_tried_and_say_nothing_of_zero(monkeypatch, o
     X, y = objects
     use(monkeypatch, [timed("a", 1e-3, 0.6), timed("b", 1e-3, 0.7), timed("c", 1.0, 0.9)])
     found = select(X, y, budget=20.0, random_state=0)
-    assert "before all candidates were compared, and 1 of 3 were never tried; " in " ".join(found.notes_)
+    assert "before all candidates were compared, and 1 of 3 was never tried; " in " ".join(found.notes_)
     Clock.now = 0.0
     use(monkeypatch, [timed("a", 1e-3, 0.6), timed("b", 5e-3, 0.9)])
     found = select(X, y, budget=20.0, random_state=0)
     assert found.stopped_early_
     assert "before all candidates were compared; a larger budget" in " ".join(found.notes_)
     assert not any(" 0 " in note for note in found.notes_)
+
+
+def test_neighbours_chosen_on_a_rung_before_the_last_do_not_vote(objects):
+    X, y = objects
+    search = _select.Search(*_search_of(X, y, [timed("floor", 0.0, 0.7, floor=True), timed("a", 0.0, 0.7)]), voters=5)
+    floor = np.array([0.7, 0.6, 0.65, 0.6, 0.7])
+    nearly = floor - np.array([0.04, -0.03, 0.03, -0.02, 0.0])
+    search.main.tables = [{(0, 0): floor, (1, 0): nearly}, {(1, 0): np.full(5, 0.8)}]
+    assert search.choice(search.main) == ((0, 0),)

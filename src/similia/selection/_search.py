@@ -21,7 +21,7 @@ other folds, and what it chooses has a score on fold i already.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
@@ -169,8 +169,8 @@ class Search:
             if not table:
                 break
             units = self._next(table, rung)
-            best = self._affordable_leader(r)[0]
-            units.sort(key=lambda unit: unit.group != best)  # stable
+            first = next((unit for unit in units if self._is_decided(table, _candidates(unit))), None)
+            units.sort(key=lambda unit: unit is not first)  # stable
         return waiting
 
     def _spare(self) -> float:
@@ -179,7 +179,7 @@ class Search:
 
     def _counts(self, unit: Unit, r: int) -> bool:
         """Whether scores of a unit on a rung can change the choice; if not, it waits."""
-        if self._decides(r) or unit.group == self._affordable_leader(r - 1)[0]:
+        if self._decides(r) or self._is_decided(self.main.tables[r - 1], _candidates(unit)):
             return True
         self._postpone(unit, OUT_OF_TIME)
         return False
@@ -188,14 +188,11 @@ class Search:
         """Whether a rung has the best candidate of the rung before, or one that is nearly as good."""
         return r == 0 or self._is_decided(self.main.tables[r - 1], self.main.tables[r])
 
-    def _affordable_leader(self, r: int) -> Candidate:
-        return self._leader(self._fast(self.main.tables[r]) or self.main.tables[r])
-
     def _fast(self, table: dict[Candidate, npt.NDArray]) -> dict[Candidate, npt.NDArray]:
         """Return a table without the candidates whose final fit there is no time for."""
         return {c: scores for c, scores in table.items() if self._can_be_fitted(c)}
 
-    def _is_decided(self, before: dict[Candidate, npt.NDArray], after: dict[Candidate, npt.NDArray]) -> bool:
+    def _is_decided(self, before: dict[Candidate, npt.NDArray], after: Iterable[Candidate]) -> bool:
         """Whether a rung has the best candidate of the rung before, or one within a standard error of it."""
         before = self._fast(before) or before
         gaps = [before[self._leader(before)] - before[c] for c in after if c in before]
@@ -281,9 +278,9 @@ class Search:
         is time to fit them all, and their vote is better than the first alone.
         """
         best, r = self.best(view)
-        if self.voters < _QUORUM or not self.evaluator.scores_answers:
-            return (best,)
         table, rung = view.tables[r], self.steps[r]
+        if self.voters < _QUORUM or not self.evaluator.scores_answers or best not in table:
+            return (best,)
         voters, seconds = [best], self._final(best)
         for candidate in best_of_groups(table).values():
             gap = table[best] - table[candidate]
@@ -411,7 +408,7 @@ class Search:
     def _final(self, candidate: Candidate) -> float:
         """Return the seconds that the final fit of a candidate is expected to take.
 
-        From one number of objects alone, most of a slow fit may be constant: half of the growth is expected then.
+        From one number of objects alone, less growth is expected of a slow fit: most of it may be constant.
         """
         g, n = candidate[0], self.n_full
         group, work = self._groups[g], (_FINAL, *candidate)
@@ -482,3 +479,7 @@ class Search:
                 f"the vote of {len(choice)} scored {voted:.3f}, the best of them alone {table[best].mean():.3f}"
             )
         return said
+
+
+def _candidates(unit: Unit) -> list[Candidate]:
+    return [(unit.group, i) for i in unit.learners]

@@ -344,7 +344,7 @@ class _Run:
         notes = []
         if self.search.stopped_early:
             never = sum(row["state"] == OUT_OF_TIME and not row["n_objects"] for row in rows)
-            untried = f", and {never} of {len(rows)} were never tried" if never else ""
+            untried = f", and {never} of {len(rows)} {'was' if never == 1 else 'were'} never tried" if never else ""
             notes.append(
                 f"the budget of {self.clock.seconds:g} s ended before all candidates were compared{untried}; a larger "
                 "budget may lead to a better choice, and another run to another choice"
