@@ -363,3 +363,23 @@ def test_neighbours_chosen_on_a_rung_before_the_last_do_not_vote(objects):
     nearly = floor - np.array([0.04, -0.03, 0.03, -0.02, 0.0])
     search.main.tables = [{(0, 0): floor, (1, 0): nearly}, {(1, 0): np.full(5, 0.8)}]
     assert search.choice(search.main) == ((0, 0),)
+
+
+def test_compiling_is_not_counted_in_the_budget(monkeypatch, objects, capsys):
+    """In a fresh place the first run compiles for a minute, and finds the same as the second."""
+    compiled = []
+
+    def slow(kinds):
+        compiled.extend(kinds)
+        Clock.now += 1000.0
+
+    monkeypatch.setattr("similia._warmup.warmup", slow)
+    monkeypatch.setattr(_select, "_compiled", set())
+    use(monkeypatch, [timed("a", 1e-5, 0.6), timed("b", 1e-4, 0.9)])
+    found = [select(*objects, budget=30, nested=False, random_state=0, progress=True) for _ in range(2)]
+    assert compiled == ["vectors"]  # once in a process
+    assert capsys.readouterr().err.startswith("compile loops for vectors (not counted in the budget)")
+    assert [one.name_ for one in found] == ["b", "b"]
+    assert not any(one.stopped_early_ for one in found)
+    assert found[0].seconds_ == pytest.approx(found[1].seconds_)
+    assert found[0].seconds_ < 30

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 SEARCH, REFIT = 0.7, 0.5  # of the budget: for the rungs of the search in turn, and for the final fit at most
@@ -23,6 +24,13 @@ class Budget:
     @property
     def spent(self) -> float:
         return clock() - self.start
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not count the time that the block takes."""
+        begin = clock()
+        yield
+        self.start += clock() - begin
 
     def left(self, share: float = 1.0) -> float:
         """Return the seconds left of the first `share` of the budget, below 0 when it is over."""

@@ -16,9 +16,12 @@ import numpy.typing as npt
 from scipy import stats
 from sklearn.metrics import get_scorer
 
+from similia import _warmup
 from similia._config import config, settings
+from similia._progress import track
 from similia._validation import RandomState, check_positive, generator
 from similia.core.intervals import wilson
+from similia.core.timing import logged, logger_of
 from similia.distances.base import Distance
 from similia.kernels.base import Kernel
 from similia.learn.vote import VoteClassifier, VoteRegressor
@@ -31,6 +34,9 @@ from similia.selection._ladder import Group, ladder
 from similia.selection._leaderboard import Leaderboard
 from similia.selection._search import OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
 
+_logger = logger_of(__name__)
+
+_MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
 _PER_CLASS = 10  # objects of a class on the first rung, on average
 _FIRST = 300
 # Variance of an estimated accuracy over that of as many independent answers: models of different folds, and what they
@@ -132,7 +138,8 @@ def select(
     y : array-like of shape (n,)
         Labels, or numbers to predict.
     budget : float or None, default=600.0
-        Seconds. None tries everything to the end.
+        Seconds. None tries everything to the end. Loops are compiled before, where they are not compiled yet, and that
+        is not counted: it may take a minute, once on a machine.
     similarity : Kernel, Distance or list of them, optional
         Your own, tried first, with the learners that they allow; `similia.distances.FromFunction` makes a distance of
         a function of two objects. With one, objects of any kind are taken, such as sets of tags.
@@ -241,12 +248,29 @@ def select(
     scorer = get_scorer(measure) if isinstance(measure, str) else measure
     name = measure if isinstance(measure, str) else getattr(measure, "__name__", "score")
     shown = settings().progress if progress is None else progress
+    with clock.paused():
+        _compile(kind, shown)
     with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, name) as board:
         warnings.simplefilter("ignore")  # of a candidate that does not converge
         together, notes = joined(X, groups, folds)
         order = (kind_of_task, folds, together, generator(random_state))
         run = _Run(X, y, kind, own, *order, voters, scorer, clock, board, nested)
         return run.selection(name, notes)
+
+
+_compiled: set[str] = set()  # kinds of objects, in this process
+
+
+def _compile(kind: str, shown: bool) -> None:
+    """Compile the loops for a kind of objects, so that no candidate seems slow because it is the first one."""
+    if kind in _compiled or kind not in _warmup.KINDS:
+        return
+    what = f"compile loops for {kind} (not counted in the budget)"
+    enough = max(settings().max_memory, _MEMORY_TO_COMPILE)
+    with logged(_logger, what), config(progress=shown, max_memory=enough):
+        for one in track([kind], what):
+            _warmup.warmup([one])
+    _compiled.add(kind)
 
 
 class _Run:
