@@ -226,3 +226,11 @@ def test_a_stream_of_texts_is_the_stream(tmp_path):
         first, *rest = read.chunks()
         assert [word for part in [first, *rest] for word in part.objects.tolist()] == WORDS
         assert [p.objects.tolist() for p in read.chunks(7, first.mark)] == [p.objects.tolist() for p in rest]
+
+
+def test_an_index_has_no_prediction_to_explain(tmp_path):
+    data, _ = tables(tmp_path, WORDS)
+    invoke("index", "build", data, tmp_path / "i", *SPECTRUM)
+    said = refused("explain", tmp_path / "i", data, "--object", 0)
+    assert said.endswith("i is an index, which predicts nothing; --pair explains why two objects are similar")
+    invoke("explain", tmp_path / "i", data, "--pair", 0, 1)

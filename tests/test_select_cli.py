@@ -191,6 +191,35 @@ def test_refusals(table, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("y", "how", "sentence"),
+    [
+        ([f"read{i}" for i in range(20)], {}, "20 classes of 20 objects: is 'label' the column of labels"),
+        ([f"read{i}" for i in range(20)], {"test_share": 0.0}, "20 classes of 20 objects: is 'label' the column"),
+        (
+            [*range(15), 1, 1, 2, 2, 2],
+            {"task": "classification"},
+            "15 classes of 20 objects.*--task regression predicts",
+        ),
+    ],
+)
+def test_names_are_not_taken_as_labels(table, tmp_path, y, how, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        run(table(y), tmp_path / "m.similia", **how)
+
+
+@pytest.mark.parametrize("options", [["--values", "pulse"], ["--series", "--values", "pulse"]])
+def test_a_long_table_without_its_time_is_refused(tmp_path, options):
+    """Each time point would be an object of its own."""
+    path = tmp_path / "long.csv"
+    points = [f"p{i},{t},{i + t},{'ab'[i % 2]}" for i in range(8) for t in range(3)]
+    path.write_text("\n".join(["patient,t,pulse,label", *points]))
+    command = ["fit", str(path), "-o", str(tmp_path / "m.similia"), "--id", "patient", *options]
+    done = CliRunner().invoke(app, command)
+    assert "names in 'patient' repeat; add --time COLUMN" in str(done.exception)
+    assert not (tmp_path / "m.similia").exists()
+
+
+@pytest.mark.parametrize(
     ("steps", "option"),
     [
         ([sm.Nystroem(sm.kernels.WeisfeilerLehman(n_iter=3))], '--kernel "WeisfeilerLehman(n_iter=3)"'),

@@ -177,6 +177,26 @@ def test_a_bad_cell_does_not_make_a_column_of_numbers_one_of_text(tmp_path):
     assert read_objects(comma, values="x,y", decimal=",").objects.tolist() == [[1, 2.5]]
 
 
+def test_cells_that_are_missing_at_the_end_of_a_row_may_be_those_of_a_shorter_series(tmp_path):
+    path = write(tmp_path / "a.csv", "a,b,c\n1,2,3\n7,8,\n")
+    hint = "or read each row as a series, without the empty cells at its end (series=True or --series)"
+    assert refused(path).endswith(hint)
+    assert [len(x) for x in read_objects(path, series=True).objects] == [3, 2]
+    for row in ("7,,9", "7,8,inf"):
+        assert hint not in refused(write(path, f"a,b,c\n1,2,3\n{row}\n"))
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_the_list_of_skipped_rows_is_in_order_of_lines(tmp_path, long):
+    if long:  # another row at the time of line 2, a value that is no number
+        path, how = write(tmp_path / "a.csv", "s,t,x\na,1,2\na,1,3\na,2,broken\n"), {"time": "t", "names": "s"}
+    else:  # without a label, without a number
+        path, how = write(tmp_path / "a.csv", "x,label\n1,a\n2,\nbroken,a\n2,b\n"), {"values": "x"}
+    found = read_objects(path, **how, on_error="skip", skipped=tmp_path / "left.csv")
+    assert [line for line, _ in listed(tmp_path / "left.csv")] == ["line", "3", "4"]
+    assert (found.skips.n, found.skips.first[0]) == (2, 3)
+
+
 @pytest.mark.parametrize("cell", ["", "NA", "nan", "inf", "?", " "])
 def test_missing_numbers_are_told(tmp_path, cell):
     path = write(tmp_path / "a.csv", f"x,y\n1,2\n3,4\n5,{cell}\n")

@@ -30,7 +30,7 @@ from similia.cli.voice import command
 
 _EPILOG = (
     "Exit codes: 0 success; 1 a pipe was closed, or similia itself failed (please report it); 2 unusable input or "
-    "options, explained in one sentence; 130 stopped with Ctrl-C. "
+    "options, explained in one sentence; 130 stopped with Ctrl-C (fit writes the best pipeline found until then: 0). "
     "Completion of commands, options and names: similia --install-completion."
 )
 

@@ -89,6 +89,10 @@ def _show(
     if output is not None:
         check_output(output, data, model_path)
     label_names = _label_names(labels)
+    if model_path.is_dir() and len(which) == 1:
+        raise ValueError(
+            f"{model_path} is an index, which predicts nothing; --pair explains why two objects are similar"
+        )
     model = _model(model_path)
     read = read_objects(data, labelled=False, **table)
     objects = [take(read.objects, [_number(one, read)]) for one in which]

@@ -70,7 +70,7 @@ def fit_selected(
         raise ValueError(f"--test must be a share from 0 to below 1, got {test_share}")
     seconds = parse_duration(budget)
     read = read_labelled(data, **table)
-    y, decided = targets_of(read, task, scoring)
+    y, decided = targets_of(read, task, scoring, table.get("label"))
     say = console()
     say.print(described(read, y, decided))
     train = test = np.arange(len(y))

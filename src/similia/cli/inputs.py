@@ -62,8 +62,15 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
 
 
 def read_labelled(data: str, **table: Any) -> Objects:
-    """Read objects and labels, or raise if there are no labels."""
+    """Read objects and labels, or raise if there are no labels, or if rows are time points and nothing says so."""
     found = read_objects(data, **table)
+    if found.kind in ("vectors", "series") and has_columns(data, **table) and not table.get("time"):
+        names = [name for name in found.names or [] if name]
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f"{data}: names in {table['names']!r} repeat; add --time COLUMN if each row is a time point of the "
+                "series that it names, else drop --id"
+            )
     if found.labels is None:
         if found.kind == "vectors" and ending_of(Path(data)) == ".npy":
             raise ValueError(f"{data} holds vectors without labels; numpy.savez('both.npz', X=X, y=y) writes both")

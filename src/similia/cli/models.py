@@ -75,7 +75,7 @@ def fit_model(
         raise ValueError(
             f"{data} holds vectors, for which 'similia fit' chooses; drop --kernel, --distance and their options"
         )
-    y, decided = targets_of(read, task, scoring)
+    y, decided = targets_of(read, task, scoring, table.get("label"))
     check_suits(scoring, decided, y)
     recipe = _recipe(read, kernel, distance, n_bits, n_landmarks, seed, decided)
     _check_comparison(recipe.compared, read, read.objects)
@@ -251,8 +251,8 @@ def _takes_strings(compared: Any) -> bool:
 
 
 # ---- targets and scores, also of a pipeline that is chosen
-def targets_of(read: Objects, task: str, scoring: str | None) -> tuple[npt.NDArray, str]:
-    """Return the labels, as numbers where these are to be predicted, and the task."""
+def targets_of(read: Objects, task: str, scoring: str | None, label: str | None = None) -> tuple[npt.NDArray, str]:
+    """Return the labels (of column `label`), as numbers where these are to be predicted, and the task."""
     y = read.labels
     assert y is not None
     if task not in TASKS:
@@ -271,6 +271,7 @@ def targets_of(read: Objects, task: str, scoring: str | None) -> tuple[npt.NDArr
                 f"--scoring {scoring} is for classes, and the labels of {read.source} are numbers; "
                 f"{_SUIT['regression']} do, or take them as classes with --task classification"
             )
+        _check_classes(read, y, label)
         fractions = y.dtype.kind == "f" and (y != np.round(y)).any()  # which scikit-learn does not take as classes
         return (y.astype(str) if fractions else y), decided
     if task == "auto" and by_score is None:
@@ -288,6 +289,17 @@ def _check_decimal(read: Objects, y: npt.NDArray) -> None:
         raise ValueError(
             f"the labels of {read.source} look like numbers with a decimal comma ({cells[0]}); add --decimal , or "
             "--task classification if they are classes"
+        )
+
+
+def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
+    """Raise if most classes have one object, as names have."""
+    counts = np.unique(y, return_counts=True)[1]
+    if len(counts) > 2 and 2 * np.count_nonzero(counts == 1) > len(counts):
+        number = "" if as_numbers(y) is None else ", or --task regression predicts numbers"
+        raise ValueError(
+            f"{read.source} has {len(counts)} classes of {len(y)} objects: is {_short(label or 'label')} the column of "
+            f"labels? --label names another one{number}"
         )
 
 

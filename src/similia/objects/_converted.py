@@ -17,6 +17,8 @@ from similia.objects._vectors import SeriesBatch
 PER_LETTER = 2**6  # bytes of a molecule for each letter of its SMILES: an atom, a bond in both directions
 _LEAVE = "leave the row out (on_error='skip' or --on-error skip)"
 
+_SERIES = ", or read each row as a series, without the empty cells at its end (series=True or --series)"
+
 
 class Converter:
     """What makes objects of the records of a table or a file of lines.
@@ -84,7 +86,8 @@ class Converter:
                 continue
             j = int(good[i].argmin())
             cell = columns[j][i] if not isinstance(columns[j], np.ndarray) else columns[j][i].item()
-            self._refuse(part, i, self._problem(j, cell), "correct it or " + _LEAVE)
+            cut = self.choice.kind == "vectors" and present[i].any() and not present[i, j:].any()
+            self._refuse(part, i, self._problem(j, cell), "correct it or " + _LEAVE + (_SERIES if cut else ""))
         if self.choice.kind == "vectors":
             return rows[kept], kept
         offsets = np.concatenate(([0], np.cumsum(lengths[kept]))).astype(np.int64)

@@ -127,7 +127,7 @@ def long_table(path: Path, reading: Reading) -> Objects:
         if i not in bad and met.setdefault((ids[i], stamps[i]), i) != i:
             first = place.format(met[ids[i], stamps[i]] if lines is None else int(lines[met[ids[i], stamps[i]]]))
             bad[i] = f"series {_short(ids[i])} has another row at time {_short(times[i])} ({first})"
-    for i, why in bad.items():
+    for i, why in sorted(bad.items()):
         line = i if lines is None else int(lines[i])
         if skips is None:
             raise ValueError(f"{path}, {place.format(line)}: {why}; correct it or leave the row out (--on-error skip)")

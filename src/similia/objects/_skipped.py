@@ -48,9 +48,19 @@ class Skips:
         for place, why in kept:
             self.add(place, why)
 
+    def sort(self) -> None:
+        """Put the list in order of lines, after rows were left out for one reason and then for another."""
+        if self.path is None or not self.path.exists():
+            return
+        with self.path.open(newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        with self.path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([head, *sorted(rows, key=lambda row: int(row[0]))])
+
     def add(self, line: int, why: str) -> None:
         """List a row."""
-        self.first = self.first or (line, why)
+        if self.first is None or line < self.first[0]:
+            self.first = line, why
         self.n += 1
         if self.path is not None:
             new = not self.path.exists()

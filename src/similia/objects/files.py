@@ -160,6 +160,8 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
                 "out (on_error='skip' or --on-error skip)"
             )
         skips.add(line, f"the label (column {_short(name)}) is missing")
+    if skips is not None:
+        skips.sort()
     kept = np.setdiff1d(np.arange(len(y)), bad)
     if len(kept) == 0:
         raise ValueError(f"{found.source}: no label in column {_short(name)} is filled in")
