@@ -70,6 +70,16 @@ def test_search_refuses_folds_that_leave_nothing_to_learn():
     sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", task="regression", cv=4, random_state=0).fit(few, np.arange(8.0))
 
 
+def test_search_says_that_labels_are_numbers_written_as_text():
+    few = [*WORDS[:4], *WORDS[-4:]]
+    model = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", C="tune", random_state=0)
+    for y in ([f"0.{i}5" for i in range(8)], ["1.5"] * 4 + ["2.5"] * 4, np.array(["1.5"] * 7 + ["2.5"], object)):
+        with pytest.raises(ValueError, match=r"^y holds numbers written as text, such as '.*5'.*task=\"regression\""):
+            model.fit(few, y)
+    texts = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", cv=4, random_state=0)
+    assert set(texts.fit(few, ["1.5"] * 4 + ["2.5"] * 4).predict(few)) <= {"1.5", "2.5"}  # classes may be called so
+
+
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_search_shows_progress_and_chooses_the_same(n_jobs, capfd):
     pipeline = sm.recipes.d2ke(Levenshtein(), 20, random_state=0)

@@ -1,5 +1,7 @@
 """Data frames where objects are taken: one column is the objects in it, a wide frame of numbers a series a row."""
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -223,3 +225,27 @@ def test_frames_are_joined_and_not_changed():
         assert len(sm.objects.concatenate([frame, frame])) == 2 * N
         sm.KernelSVC(SPECTRUM).fit(frame, Y).predict(frame)
         assert frame.equals(type(frame)({"a": STRINGS}))
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pd.Series(["a b", "c"], dtype="str"), "{} 0 is 'a b', expected an array of numbers"),
+        (pd.Series(["a b", "c"], dtype="string[python]"), "{} 0 is 'a b', expected an array of numbers"),
+        (pd.Series([1, 2], dtype="Int64"), "{} 0 is one number"),
+        (pd.Series(pd.period_range("2020", periods=2, freq="D")), r"{} 0 is Period.*, expected an array of numbers"),
+    ],
+)
+def test_columns_that_hold_no_arrays_are_refused_without_pyarrow(column, said, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for noun, read in {
+        "series": sm.objects.as_series,
+        "set": sm.distances.Chamfer(),
+    }.items():
+        for X in (column,) if column.dtype == "Int64" else (column, column.to_frame()):
+            with pytest.raises(TypeError, match=said.format(noun)):
+                read(X)
+    with pytest.raises(TypeError, match=said.format("series")):
+        sm.D2KE(distances.DTW(0.1), 4).fit(column)
+    lists = pd.Series([[1.0, 2.0], [3.0]])
+    np.testing.assert_array_equal(sm.objects.as_series(lists).values, [[1.0], [2.0], [3.0]])

@@ -121,6 +121,30 @@ def test_csv_round_trip(tmp_path_factory, rows):
     assert read_columns(path, 1, -2) == (labels, texts)
 
 
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (["0.5", " -1e3", "2"], [0.5, -1000.0, 2.0]),
+        (["3", "-1", "+2"], [3.0, -1.0, 2.0]),
+        (["3", "-1", "2"], [3, -1, 2]),
+        (["007", "1", "2"], ["007", "1", "2"]),
+        (["1", "", "2"], ["1", "", "2"]),
+        (["1", "NA", "2"], ["1", "NA", "2"]),
+        (["1", "nan", "2"], ["1", "nan", "2"]),
+        (["1_0", "1", "2"], ["1_0", "1", "2"]),
+        (["a", "1", "2"], ["a", "1", "2"]),
+    ],
+)
+def test_a_column_of_numbers_is_read_as_numbers(tmp_path, cells, read):
+    path = write(tmp_path / "a.csv", "text,label\n" + "".join(f"w{i},{cell}\n" for i, cell in enumerate(cells)))
+    texts, labels = read_columns(path, "text", "label")
+    assert texts == ["w0", "w1", "w2"]
+    assert labels == read
+    assert list(map(type, labels)) == list(map(type, read))
+    if all(cells) and "NA" not in cells and "nan" not in cells:
+        assert read_objects(path).labels.tolist() == labels
+
+
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\r\n"])
 def test_quoted_commas_and_trailing_empty_lines_are_not_ragged(tmp_path, end):
     path = write(tmp_path / "a.csv", 'a,b\n"1,5",2\n\n3,' + end)

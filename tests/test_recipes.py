@@ -192,6 +192,23 @@ def test_d2ke_names_what_is_wrong():
         sm.recipes.d2ke(sm.kernels.Spectrum(), 8).fit(["a", "b"], [0, 1])
 
 
+def test_classifiers_refuse_numbers_to_predict_before_anything_is_compared():
+    def never(x, y):
+        raise AssertionError("objects are compared")
+
+    words, y = ["a", "b", "ab"] * 4, np.linspace(0, 1, 12)
+    for model in (
+        sm.recipes.nyshd(sm.pairwise(never), 4, 64),
+        sm.recipes.d2ke(sm.distances.FromFunction(never), 4),
+        sm.recipes.d2ke(sm.distances.FromFunction(never), 4, gamma="tune"),
+        sm.recipes.graphlet_optical(3, 20, 10),
+    ):
+        with pytest.raises(ValueError, match=r"y holds fractions .*round or bin them.*KernelRidge.*recipes\.d2ke"):
+            model.fit(words, y)
+    with pytest.raises(ValueError, match=r"y holds fractions .*round or bin them"):
+        sm.HDClassifier().fit(np.eye(12), y)
+
+
 # ---- seeds
 RECIPES = {
     "nyshd": lambda seed: sm.recipes.nyshd(sm.kernels.Spectrum(2), 20, 256, seed),

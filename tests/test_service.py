@@ -32,8 +32,10 @@ def test_warmup_runs_loops_of_all_modules_that_have_some():
 
 def test_warmup_of_some_kinds(capsys):
     assert list(sm.warmup(["codes"])) == ["codes"]
-    with pytest.raises(ValueError, match="nothing to compile for 'molecules'; kinds are strings, graphs"):
-        sm.warmup(["molecules"])
+    assert list(sm.warmup("codes")) == ["codes"]
+    for kinds in (["molecules"], "molecules"):
+        with pytest.raises(ValueError, match="nothing to compile for 'molecules'; kinds are strings, graphs"):
+            sm.warmup(kinds)
     done = CliRunner().invoke(app, ["warmup", "codes", "--json"])
     assert list(json.loads(done.stdout)["seconds"]) == ["codes"]
 

@@ -340,6 +340,20 @@ def test_what_does_not_fit():
     assert len(search) == len(search.objects_) == 120  # nothing half-done
 
 
+def test_what_makes_no_codes_is_refused_with_what_to_pass():
+    X, y = words(), np.arange(120) % 2
+    for encoder in (Spectrum(k=3), Levenshtein(), len):
+        with pytest.raises(TypeError, match=r"encoder is .*, expected an encoder.*Nystroem.*SignRandomProjection"):
+            sm.SimilaritySearch(encoder).fit(X)
+    model = sm.recipes.nyshd(Spectrum(k=2), 8, 64, random_state=0)
+    for labels in (None, y):
+        with pytest.raises(TypeError, match=r"encoder predicts and does not encode.*pass model\[:-1\]"):
+            sm.SimilaritySearch(model).fit(X, labels)
+    with pytest.raises(TypeError, match=r"encoder predicts and does not encode"):
+        sm.SimilaritySearch(sm.KernelSVC(Spectrum(k=2))).fit(X, y)
+    assert len(sm.SimilaritySearch(model[:-1]).fit(X)) == 120
+
+
 def test_the_metric_of_an_encoder():
     assert metric_of(string_encoder()).is_kernel
     assert not metric_of(make_pipeline(sm.D2KE(Levenshtein()), sm.SignRandomProjection(64))).is_kernel

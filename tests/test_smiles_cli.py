@@ -117,14 +117,17 @@ def test_the_same_column_as_strings_is_another_stream(folder: Path) -> None:
 
 def test_a_model_of_molecules_takes_no_strings_and_one_of_strings_no_molecules(folder: Path, tmp_path: Path) -> None:
     table = folder / "molecules.csv"
-    with pytest.raises(ValueError, match=r"holds strings, which WeisfeilerLehman.* does not compare.*--smiles instead"):
+    with pytest.raises(
+        ValueError,
+        match=r"holds strings \(column .smiles.\), which WeisfeilerLehman.* does not compare.*--smiles instead",
+    ):
         run("predict", folder / "m.similia", table, "--text", "smiles")
     structure = sm.recipes.graphlet_optical(size=3, n_samples=50, n_components=50, random_state=0)
     path = sm.save(structure.fit(from_smiles(SMILES), KINDS), tmp_path / "structure.similia")
     with pytest.raises(TypeError, match=r"molecules.csv, line 2: it is str .*; from_smiles reads molecules"):
         run("predict", path, table, "--text", "smiles")
     strings = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 5, 64, random_state=0).fit(SMILES, KINDS)
-    with pytest.raises(ValueError, match=r"holds molecules, which Spectrum"):
+    with pytest.raises(ValueError, match=r"holds molecules \(column .smiles.\), which Spectrum"):
         run("predict", sm.save(strings, tmp_path / "s.similia"), table, "--smiles", "smiles")
 
 

@@ -347,6 +347,21 @@ def readers():
     return [thread for thread in threading.enumerate() if thread.name == "similia-reader"]
 
 
+def test_what_predicts_or_is_no_encoder_is_refused_before_reading(tmp_path):
+    def unread():
+        raise AssertionError("an object is read")
+        yield
+
+    model = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 3, 64, random_state=0).fit(["AAA", "CCC", "GCC"], [0, 1, 1])
+    with pytest.raises(TypeError, match=r"encoder predicts and does not encode.*pass model\[:-1\]"):
+        encode_stream(model, unread(), tmp_path / "codes.npy")
+    with pytest.raises(TypeError, match=r"encoder is Spectrum\(k=2\), expected an encoder"):
+        encode_stream(sm.kernels.Spectrum(k=2), unread(), tmp_path / "codes.npy")
+    with pytest.raises(FileNotFoundError, match=r"no file named 'ACGT'.* for objects pass a list"):
+        encode_stream(model[:-1], "ACGT", tmp_path / "codes.npy")
+    assert not list(tmp_path.iterdir())
+
+
 def test_reading_ahead_ends_with_the_stream_or_before(tmp_path):
     path = next(iter(sources(tmp_path)))
     read = []

@@ -190,6 +190,9 @@ def test_a_cut_gzip_file_is_refused_at_every_length(folder, name):
 def test_missing_files_and_folders_are_the_usual_errors(folder):
     with pytest.raises(FileNotFoundError):
         open_stream(folder / "none.fa")
+    for name in ("ACGT", "ACGT" * 2000):
+        with pytest.raises(FileNotFoundError, match=r"no file named 'ACGT.*a list, such as \['ACGT"):
+            open_stream(name)
     (folder / "folder.fa").mkdir()
     with pytest.raises(IsADirectoryError):
         list(open_stream(folder / "folder.fa").chunks())

@@ -327,3 +327,30 @@ def test_rows_of_numbers_are_series_where_the_distance_is_for_series(tmp_path: P
         expected = ["item,label", *(f"{i},{label}" for i, label in enumerate(y))]
         assert invoke("predict", model, data).stdout.split() == expected
         assert invoke("predict", model, data, "--series").stdout.split() == expected
+
+
+def test_a_model_names_the_column_that_it_does_not_compare_and_the_option_for_another(tmp_path: Path) -> None:
+    table, models = tmp_path / "t.csv", {}
+    table.write_text("a,b,class\n" + "".join(f"{i},{i % 5},{'xy'[i % 2]}\n" for i in range(20)))
+    waves = [np.sin(np.arange(6) * (1 + i % 2)) for i in range(20)]
+    for name, model, X in (
+        ("series", sm.recipes.d2ke(sm.distances.DTW(), 8, random_state=0), waves),
+        ("strings", sm.recipes.nyshd(sm.kernels.Spectrum(k=1), 4, 64, random_state=0), WORDS[:20]),
+    ):
+        models[name] = sm.save(model.fit(X, np.arange(20) % 2), tmp_path / f"{name}.similia")
+    for options in ((), ("--text", "class")):
+        said = refused("predict", models["series"], table, *options)
+        assert "holds strings (column 'class'), which DTW() does not compare" in said
+        assert "--values names other columns, of numbers" in said
+        assert "use e.g." not in said
+    assert invoke("predict", models["series"], table, "--values", "a,b").stdout.count("\n") == 21
+    said = refused("predict", models["strings"], table, "--values", "a,b")
+    assert "holds vectors (columns 'a', 'b'), which Spectrum(k=1) does not compare" in said
+    assert "--text names another column, of strings" in said
+    table.write_text("a,b\n1,2\n3,4\n")
+    said = refused("predict", models["strings"], table)
+    assert "holds vectors (columns 'a', 'b'), which" in said
+    wrong = tmp_path / "t.fasta"
+    wrong.write_text(">a\nACGT\n")
+    said = refused("predict", models["series"], wrong)
+    assert said == f"{wrong} holds strings, which DTW() does not compare; give a file of series"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -207,6 +208,31 @@ def check_labels(y: Any, n: int) -> npt.NDArray:
     if len(y) != n:
         raise ValueError(f"y has {len(y)} labels for {n} objects; give one label per object")
     return y
+
+
+def refuse_fractions(y: Any) -> None:
+    """Raise if the labels of a classifier are finite numbers that are not all whole."""
+    values = np.asarray(y, dtype=object).ravel().tolist()
+    finite = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
+    if finite and any(value != int(value) for value in values):
+        raise ValueError(
+            "y holds fractions (a continuous target), which a classifier takes for no labels; round or bin them into "
+            'classes, or take a regressor, such as sm.KernelRidge or sm.recipes.d2ke(..., task="regression")'
+        )
+
+
+def check_encoder(encoder: Any) -> None:
+    """Raise if something has no transform: a classifier, kernel or distance in the place of an encoder."""
+    if hasattr(encoder, "transform"):
+        return
+    if hasattr(encoder, "predict"):
+        steps = hasattr(encoder, "steps")
+        hint = "pass model[:-1], its steps before the last" if steps else "pass a transformer, such as sm.Nystroem"
+        raise TypeError(f"the encoder predicts and does not encode ({type(encoder).__name__} has no transform); {hint}")
+    raise TypeError(
+        f"the encoder is {_shown(encoder)}, expected an encoder of objects with a transform, such as "
+        "make_pipeline(sm.Nystroem(kernel, 256), sm.SignRandomProjection(256))"
+    )
 
 
 # What scikit-learn's estimator checks, and those who know it, look for in a message.

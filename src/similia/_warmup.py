@@ -14,7 +14,7 @@ from similia._progress import track
 _N = 24  # objects of each kind
 
 
-def warmup(kinds: Iterable[str] | None = None) -> dict[str, float]:
+def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     """Compile the loops ahead, so that a service answers its first request as quickly as the others.
 
     Compiled loops are kept on disk (in the folder ``NUMBA_CACHE_DIR`` if that is set, else beside the package): one
@@ -23,7 +23,7 @@ def warmup(kinds: Iterable[str] | None = None) -> dict[str, float]:
 
     Parameters
     ----------
-    kinds : iterable of str, optional
+    kinds : str or iterable of str, optional
         Of "strings", "graphs", "series", "sets", "vectors", "codes" (classifiers and indexes of bits); all if not
         given.
 
@@ -43,7 +43,7 @@ def warmup(kinds: Iterable[str] | None = None) -> dict[str, float]:
     >>> list(sm.warmup(["codes"]))
     ['codes']
     """
-    wanted = list(KINDS) if kinds is None else list(kinds)
+    wanted = list(KINDS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown:
         raise ValueError(f"there is nothing to compile for {unknown[0]!r}; kinds are {', '.join(KINDS)}")

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia._config import config, rows_per_block, settings
 from similia._lazily import is_lazy
+from similia._validation import refuse_fractions
 from similia.core.errors import shifted, shifted_text
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import row_product
@@ -97,6 +98,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     @all_at_once
     def _learn(self, name: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
+        if y is not None and not is_lazy(y) and isinstance(self._final_estimator, ClassifierMixin):
+            refuse_fractions(y)  # before objects are compared
         self.steps: list[tuple[str, Any]] = _twins(self.get_params(deep=False)["steps"])
         return getattr(super(), name)(X, y, **params)
 

@@ -83,7 +83,7 @@ class Told:
 
     def __init__(self, stream: ObjectStream, tells_empty: bool) -> None:
         self.source, self.kind, self.n, self.size = stream.source, stream.kind, stream.n, stream.size
-        self.called = stream.called
+        self.called, self.columns = stream.called, stream.columns
         self._stream, self._said, self._tells_empty = stream, False, tells_empty
         self.fingerprint, self.reading = stream.fingerprint, stream.reading
 
@@ -142,6 +142,7 @@ class Collection:
     size = None
 
     def __init__(self, read: Objects, chunk: int) -> None:
+        self.columns: list[str] = []
         self.source, self.kind, self.n, self.called = read.source, read.kind, len(read.objects), read.called
         self.objects, self._read, self._chunk = read.objects, read, chunk
 

@@ -166,7 +166,7 @@ def predict_with_model(
     table = _as_compared(data, _compared(model), table)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     predictions = Predictions(model, form, scores, table.get("names"))
-    _check_comparison(_compared(model), stream, first_of(stream))
+    _check_comparison(_compared(model), stream, first_of(stream), fitted=True)
     if output is None:
         print_stream(predictions, stream, sys.stdout, workers=workers)
         return
@@ -197,7 +197,7 @@ def _compared(model: Any) -> Any:
     return None
 
 
-def _check_comparison(compared: Any, data_read: Objects | ObjectStream, objects: Any) -> None:
+def _check_comparison(compared: Any, data_read: Objects | ObjectStream, objects: Any, fitted: bool = False) -> None:
     """Raise if a kernel or distance compares strings and the data are graphs, or the like, or if an object is bad."""
     if compared is None:
         return
@@ -209,11 +209,33 @@ def _check_comparison(compared: Any, data_read: Objects | ObjectStream, objects:
         hint = "; --smiles instead of --text reads SMILES as molecules" if "from_smiles" in str(error) else ""
         if data_read.kind == "graphs" and has_columns(data_read.source) and _takes_strings(compared):
             hint = "; --text instead of --smiles reads the column as strings"
+        if fitted:
+            columns, advice = _other_columns(compared, data_read.columns)
+            raise ValueError(
+                f"{data_read.source} holds {data_read.called}{columns}, which {compared} does not compare"
+                f"{hint or advice}"
+            ) from error
         fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
         raise ValueError(
             f"{data_read.source} holds {data_read.called}, which {compared} does not compare; "
             f"use e.g. {' or '.join(fitting)}{hint}"
         ) from error
+
+
+_OTHER = {
+    "strings": "; --text names another column, of strings",
+    "graphs": "; --smiles names another column, of molecules",
+    "series": "; --values names other columns, of numbers",
+}
+
+
+def _other_columns(compared: Any, columns: list[str]) -> tuple[str, str]:
+    """Return which columns of a table hold the objects, and what else to give to a model that does not compare them."""
+    wanted = kind_of(compared)
+    if not columns:
+        return "", f"; give a file of {wanted}" if wanted else ""
+    shown = ", ".join(map(_short, columns[:4])) + (f" … {_short(columns[-1])}" if len(columns) > 4 else "")
+    return f" (column{'s' * (len(columns) > 1)} {shown})", _OTHER.get(str(wanted), "")
 
 
 def _located(sentence: str, data_read: Objects | ObjectStream) -> str:

@@ -25,13 +25,12 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import settings
 from similia._lazily import from_parts, lazily
 from similia._progress import track
-from similia._validation import check_labels
+from similia._validation import check_labels, refuse_fractions
 from similia.core.fitting import all_at_once
 from similia.embeddings.d2ke import D2KE, gamma_spec
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
@@ -225,11 +224,8 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
     def _check_target(self, y: npt.NDArray) -> None:
         """Raise if `y` holds no labels for a classifier, no numbers for a regressor."""
-        if is_classifier(self.pipeline) and type_of_target(y) == "continuous":
-            raise ValueError(
-                "y holds fractions (a continuous target), which a classifier takes for no labels; for numbers write "
-                'recipes.d2ke(..., task="regression"), or end the pipeline with a regressor'
-            )
+        if is_classifier(self.pipeline):
+            refuse_fractions(y)
         if is_regressor(self.pipeline):
             try:
                 bad = ~np.isfinite(y.astype(np.float64))
@@ -400,7 +396,13 @@ def _check_folds(n_folds: int, y: npt.NDArray) -> None:
     classes, counts = np.unique(y, return_counts=True)
     order = np.argsort(counts)
     rarest, most = classes[order[:1]].tolist()[0], int(counts[order[-1]])
-    if len(classes) > 1 and counts[order[-2]] == 1:
+    alone = len(classes) > 1 and counts[order[-2]] == 1
+    if (alone or n_folds > most) and y.dtype.kind not in "biuf" and as_numbers(y) is not None:
+        raise ValueError(
+            f"y holds numbers written as text, such as {rarest!r}, and too few objects of each for cv={n_folds} folds "
+            'of classes; give numbers to predict as floats with recipes.d2ke(..., task="regression"), or bin them'
+        )
+    if alone:
         raise ValueError(
             f"class {rarest!r} has one object, and the fold that holds it out leaves one class to learn from; "
             "give more objects, or values in place of 'tune'"

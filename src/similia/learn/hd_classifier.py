@@ -31,6 +31,7 @@ from similia._validation import (
     generator,
     not_2d,
     not_real,
+    refuse_fractions,
     too_narrow,
     unmasked,
     wrong_width,
@@ -474,6 +475,7 @@ def _as_labels(y: Any, n: int) -> npt.NDArray:
             raise ValueError(f"y[{i}] is {label}, expected a class label; drop that object")
         if isinstance(label, str) != isinstance(given[0], str):
             raise ValueError(f"y[{i}] is {label!r}, but y[0] is {given[0]!r}; give labels of one type")
+    refuse_fractions(y)
     check_classification_targets(y)
     return y
 

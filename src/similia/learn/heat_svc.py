@@ -20,7 +20,6 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from similia._config import rows_per_block, settings
@@ -32,6 +31,7 @@ from similia._validation import (
     check_positive,
     check_table,
     generator,
+    refuse_fractions,
     wrong_width,
 )
 from similia.core.fitting import all_at_once
@@ -369,11 +369,7 @@ def _checked_labels(y: Any, n: int) -> npt.NDArray:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         i = int(np.argmin(np.isfinite(labels)))
         raise ValueError(f"y[{i}] is {labels[i]}, expected a label; drop that row")
-    if type_of_target(labels) == "continuous":
-        raise ValueError(
-            "y holds fractions (a continuous target), which a classifier takes for no labels; round or bin them into "
-            "classes"
-        )
+    refuse_fractions(labels)
     if (labels == labels[0]).all():
         raise ValueError(f"y holds one class, {labels[:1].tolist()[0]!r}, expected at least two classes to tell apart")
     return labels

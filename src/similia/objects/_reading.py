@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -248,6 +249,17 @@ def is_number(cell: str, decimal: str = ".") -> bool:
     except ValueError:
         return False
     return "_" not in cell
+
+
+def typed(cells: list[str]) -> list[Any]:
+    """Return a column of text as int or float where all cells are finite numbers, as Parquet holds it; 007 is text."""
+    stripped = list(map(str.strip, cells))
+    if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
+        return cells
+    if all(re.fullmatch(r"-?\d{1,18}", cell) for cell in stripped):
+        return list(map(int, stripped))
+    numbers = list(map(float, stripped))
+    return numbers if all(map(math.isfinite, numbers)) else cells
 
 
 MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # how tables write that a number is missing, in lower case

@@ -32,7 +32,7 @@ def collection(X: Any, noun: str) -> Any:
     ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, Mapping | Set | range)
     if not ordered or isinstance(X, str | bytes | bytearray) or hasattr(X, "toarray") or getattr(X, "ndim", 1) == 0:
         raise TypeError(f"X must be an ordered collection of {many}, got {type(X).__name__} ({_short(X)}); use a list")
-    if hasattr(X, "iloc") and hasattr(X.array, "__arrow_array__"):  # pandas gives Python floats, Arrow keeps float32
+    if hasattr(getattr(X, "dtype", None), "pyarrow_dtype"):  # pandas gives Python floats, Arrow keeps float32
         return X.array.__arrow_array__()
     if getattr(X, "ndim", 1) > 1:
         try:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from similia._config import settings
 from similia._validation import as_path
-from similia.objects._reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric
+from similia.objects._reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric, typed
 from similia.objects._sequences import _short, concatenate, n_objects, take
 from similia.objects._series_files import array_of, long_table, series_folder
 from similia.objects._vectors import SeriesBatch
@@ -172,7 +172,8 @@ def _replaced(found: Objects, y: npt.NDArray, kept: npt.NDArray[np.int64]) -> Ob
     """Return the objects at `kept` with labels y, which have one type where that is possible."""
     if y.dtype == object:
         y = np.asarray(y.tolist())
-    y = _typed(y)
+    if y.dtype.kind in "UT":
+        y = np.asarray(typed(y.tolist()))
     if len(kept) == n_objects(found.objects):
         return replace(found, labels=y)
     names = None if found.names is None else [found.names[i] for i in kept.tolist()]
@@ -192,17 +193,6 @@ def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y
     return np.array(["" if cell.strip().lower() in MISSING else cell.replace(decimal, ".") for cell in cells])
-
-
-def _typed(y: npt.NDArray) -> npt.NDArray:
-    """Return labels of text as numbers where all are numbers, as Parquet holds them; 007 is a name."""
-    cells = list(map(str.strip, y.tolist())) if y.dtype.kind in "UT" else []
-    if not cells or not looks_numeric(cells) or any(re.match(r"[+-]?0\d", cell) for cell in cells):
-        return y
-    if all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells):
-        return np.array(cells).astype(np.int64)
-    numbers = np.array(list(map(float, cells)))
-    return numbers if np.isfinite(numbers).all() else y
 
 
 # --- files ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from similia._validation import as_path
 from similia.objects._blocks import Records, one_sentence
 from similia.objects._delimited_streams import Table, delimiter_of
 from similia.objects._parquet_streams import parquet_column, parquet_file
-from similia.objects._reading import Reading
+from similia.objects._reading import Reading, typed
 from similia.objects._sequence_files import fasta_records, fastq_records
 from similia.objects._sequences import _short
 from similia.objects._skipped import Skips
@@ -138,7 +138,8 @@ def read_columns(
     Returns
     -------
     tuple of lists, one for each of `columns`
-        Of str from text files; as stored (missing values as None) from Parquet.
+        From text files, int or float where all cells of a column are finite numbers, unless one begins with a 0 as
+        007 does; otherwise str. From Parquet as stored, with missing values as None.
 
     Raises
     ------
@@ -158,7 +159,7 @@ def read_columns(
     ...     path = pathlib.Path(folder, "table.csv")
     ...     _ = path.write_text("text,label\n\"one, two\",1\nthree,2\n")
     ...     read_columns(path, "text", "label")
-    (['one, two', 'three'], ['1', '2'])
+    (['one, two', 'three'], [1, 2])
     """
     if not columns:
         raise ValueError("read_columns needs the name or position of at least one column")
@@ -170,7 +171,7 @@ def read_columns(
             )
     if as_path(path).suffix.lower() == ".parquet":
         return _parquet(path, columns)
-    found: tuple[list[str], ...] = tuple([] for _ in columns)
+    found: tuple[list[Any], ...] = tuple([] for _ in columns)
     reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error)
     skips = Skips(None if skipped is None else Path(skipped)) if on_error == "skip" else None
     if skips is not None:
@@ -179,7 +180,7 @@ def read_columns(
     for records in _whole(path, table.records([table.position_of(column) for column in columns])):
         for values, column in zip(found, records.columns, strict=True):
             values += column.tolist()
-    return found
+    return tuple(map(typed, found))
 
 
 def _parquet(path: Any, columns: tuple[str | int, ...]) -> tuple[list[Any], ...]:

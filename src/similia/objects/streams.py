@@ -7,6 +7,7 @@ and 0.4 s from Parquet.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -91,6 +92,8 @@ class ObjectStream:
         Bytes of the file.
     told : str or None
         Which columns are the objects, where no option named them.
+    columns : list of str
+        Names of the columns of a table that hold the objects (positions where there are no names), else none.
     skips : Skips or None
         What is left out with ``on_error="skip"``: their number ``n``, and the ``first`` (its line, and why).
     """
@@ -105,13 +108,14 @@ class ObjectStream:
         self._labelled = self._named = False
         self.kind, self.n, self.size, self.told = "strings", None, None, None
         self.skips: Skips | None = None
+        self.columns: list[str] = []
         if not isinstance(source, str | os.PathLike):
             self.source, self._rows = type(source).__name__, Items(source, kind)
             self._refuse(self.source, "text", "smiles", "values", "label", "names", "series", "sep", "on_error")
             self.kind, self.n = self._rows.kind, self._rows.n
             return
         self._path, self.source, self._ending = Path(source), str(source), ending_of(Path(source))
-        self.size = self._path.stat().st_size
+        self.size = _size(self._path)
         self.skips = reading.skips()
         self._open(self._path)
         if self.kind == "graphs":
@@ -174,7 +178,7 @@ class ObjectStream:
             header = table.first if reading.header else [str(j) for j in range(len(table.first))]
             choice = choose(path, header, reading, holds, self._kind)
             self._table = table
-        self.kind, self.told = choice.kind, choice.told
+        self.kind, self.told, self.columns = choice.kind, choice.told, [header[j] for j in choice.objects]
         self._labelled, self._named = choice.label is not None, choice.names is not None
         self._choice, self._converter = choice, Converter(path, choice, header, reading.decimal, self.skips)
 
@@ -218,8 +222,7 @@ class ObjectStream:
             f"{name}={getattr(reading, name)!r}" for name in reading.is_set("encoding", "on_error", "header", "decimal")
         ]
         if self._converter is not None and is_table(self._path, reading):
-            choice, header = self._converter.choice, self._converter.header
-            how += [self.kind, reading.sep or "", *(header[j] for j in choice.objects)]
+            how += [self.kind, reading.sep or "", *self.columns]
         return how
 
     def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
@@ -416,6 +419,19 @@ def _check_header(path: Path, names: list[str]) -> None:
             f"the first line of {path} holds numbers ({_short(', '.join(names))}), expected names of columns; add such "
             "a line, or say that there is none (header=False or --no-header)"
         )
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file; one that is not there may be an object in the place of a list."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+            raise
+    name = _short(str(path))
+    raise FileNotFoundError(
+        f"there is no file named {name}; a string names a file, and for objects pass a list, such as [{name}]"
+    )
 
 
 def open_stream(

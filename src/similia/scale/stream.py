@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from similia._config import part_of_more, settings
 from similia._progress import meter
-from similia._validation import as_path, check_codes
+from similia._validation import as_path, check_codes, check_encoder
 from similia.objects import concatenate, take
 from similia.objects.streams import Chunk, ObjectStream, open_stream
 from similia.scale._journal import Journal, disk_full
@@ -94,6 +94,7 @@ def encode_stream(
     4
     True
     """
+    check_encoder(encoder)
     output, stream = as_path(output), open_bounded(source, encoder, text=text, chunk=chunk, workers=workers)
     belongs = {"rows": identity(stream), "encoder": _hash(encoder)}
     with Journal(partial_of(output)) as journal:

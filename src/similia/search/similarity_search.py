@@ -24,7 +24,7 @@ from similia._config import rows_per_block
 from similia._lazily import is_lazy
 from similia._locks import exclusively, lock_of
 from similia._progress import track
-from similia._validation import check_codes, check_positive_int
+from similia._validation import check_codes, check_encoder, check_positive_int
 from similia.core.errors import part_from
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import chosen_products
@@ -104,6 +104,8 @@ class SimilaritySearch(BaseEstimator):
 
     Raises
     ------
+    TypeError
+        In `fit`, if the encoder has no ``transform``, as classifiers and kernels have none.
     ValueError
         In `fit`, if the encoder makes no packed bits or bits of another number than `index`, or `rerank` names what the
         encoder does not have; in `search`, if fewer than k objects were added, or `rerank` was changed after `fit` to
@@ -392,6 +394,7 @@ class SimilaritySearch(BaseEstimator):
 
     def _check(self) -> None:
         """Raise if parameters do not fit together, before work is done."""
+        check_encoder(self.encoder)
         check_positive_int(self.n_candidates, "n_candidates")
         if self.index is not None and not isinstance(self.index, HammingIndex):
             raise TypeError(f"index must be a HammingIndex, got {self.index!r}")
