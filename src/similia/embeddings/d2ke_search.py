@@ -397,7 +397,7 @@ def _check_folds(n_folds: int, y: npt.NDArray) -> None:
     order = np.argsort(counts)
     rarest, most = classes[order[:1]].tolist()[0], int(counts[order[-1]])
     alone = len(classes) > 1 and counts[order[-2]] == 1
-    if (alone or n_folds > most) and y.dtype.kind not in "biuf" and as_numbers(y) is not None:
+    if (alone or n_folds > most) and y.dtype.kind not in "biuf" and task_of(y) == "regression":
         raise ValueError(
             f"y holds numbers written as text, such as {rarest!r}, and too few objects of each for cv={n_folds} folds "
             'of classes; give numbers to predict as floats with recipes.d2ke(..., task="regression"), or bin them'
