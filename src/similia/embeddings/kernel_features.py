@@ -29,6 +29,7 @@ from similia.kernels._evaluate import (
     read_objects,
     refuse_class,
     takes_sparse,
+    warn_of_strangers,
 )
 from similia.kernels.base import Kernel, check_alike
 from similia.objects import take
@@ -178,7 +179,8 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Warns
         -----
         UserWarning
-            If an object has features, and `fit_transform` met no more of them than features share columns by chance.
+            If an object has features, and `fit_transform` met no more of them than features share columns by chance. If
+            more than half of the objects have none, or in a stream any, such as strings shorter than k.
         """
         self._check()
         if is_table(X):
@@ -196,6 +198,9 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 UserWarning,
                 stacklevel=4,  # scikit-learn and `lazily` wrap transform
             )
+        if getattr(self, "met_", None) is not None and self.met_.any():
+            empty = np.flatnonzero(np.diff(features.indptr) == 0).tolist()
+            warn_of_strangers(empty, features.shape[0], "have no features at all (are they too short?)")
         return features
 
     def _strangers(self, features: Any) -> npt.NDArray[np.int64]:

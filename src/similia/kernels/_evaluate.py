@@ -7,7 +7,8 @@ float array of the right shape, or one sentence that says what is wrong with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -17,6 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from similia._config import settings
 from similia._validation import check_table, unmasked
 from similia.core.errors import pairs_named
 from similia.objects import n_objects, take
@@ -24,6 +26,7 @@ from similia.objects._distributed import Distributed
 from similia.objects._tables import objects_in
 
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
+_FEW_OF_A_PART = 20  # objects, most of which say nothing about the whole
 _TOLD = 100  # letters of another's error
 _LIFTS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
 
@@ -84,6 +87,21 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
         )
     if not callable(kernel):
         raise TypeError(f"{what} is {kernel!r}, expected a kernel: an object called as k(X, Y)")
+
+
+def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
+    """Warn that the objects at `rows` share nothing with the training objects.
+
+    More than half of `n` objects have to; of a stream, whose warnings are told once, one is enough.
+    """
+    most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
+    if most or (len(rows) and settings().part):
+        warnings.warn(
+            f"{len(rows)} of {n} objects {what}, e.g. X[{rows[0]}]; are they of the same kind (case, alphabet, labels) "
+            "as the training objects?",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:

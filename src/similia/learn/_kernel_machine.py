@@ -14,7 +14,7 @@ from similia._config import rows_per_block, settings
 from similia._lazily import refuse_lazy
 from similia.core.errors import pairs_named
 from similia.embeddings._gram import check_finite
-from similia.kernels._evaluate import check_kernel, decided, evaluate, read_objects, takes_sparse
+from similia.kernels._evaluate import check_kernel, decided, evaluate, read_objects, takes_sparse, warn_of_strangers
 from similia.objects import n_objects, take
 from similia.objects._sequences import at_least_one
 
@@ -58,13 +58,17 @@ class KernelMachine(BaseEstimator):
         """
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(known)
+        alone: list[int] = []
         parts, step = [], rows_per_block(8 * (3 * s + width))
         for start in range(0, m, step):
             rows = np.arange(start, min(start + step, m))
             part = objects if step >= m else take(objects, rows)
             with pairs_named(rows, range(s), "X[{}] and object {}"):
                 K = evaluate(self.kernel_, part, known) if s else np.zeros((len(rows), 0))
+            if s and hasattr(self.kernel_, "features"):
+                alone.extend(rows[~K.any(axis=1)].tolist())
             parts.append(of(check_finite(K, rows, range(s), "X[{}] and object {}")))
+        warn_of_strangers(alone, m, "have similarity 0 to all training objects that the model keeps")
         return np.concatenate(parts)
 
     def __sklearn_tags__(self) -> Tags:

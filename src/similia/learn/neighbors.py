@@ -30,7 +30,15 @@ from similia._validation import at_most, check_labels, check_positive_int, check
 from similia.core.fitting import all_at_once
 from similia.distances.base import distances_between
 from similia.distances.dtw import DTW
-from similia.kernels._evaluate import decided, diagonal, evaluate, read_objects, refuse_class, takes_sparse
+from similia.kernels._evaluate import (
+    decided,
+    diagonal,
+    evaluate,
+    read_objects,
+    refuse_class,
+    takes_sparse,
+    warn_of_strangers,
+)
 from similia.kernels.base import Kernel
 from similia.kernels.combine import Pairwise
 from similia.objects import n_objects, take
@@ -123,20 +131,28 @@ class _KNeighbors(BaseEstimator):
         n, m = self.n_samples_fit_, n_objects(X)
         step = rows_per_block(3 * 8 * n)
         found = []
+        alone: list[int] = []
         for start in track(range(0, m, step), "neighbours"):
             part = X if step >= m else take(X, np.arange(start, min(start + step, m)))
-            D = self._distances(part, start)
+            D = self._distances(part, start, alone)
             if without_self:
                 D[np.arange(len(D)), np.arange(start, start + len(D))] = np.inf
             found.append(_smallest(D, k))
+        if not without_self:
+            warn_of_strangers(alone, m, "have similarity 0 to all training objects")
         return np.concatenate([values for values, _ in found]), np.concatenate([rows for _, rows in found])
 
-    def _distances(self, X: Any, start: int) -> Floats:
-        """Return distances to all training objects, shape (m, n), as an array of one's own."""
+    def _distances(self, X: Any, start: int, alone: list[int]) -> Floats:
+        """Return distances to all training objects, shape (m, n), as an array of one's own.
+
+        Objects that a kernel with features gives 0 with all of them are added to `alone`.
+        """
         if self._squared_norms is None:
             D = distances_between(self.distance_, X, self.objects_, start, "X[{}] and training object {}")
             return np.array(D)
         K = evaluate(self.distance_, X, self.objects_).astype(np.float64)
+        if hasattr(self.distance_, "features"):
+            alone.extend((np.flatnonzero(~K.any(axis=1)) + start).tolist())
         squares = diagonal(self.distance_, X)[:, None] + self._squared_norms - 2 * K
         if not np.isfinite(squares).all():
             i, j = np.argwhere(~np.isfinite(squares))[0]
