@@ -93,7 +93,10 @@ def test_landmarks_are_distinct_objects(name, n, data):
     if name in ("uniform", "leverage", "adaptive"):
         assert len(found) == s
     if name == "rpcholesky":
-        assert len(found) == min(s, rank)
+        assert len(found) >= min(s, rank)
+        if len(found) > rank:  # of rounding: the first ones explain K
+            C = K[:, found[:rank]]
+            np.testing.assert_allclose(C @ np.linalg.pinv(C[found[:rank]]) @ C.T, K, atol=1e-6 * K.diagonal().max())
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -44,6 +44,7 @@ from similia.objects._sequences import as_second, named
 from similia.objects._series_forms import check_finite
 
 _GROUNDS = ("euclidean", "sqeuclidean", "manhattan")
+_STEP = 64  # multiplications of a matrix product that take as long as one coordinate of two points
 _LANES = 1024  # points of a run of sets
 _FEW_TILES = 8  # runs of sets below which threads share the other side too
 _WORK_OF_A_THREAD = 2**22  # operations
@@ -133,7 +134,7 @@ class _NearestPoints(Distance):
             out[pairs] = found[0]
 
         mean_points = len(A.values) / len(A) * len(B.values) / len(B)
-        run_tasks(fill, range(len(A)), int(len(left) * mean_points * A.n_dims))
+        run_tasks(fill, range(len(A)), int(_STEP * len(left) * mean_points * A.n_dims))
         return out
 
     def _check(self) -> None:
@@ -157,7 +158,7 @@ class _NearestPoints(Distance):
             if same:
                 out[rows.stop :, rows] = found[:, rows.stop - rows.start :].T
 
-        work = len(A.values) * len(B.values) * A.n_dims // (2 if same else 1)
+        work = _STEP * len(A.values) * len(B.values) * A.n_dims // (2 if same else 1)
         run_tasks(fill, range(len(tiles) * len(chunks)), work)
 
     def _join(self, A: SetBatch, rows: slice, B: SetBatch, chosen: npt.NDArray[np.int64], out: Array) -> None:
