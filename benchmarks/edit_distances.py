@@ -20,9 +20,9 @@ from rapidfuzz.distance import Levenshtein as rapidfuzz
 from rapidfuzz.process import cdist
 
 import similia as sm
+from experiments._digits import contour_strings
 from similia.distances import Levenshtein
 from similia.embeddings import RandomStrings
-from similia.experiments._digits import contour_strings
 
 R, GAMMA, SAMPLE, BLOCK = 4096, 0.1, 2000, 500
 

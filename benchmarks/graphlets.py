@@ -21,15 +21,15 @@ from joblib import cpu_count
 from measure import Rival, Row, data_folder, in_turns
 from threadpoolctl import threadpool_limits
 
-from similia import _threads
-from similia._jit import njit
+from experiments._graphlets import block_model
+from experiments.graphlet_cost import sample_by_sample
+from similia.core import threads as _threads
+from similia.core.jit import njit
 from similia.embeddings import GraphletSampling, OpticalRandomFeatures
 from similia.embeddings._graphlet_maps import histograms, n_pairs
-from similia.experiments._graphlets import block_model
-from similia.experiments.graphlet_cost import sample_by_sample
 from similia.kernels.graphlet import Graphlet
 from similia.objects import GraphBatch, read_tudataset
-from similia.objects._graphlet_moments import second_moments
+from similia.objects.graphlet_moments import second_moments
 from similia.objects.graphlets import sample_graphlets, unpack_graphlets
 
 SIZE, N_GRAPHS, N_SAMPLES, N_FEATURES = 6, 300, 2000, 5000
@@ -64,7 +64,7 @@ import json, re, sys
 from pathlib import Path
 import numpy as np
 import similia as sm
-from similia.experiments._graphlets import block_model
+from experiments._graphlets import block_model
 
 
 def mebibytes_of(name):

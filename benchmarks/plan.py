@@ -19,12 +19,12 @@ import numpy as np
 from measure import Row
 
 import similia as sm
-from similia._threads import limited_to
+from similia.core.threads import limited_to
 from similia.objects import take
-from similia.scale import _calibrate
-from similia.scale._calibrate import CHUNK, Method, Objects
-from similia.scale._plan import FIT_ON, plan
-from similia.search._store import Store
+from similia.planning import costs as _calibrate
+from similia.planning.costs import CHUNK, Method, Objects
+from similia.planning.forecasts import FIT_ON, plan
+from similia.search.store import Store
 
 TITLE = "What `similia plan` predicts against the time that runs take."
 BITS = 1024

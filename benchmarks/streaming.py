@@ -35,7 +35,7 @@ from similia.scale.stream import encode_stream
 if __name__ == "__main__":
     how, data, encoder, output = sys.argv[1:]
     encoder = sm.load(encoder)
-    words = sm.objects.read_fasta(data)[1] if how == "memory" else None
+    words = sm.sources.read_fasta(data)[1] if how == "memory" else None
     encoder.transform(["ACGTTGCA" * 12] * 1000)
     start = time.perf_counter()
     if how == "memory":
@@ -55,7 +55,7 @@ def run(n: int = N) -> list[Row]:
         sizes = (n // 100, n // 10, n)
         for size in sizes:
             _write(folder / f"{size}.fasta", size)
-        words = sm.objects.read_fasta(folder / f"{sizes[1]}.fasta")[1][: 20 * LANDMARKS]
+        words = sm.sources.read_fasta(folder / f"{sizes[1]}.fasta")[1][: 20 * LANDMARKS]
         kernel = sm.kernels.GappyKmers(k=4, gaps=1)
         nystroem = sm.Nystroem(kernel, LANDMARKS, random_state=0)
         encoder = make_pipeline(nystroem, sm.SignRandomProjection(BITS, random_state=0))

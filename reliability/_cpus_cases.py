@@ -16,9 +16,9 @@ from sklearn.svm import LinearSVC
 
 import similia as sm
 from similia import codes, distances, embeddings, kernels, learn, search
+from similia.embeddings import SeriesVectors
 from similia.objects import AttributeScaler, FromColumn, as_column
 from similia.recipes import FeatureScaler
-from similia.selection import SeriesVectors
 
 ROOMS = (
     "",

@@ -18,8 +18,8 @@ import numpy as np
 from _faults_runs import Kind, Run, Tally, rows_of, undisturbed, words_file
 
 import similia as sm
-from similia.scale._journal import Journal
 from similia.scale.stream import partial_of
+from similia.storage.journal import Journal
 
 _N, _CHUNK = 6000, 100
 

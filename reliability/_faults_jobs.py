@@ -26,7 +26,8 @@ import similia.cli.encode
 import similia.cli.models
 import similia.cli.search
 from similia.cli import main
-from similia.scale import _workers, stream
+from similia.scale import stream
+from similia.scale import workers as _workers
 from similia.scale.sharded_index import ShardedIndex
 from similia.search import HammingIndex
 from similia.search.on_disk import SearchFolder

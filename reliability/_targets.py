@@ -127,8 +127,8 @@ def _text(name: str, share: float, file: str, valid: Sequence[bytes], read: Call
 
 
 def _columns(path: Path) -> Any:
-    sm.objects.read_columns(path, "text", "label")
-    return sm.objects.read_columns(path, 0, -1, header=False)
+    sm.sources.read_columns(path, "text", "label")
+    return sm.sources.read_columns(path, 0, -1, header=False)
 
 
 def _tu_files(rng: Random, corpus: Sequence[Files]) -> Files:
@@ -213,7 +213,7 @@ def _parquet_file(rng: Random, corpus: Sequence[bytes]) -> Files:
 
 
 def _read_parquet(path: Path) -> Any:
-    return sm.objects.read_columns(path, "text", "label")
+    return sm.sources.read_columns(path, "text", "label")
 
 
 # --- what the command line reads --------------------------------------------------------------
@@ -246,7 +246,7 @@ def _stream_file(rng: Random, corpus: Any) -> Files:
 
 
 def _read_stream(path: Path) -> Any:
-    from similia.objects.streams import open_stream
+    from similia.sources.streams import open_stream
 
     stream = open_stream(path, chunk=2)
     marks = [(chunk.stop, chunk.mark) for chunk in stream.chunks()]
@@ -335,7 +335,7 @@ def _load_index(files: Files, folder: Path) -> Any:
 
 
 def _load_store(files: Files, folder: Path) -> Any:
-    from similia.search._store import Store
+    from similia.search.store import Store
 
     place = folder / "store"
     place.mkdir(exist_ok=True)
@@ -429,12 +429,12 @@ def targets() -> list[Target]:
     from _models import model_targets
 
     return [
-        _text("read_fasta", 14, "x.fa", _FASTA, sm.objects.read_fasta),
-        _text("read_fastq", 9, "x.fastq", _FASTQ, sm.objects.read_fastq),
+        _text("read_fasta", 14, "x.fa", _FASTA, sm.sources.read_fasta),
+        _text("read_fastq", 9, "x.fastq", _FASTQ, sm.sources.read_fastq),
         _text("read_columns, csv", 9, "x.csv", _CSV, _columns),
         _text("read_columns, tsv", 7, "x.tsv", _TSV, _columns),
         Target("read_columns, parquet", 3, _parquets, _parquet_file, _whole(_read_parquet), ("x.parquet",)),
-        _text("read_ts", 10, "x.ts", _TS, sm.objects.read_ts),
+        _text("read_ts", 10, "x.ts", _TS, sm.sources.read_ts),
         Target("read_tudataset, folder", 6, lambda: _TU, _tu_files, _tu_folder, ("NAME",)),
         Target("read_tudataset, zip", 5, lambda: _TU, _tu_zip, _whole(sm.objects.read_tudataset), ("NAME.zip",)),
         Target("files of the command line", 6, lambda: (), _any_file, _whole(_read_any), ("x.",)),

@@ -20,7 +20,8 @@ import atheris
 
 with atheris.instrument_imports(include=["similia.objects"]):
     import similia as sm
-    from similia.objects import readers, ts_files, tudataset
+    from similia.objects import tudataset
+    from similia.sources import readers, ts_files
 
 MEMBERS = ("A", "graph_indicator", "graph_labels", "node_labels", "edge_attributes")
 

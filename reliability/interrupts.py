@@ -81,7 +81,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (c.ITQ(8, max_iter=3, **s), _VECTORS), (c.SignCodes(), _VECTORS), (c.LevelEncoder(4, 64, **s), _VECTORS),
         (sm.GeneralizedNystroemPCA(4, 1.0, 0.9, **s), _VECTORS), (c.FractionalPowerEncoder(n_bits=64, **s), _VECTORS),
         (c.NGramEncoder(n_bits=64, **s), _WORDS), (c.SequenceEncoder(4, n_bits=64, **s), _SERIES),
-        (sm.selection.SeriesVectors(), _SERIES[::3] * 2),
+        (sm.embeddings.SeriesVectors(), _SERIES[::3] * 2),
         (c.GraphHDEncoder(64, n_iter=5, **s), graphs), (sm.objects.AttributeScaler(), graphs),
         (c.Bundle([("w", c.NGramEncoder(n_bits=64, **s)), (["v"], c.LevelEncoder(4, 64, **s))], **s), table),
         (sm.HDClassifier(max_iter=2, **s), _CODES, _Y), (sm.learn.HeatSVC(contrast=2.0), _VECTORS, _Y),

@@ -6,21 +6,21 @@ The house, in the direction data flow::
     (what is    (how alike             (objects to   (vectors   (bits to
     compared)    are two)               vectors)      to bits)   labels, neighbours)
 
-``selection`` chooses among them, ``explanations`` and ``report`` show what came out, ``adapters`` bring in kernels and
-distances of other libraries; ``recipes`` composes the rooms into the published systems; ``datasets`` loads data;
-``experiments`` reproduces the published tables.
+``sources`` reads what is not in memory, ``scale`` runs the same past memory and past one process, ``planning`` says what it
+will cost. ``recipes`` composes the rooms into the published systems, ``selection`` chooses among them, ``explanations`` and
+``report`` show what came out. ``adapters`` brings in kernels and distances of other libraries; ``datasets`` loads data.
 """
 
-from similia._lazy import attach
 from similia._version import __version__
+from similia.core.lazy import attach
 
 _NAMES = {
     # rooms
     "objects": "", "kernels": "", "distances": "", "embeddings": "", "codes": "", "learn": "",
     "search": "", "scale": "", "selection": "", "explanations": "", "report": "", "adapters": "",
-    "recipes": "", "datasets": "", "bounds": "", "checks": "", "experiments": "",
+    "recipes": "", "datasets": "", "planning": "", "checks": "", "sources": "",
     # the names used most
-    "pairwise": "kernels",
+    "pairwise": "similarity",
     "Nystroem": "embeddings",
     "KernelFeatures": "embeddings",
     "D2KE": "embeddings",
@@ -38,8 +38,8 @@ _NAMES = {
     "HammingIndex": "search", "SimilaritySearch": "search",
     "select": "selection", "Selection": "selection", "explain": "explanations",
     "Pipeline": "pipelines",
-    "save": "persistence", "load": "persistence",
-    "config": "_config", "warmup": "_warmup",
+    "save": "storage", "load": "storage",
+    "config": "core.config", "warmup": "compilation",
 }  # fmt: skip
 __all__ = ["__version__", *_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -23,15 +23,15 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia._config import config, rows_per_block, settings
-from similia._lazily import is_lazy
-from similia._validation import refuse_fractions
+from similia.core.config import config, rows_per_block, settings
 from similia.core.errors import shifted, shifted_text
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import row_product
+from similia.core.validation import refuse_fractions
 from similia.core.warned import heard
 from similia.objects import concatenate, n_objects, take
-from similia.objects._base import Batch
+from similia.objects.batches import Batch
+from similia.sources.lazily import is_lazy
 
 _FEW = 64  # objects that pass in one block, whatever they take
 _PROBED = 8  # objects by which the bytes of an object are measured

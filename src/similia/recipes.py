@@ -12,13 +12,13 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from similia._validation import RandomState, check_n_bits, spawn_seeds
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
+from similia.core.validation import RandomState, check_n_bits, spawn_seeds
 from similia.embeddings import D2KE, GraphletSampling, Nystroem
-from similia.embeddings.d2ke_search import D2KESearch
-from similia.embeddings.graphlets import FeatureScaler
 from similia.embeddings.random_objects import Representatives
+from similia.embeddings.scaling import FeatureScaler
 from similia.learn import HDClassifier, HeatSVC
+from similia.learn.d2ke_search import D2KESearch
 from similia.pipelines import Pipeline as Pipeline
 
 _GAMMAS = ("0.25*median", "median", "4*median", "16*median")

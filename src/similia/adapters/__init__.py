@@ -1,6 +1,6 @@
 """Kernels and distances of other libraries as ours: GraKeL, POT, aeon, tslearn; each is imported when it is called."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
     "from_grakel": "graphs", "GraKeLKernel": "graphs",

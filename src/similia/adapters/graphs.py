@@ -17,10 +17,10 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from similia.adapters._forwarded import called
-from similia.kernels._evaluate import as_floats, refuse_class
-from similia.kernels.base import Kernel, scale_by_norms
+from similia.kernels.features import scale_by_norms
 from similia.objects import GraphBatch, as_graphs
-from similia.objects._sequences import as_second
+from similia.objects.sequences import as_second
+from similia.similarity import Kernel, as_floats, refuse_class
 
 Floats = npt.NDArray[np.float64]
 

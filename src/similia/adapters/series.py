@@ -18,14 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block, settings
 from similia.adapters._forwarded import Forwarded, called, library
-from similia.distances.base import Distance, Facts, distances_between
-from similia.kernels._evaluate import evaluate
-from similia.kernels.base import Kernel
-from similia.kernels.combine import Pairwise
+from similia.alignments.pairs import as_series_pair
+from similia.core.config import rows_per_block, settings
 from similia.objects import SeriesBatch, as_series, take
-from similia.objects._series_pairs import as_series_pair
+from similia.similarity import Distance, Facts, Kernel, Pairwise, distances_between, evaluate
 
 Floats = npt.NDArray[np.floating]
 _NOTHING_PROMISED = Facts(

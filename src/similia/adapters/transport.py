@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import check_vectors
 from similia.adapters._forwarded import Forwarded, called, library
-from similia.distances.base import Distance, Facts, distances_between
-from similia.kernels.combine import Pairwise
+from similia.core.validation import check_vectors
 from similia.objects import as_sets
-from similia.objects._sequences import as_second
+from similia.objects.sequences import as_second
+from similia.similarity import Distance, Facts, Pairwise, distances_between
 
 # The first parameters of a function tell what it compares.
 _KINDS = {

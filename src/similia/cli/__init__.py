@@ -1,4 +1,4 @@
-"""The command line: ``similia demo | fit | predict | reproduce``.
+"""The command line: ``similia demo | fit | predict | encode | index``.
 
 Commands import what they need when they run, so that ``similia --help`` answers at once.
 """
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _sentence(error: Exception) -> str:
-    from similia.search._disk import says_full
+    from similia.storage.disk import says_full
 
     full = says_full(error)
     return str(error) if full is None else f"{full}; make room and run the same command again"

@@ -22,7 +22,6 @@ from similia.cli.options import (
     Scheduler,
     Seed,
     Table,
-    experiments,
     scorers,
     working,
 )
@@ -276,29 +275,6 @@ def explain(
         raise ValueError(
             "give either --pair A B (why are two objects similar?) or --object A (why is it predicted so?)"
         )
-
-
-@command(app)
-def reproduce(
-    experiment: Annotated[
-        str | None,
-        typer.Argument(help="Name of the experiment; without it, they are listed.", autocompletion=experiments),
-    ] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only this data set (repeat for several).")] = None,
-    seeds: Annotated[int, typer.Option(help="Seeds (and stratified splits); the paper used 10.")] = 10,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for Markdown, CSV and pictures, e.g. docs.")
-    ] = None,
-) -> None:
-    """Run a published experiment and print our mean ± sd beside the paper's number.
-
-    [bold]similia reproduce nyshd-graphs --only MUTAG[/bold]
-
-    [bold]similia reproduce nyshd-strings --output docs[/bold]
-    """
-    from similia.cli.reproduce import reproduce as run
-
-    run(experiment, only=only, seeds=seeds, output=output)
 
 
 @command(app, pipe=".npy")

@@ -15,12 +15,12 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 import similia as sm
-from similia._progress import meter
 from similia.cli.inputs import Objects
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import note
-from similia.objects.streams import ObjectStream
+from similia.core.progress import meter
 from similia.pipelines import Pipeline
+from similia.sources.streams import ObjectStream
 
 FIT_ON = 20_000  # objects that an encoder is fitted to
 FIT_BYTES = 2**28  # that they may have

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import similia as sm
-from similia._nearest import did_you_mean
 from similia.cli.inputs import Objects, read_objects
 from similia.cli.outputs import check_output
 from similia.cli.voice import console, result, voice, written
+from similia.core.text import did_you_mean
 from similia.explanations import Explanation, explain
 from similia.objects import n_objects, take
-from similia.persistence import write_atomically
 from similia.search.on_disk import SearchFolder
+from similia.storage.models import write_atomically
 
 
 def explain_pair(
@@ -44,7 +44,7 @@ def explain_pair(
     output : path, optional
         An HTML file to write; the terminal if not given.
     **table
-        How `data` are read; see `similia.objects.read_objects`.
+        How `data` are read; see `similia.sources.read_objects`.
     """
     _show(model_path, data, (i, j), top, labels, output, table)
 

@@ -15,9 +15,8 @@ from similia.cli.models import check_scorer, check_suits, described, scores_of, 
 from similia.cli.outputs import check_output, meters
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, written
-from similia.distances.base import Distance
-from similia.kernels.base import Kernel
 from similia.objects import AttributeScaler
+from similia.similarity import Distance, Kernel
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV = 10, 5
@@ -60,7 +59,7 @@ def fit_selected(
     voters : int, optional
         Pipelines that may vote, 5 if not given; with 1 none do.
     **table
-        How `data` are read; see `similia.objects.read_objects`.
+        How `data` are read; see `similia.sources.read_objects`.
     """
     from similia.selection import select
 
@@ -155,7 +154,7 @@ def _folds(y: npt.NDArray, numbers: bool, asked: int) -> int:
 
 
 def _say_found(found: Any) -> None:
-    from similia.selection._leaderboard import table_of
+    from similia.selection.leaderboard import table_of
 
     say = console()
     tried = [row for row in found.table_ if row["n_objects"]]

@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 import similia as sm
-from similia._nearest import did_you_mean
-from similia._threads import n_threads
 from similia.cli.voice import note
-from similia.objects import Objects
-from similia.objects._reading import Reading, ending_of
-from similia.objects.files import read_with
-from similia.objects.streams import STREAMED, Chunk, ObjectStream, is_table, meaningless, unknown_ending
-from similia.scale._workers import import_dask
+from similia.core.text import did_you_mean
+from similia.core.threads import n_threads
 from similia.scale.stream import bounds
+from similia.scale.workers import import_dask
+from similia.sources import Objects
+from similia.sources.files import read_with
+from similia.sources.reading import Reading, ending_of
+from similia.sources.streams import STREAMED, Chunk, ObjectStream, is_table, meaningless, unknown_ending
 
 _BLOCK = 10_000
 _WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
@@ -38,14 +38,14 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
     labelled : bool
         Whether labels are used, so that a missing one is an error.
     **table
-        How a file is read; see `similia.objects.read_objects`.
+        How a file is read; see `similia.sources.read_objects`.
 
     Raises
     ------
     ModuleNotFoundError
         If molecules are read and RDKit is not installed.
     ValueError
-        If `data` is neither a file that can be read nor a known name, or as `similia.objects.read_objects`.
+        If `data` is neither a file that can be read nor a known name, or as `similia.sources.read_objects`.
     """
     reading, path = Reading(**table), Path(data)
     if not path.exists():

@@ -19,22 +19,21 @@ from sklearn.linear_model import RidgeClassifier, RidgeCV
 from sklearn.pipeline import Pipeline
 
 import similia as sm
-from similia._nearest import did_you_mean
-from similia._threads import n_threads
 from similia.cli.encode import checksum
 from similia.cli.inputs import Objects, first_of, has_columns, open_objects, read_labelled
 from similia.cli.outputs import check_output, meters, stoppable
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, note, result, voice, written
+from similia.core.text import _short, did_you_mean
+from similia.core.threads import n_threads
 from similia.learn.targets import TASKS, as_numbers, suits, task_of
 from similia.objects import n_objects
-from similia.objects._reading import Reading, ending_of, looks_numeric
-from similia.objects._sequences import _short
-from similia.objects.streams import ObjectStream, is_table
-from similia.scale._calibrate import kind_of
-from similia.scale._journal import Journal
-from similia.scale._predictions import Predictions, form_of
+from similia.planning.costs import kind_of
+from similia.scale.predictions import Predictions, form_of
 from similia.scale.stream import CHUNK, partial_of, print_stream, write_stream
+from similia.sources.reading import Reading, ending_of, looks_numeric
+from similia.sources.streams import ObjectStream, is_table
+from similia.storage.journal import Journal
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
 _DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
@@ -335,7 +334,7 @@ def described(read: Objects, y: npt.NDArray, task: str) -> str:
 
 def split(read: Objects, y: npt.NDArray, task: str, share: float, seed: int) -> tuple[npt.NDArray, npt.NDArray]:
     """Return the objects to train on and those to hold out, or raise if a class has none to train on."""
-    from similia.selection._folds import held_out
+    from similia.selection.folds import held_out
 
     train, test = held_out(read.objects, y, share, seed, stratify=task == "classification")
     lost = np.setdiff1d(y[test], y[train]) if task == "classification" else y[:0]

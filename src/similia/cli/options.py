@@ -40,13 +40,6 @@ def scorers(incomplete: str) -> list[str]:
     return [name for name in get_scorer_names() if name.startswith(incomplete)]
 
 
-def experiments(incomplete: str) -> list[str]:
-    """Return the experiments that begin so."""
-    from similia.experiments import EXPERIMENTS
-
-    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
-
-
 DATA_HELP = (
     "A table (CSV, TSV, Parquet); FASTA or FASTQ; lines of text (.txt); molecules (.smi, .sdf); series (.ts, a folder "
     "with a file for each); arrays (.npy, .npz); graphs (a TUDataset folder or zip); a name such as 'splice' or "
@@ -77,7 +70,7 @@ def _reading(help: str, *flags: str, metavar: str | None = None) -> Any:
     return typer.Option(*flags, help=help, metavar=metavar, rich_help_panel=_TABLES)
 
 
-READING: dict[str, tuple[Any, Any]] = {  # what `similia.objects.read_objects` calls it: its annotation and default
+READING: dict[str, tuple[Any, Any]] = {  # what `similia.sources.read_objects` calls it: its annotation and default
     "text": (
         Annotated[str | None, _reading("Column with the strings; 'text', or the only one of text, if not given.")],
         None,
@@ -199,8 +192,8 @@ Scheduler = Annotated[
 @contextmanager
 def working(max_memory: str | None, cluster: str | None, scheduler: str | None) -> Iterator[Any]:
     """Hold the working memory that was asked for, and yield the workers."""
-    from similia._config import config
     from similia.cli.inputs import parse_workers
+    from similia.core.config import config
 
     with config(max_memory=max_memory):
         yield parse_workers(cluster, scheduler)

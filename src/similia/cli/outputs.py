@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from similia._config import config
 from similia.cli.voice import tell_stopped, voice
-from similia.persistence import write_atomically
+from similia.core.config import config
 from similia.scale.stream import of
+from similia.storage.models import write_atomically
 
 
 def check_output(output: Path, *inputs: str | Path | None) -> None:

@@ -44,7 +44,7 @@ def report(
         Of more objects, so many are drawn.
     title : str, optional
     **table
-        How `data` are read; see `similia.objects.read_objects`.
+        How `data` are read; see `similia.sources.read_objects`.
 
     Raises
     ------

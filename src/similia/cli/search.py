@@ -21,14 +21,14 @@ from similia.cli.inputs import Collection, Objects, has_columns, open_objects, r
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, voice
-from similia.kernels._evaluate import diagonal
-from similia.objects.streams import ObjectStream
-from similia.scale._place import places_named
+from similia.scale.places import places_named
 from similia.scale.stream import CHUNK, add_stream, of
 from similia.search import HammingIndex, SimilaritySearch
-from similia.search._metric import Metric, metric_of, shares_found
-from similia.search._store import Store, consistent
+from similia.search.metric import Metric, metric_of, shares_found
 from similia.search.on_disk import SearchFolder, is_search
+from similia.search.store import Store, consistent
+from similia.similarity import diagonal
+from similia.sources.streams import ObjectStream
 
 _GROWS = 2  # times the smallest k(x, x), from which a kernel is told to grow with the size of objects
 _ASKED, _NEIGHBOURS, _LITTLE = 100, 10, 0.8  # queries that recall is measured by, their neighbours, a recall to warn of

@@ -10,8 +10,7 @@ from typing import Any
 
 import similia.distances
 import similia.kernels
-from similia._nearest import did_you_mean
-from similia.objects._sequences import _short
+from similia.core.text import _short, did_you_mean
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Vectors to bits, and bits as a data type: packed uint8 rows, bit 1 for +1 and 0 for -1."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
     "SignRandomProjection": "sign_projection", "kernel_from_codes": "bits",
@@ -9,7 +9,7 @@ _NAMES = {
     "bind": "hypervectors", "bundle": "hypervectors", "permute": "hypervectors",
     "similarity": "hypervectors", "random": "hypervectors", "level": "hypervectors",
     "GeneralizedNystroemPCA": "generalized_nystroem", "ITQ": "itq", "SignCodes": "itq",
-    "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "Bundle": "_records",
+    "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "Bundle": "records",
     "LevelEncoder": "levels", "SequenceEncoder": "sequence", "FractionalPowerEncoder": "fractional_power",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia._jit import njit
+from similia.core.jit import njit
 
 
 @njit(reassociate=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from similia._jit import njit
-from similia._threads import run_in_ranges
 from similia.core.functions import cos_sin_of_quarters
+from similia.core.jit import njit
 from similia.core.products import panels, row_product
+from similia.core.threads import run_in_ranges
 
 Floats = npt.NDArray[np.float64]
 

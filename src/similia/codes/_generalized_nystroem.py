@@ -21,9 +21,9 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
-from similia._config import settings
-from similia._threads import one_blas_thread, run_in_ranges
 from similia.codes._row_sources import RowSource, ceil_share, check_squares, gather
+from similia.core.config import settings
+from similia.core.threads import one_blas_thread, run_in_ranges
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from similia._jit import njit
-from similia._threads import run_in_ranges
+from similia.core.jit import njit
+from similia.core.threads import run_in_ranges
 
 LANES = 64
 IN_CACHE = 8192  # float32 values: 32 KiB

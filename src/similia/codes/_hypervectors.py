@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia._jit import njit
+from similia.core.jit import njit
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)

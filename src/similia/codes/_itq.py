@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._jit import njit
-from similia._progress import track
-from similia._threads import in_threads, one_blas_thread
+from similia.core.config import rows_per_block
+from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.objects._distributed import Distributed
+from similia.core.progress import track
+from similia.core.threads import in_threads, one_blas_thread
+from similia.objects.distributed import Distributed
 
 _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second-level cache of one core
 _GROUP_ROWS = 4 * _BLOCK_ROWS  # rows of one task

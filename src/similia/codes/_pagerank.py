@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia._jit import njit
+from similia.core.jit import njit
 
 
 @njit()

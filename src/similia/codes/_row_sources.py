@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia._config import rows_per_block
-from similia._validation import not_2d, not_real, too_narrow, unmasked
+from similia.core.config import rows_per_block
 from similia.core.fitting import twin_of
-from similia.objects._distributed import Distributed
-from similia.objects._sequences import as_csr
+from similia.core.validation import not_2d, not_real, too_narrow, unmasked
+from similia.objects.distributed import Distributed
+from similia.objects.sequences import as_csr
 
 Indices = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their priorities, their positions in the source

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from similia._jit import njit
-from similia._threads import run_in_ranges
 from similia.codes import _words
 from similia.codes._hypervectors import add_eight, bit_length, count_ones, majority, ripple
 from similia.codes.hypervectors import Codes, Counts
+from similia.core.jit import njit
+from similia.core.threads import run_in_ranges
 
 _VALUES_PER_TASK = 1_000  # about a millisecond, many times what it costs to hand it to a thread
 

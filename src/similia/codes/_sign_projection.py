@@ -23,8 +23,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._threads import one_blas_thread, run_blas_tasks
+from similia.core.config import rows_per_block
+from similia.core.threads import one_blas_thread, run_blas_tasks
 
 MAX_FEATURES = 2**18  # above it 24 bits are too few for |q| and |p|
 _EXACT = 2**24  # float32 holds every integer up to here

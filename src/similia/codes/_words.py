@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import generator
+from similia.core.validation import generator
 
 Words = npt.NDArray[np.uint64]
 Codes = npt.NDArray[np.uint8]

@@ -15,8 +15,8 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._validation import check_codes, check_n_bits, generator
+from similia.core.config import rows_per_block
+from similia.core.validation import check_codes, check_n_bits, generator
 
 Floats = npt.NDArray[np.float64]
 
@@ -108,7 +108,7 @@ def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
     array([[0, 2],
            [2, 0]], dtype=int32)
     """
-    from similia.codes._popcount import hamming
+    from similia.codes.popcount import hamming
 
     return hamming(*_check_pair(A, B))
 
@@ -195,7 +195,7 @@ def kernel_from_codes(
     array([[1., 0.],
            [0., 1.]])
     """
-    from similia.codes._popcount import hamming
+    from similia.codes.popcount import hamming
 
     A, B = _check_pair(A, B)
     values, errors = _tables(8 * A.shape[1], correct)

@@ -34,12 +34,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import from_parts, lazily
-from similia._validation import check_columns, check_n_bits, check_positive, check_vectors, generator, rows_in_blocks
 from similia.core import functions
+from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
-from similia.objects._distributed import Distributed
+from similia.core.validation import (
+    check_columns,
+    check_n_bits,
+    check_positive,
+    check_vectors,
+    generator,
+    rows_in_blocks,
+)
+from similia.objects.distributed import Distributed
+from similia.sources.lazily import from_parts, lazily
 
 _LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
 

@@ -20,9 +20,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import settings
-from similia._lazily import from_parts, lazily
-from similia._validation import (
+from similia.codes import _generalized_nystroem as core
+from similia.codes import _row_sources as sources
+from similia.codes._projection import offset_of, projected
+from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
+from similia.core.config import settings
+from similia.core.fitting import all_at_once
+from similia.core.validation import (
     check_columns,
     check_positive,
     check_positive_int,
@@ -30,12 +34,8 @@ from similia._validation import (
     generator,
     wrong_width,
 )
-from similia.codes import _generalized_nystroem as core
-from similia.codes import _row_sources as sources
-from similia.codes._projection import offset_of, projected
-from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
-from similia.core.fitting import all_at_once
-from similia.objects._distributed import Distributed
+from similia.objects.distributed import Distributed
+from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 

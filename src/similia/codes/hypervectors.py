@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._validation import check_codes, check_n_bits, check_positive_int, generator
 from similia.codes import _words
 from similia.codes.bits import inner_products, unpack_signs
+from similia.core.config import rows_per_block
+from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
 
 Codes = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.int32]

@@ -18,8 +18,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._lazily import from_parts, lazily
-from similia._validation import (
+from similia.core.fitting import all_at_once
+from similia.core.validation import (
     RandomState,
     check_columns,
     check_n_bits,
@@ -30,9 +30,9 @@ from similia._validation import (
     unmasked,
     wrong_width,
 )
-from similia.core.fitting import all_at_once
 from similia.objects import take
-from similia.objects._distributed import Distributed
+from similia.objects.distributed import Distributed
+from similia.sources.lazily import from_parts, lazily
 
 
 class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

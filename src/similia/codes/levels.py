@@ -25,10 +25,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import from_parts, lazily
-from similia._threads import run_in_ranges
-from similia._validation import (
+from similia.codes import _words
+from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, level, random
+from similia.core.config import rows_per_block
+from similia.core.fitting import all_at_once
+from similia.core.threads import run_in_ranges
+from similia.core.validation import (
     check_columns,
     check_n_bits,
     check_positive_int,
@@ -39,10 +41,8 @@ from similia._validation import (
     rows_in_blocks,
     unmasked,
 )
-from similia.codes import _words
-from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, level, random
-from similia.core.fitting import all_at_once
-from similia.objects._distributed import Distributed
+from similia.objects.distributed import Distributed
+from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 

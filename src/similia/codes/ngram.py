@@ -21,13 +21,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import lazily
-from similia._validation import check_n_bits, check_positive_int
 from similia.codes import _words
 from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, permute
+from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
-from similia.objects._base import runs
+from similia.core.validation import check_n_bits, check_positive_int
+from similia.objects.batches import runs
+from similia.sources.lazily import lazily
 
 
 class NGramEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -30,15 +30,15 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import from_parts, lazily
-from similia._validation import check_positive_int, generator
 from similia.codes.hypervectors import Codes, Counts, empty_output
 from similia.codes.levels import check_level_parameters, column_ends, draw_levels, learn_range, level_indices
+from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.text import counted
+from similia.core.validation import check_positive_int, generator
 from similia.objects import SeriesBatch
-from similia.objects._base import runs
-from similia.objects._sequences import counted
+from similia.objects.batches import runs
+from similia.sources.lazily import from_parts, lazily
 
 
 class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -190,7 +190,7 @@ class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 def _finite_series(X: Any) -> SeriesBatch:
     """Return series whose values are all finite (a batch made by hand may hold others), or raise."""
     from similia.objects import as_series
-    from similia.objects._series_forms import check_finite
+    from similia.objects.series_forms import check_finite
 
     series = as_series(X)
     check_finite(series.values, series.offsets, "X[{i}], time point {place}, channel {column}")

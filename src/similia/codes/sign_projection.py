@@ -15,12 +15,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import from_parts, lazily
-from similia._validation import check_columns, check_n_bits, check_vectors, generator
 from similia.codes import _sign_projection as dense
+from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
-from similia.objects._distributed import Distributed
+from similia.core.validation import check_columns, check_n_bits, check_vectors, generator
+from similia.objects.distributed import Distributed
+from similia.sources.lazily import from_parts, lazily
 
 _METHODS = ("gaussian", "structured")
 _MIN_HADAMARD = 256  # padded size below which three Hadamard products are biased by more than 0.02

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia import _lanes as lane
-from similia._jit import njit
-from similia._lanes import LANES
+from similia.core import lanes as lane
+from similia.core.jit import njit
+from similia.core.lanes import LANES
 
 
 @njit()

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._threads import run_in_ranges
-from similia.core import _functions as loops
+from similia.core import scalars as loops
+from similia.core.threads import run_in_ranges
 
 Floats = npt.NDArray[Any]
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia._lanes import LANES
-from similia._threads import run_in_ranges
 from similia.core import _products as loops
+from similia.core.lanes import LANES
+from similia.core.threads import run_in_ranges
 
 Floats = npt.NDArray[np.floating]
 

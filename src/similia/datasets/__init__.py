@@ -1,6 +1,6 @@
 """Data sets: two that come with similia, and a cache with checksums for the others."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {"load_promoters": "bundled", "load_splice": "bundled", "fetch": "remote", "available": "remote"}
 __all__ = [*_NAMES]

@@ -1,6 +1,6 @@
 """Loops of dynamic time warping: one series against a group of `LANES` others, which share each instruction.
 
-The recurrence runs row by row over one series x, for all lanes of a group (`similia.distances._groups`) at once; a lane
+The recurrence runs row by row over one series x, for all lanes of a group (`similia.alignments.groups`) at once; a lane
 that ends early is read off at its own last column, and what follows is waste (5 % for 256 lengths of 2-25).
 
 Arithmetic for each cell, with p channels: p subtractions, p multiplications (p - 1 of them fused with an addition), a
@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia import _lanes as lane
-from similia._jit import njit
-from similia._lanes import LANES
-from similia.distances._groups import put, task_of
-from similia.kernels._series import half_width
+from similia.alignments.groups import put, task_of
+from similia.alignments.log_sums import half_width
+from similia.core import lanes as lane
+from similia.core.jit import njit
+from similia.core.lanes import LANES
 
 
 @njit()

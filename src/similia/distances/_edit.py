@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from similia._jit import njit
-from similia._threads import run_in_ranges
+from similia.core.jit import njit
+from similia.core.threads import run_in_ranges
 from similia.objects import StringBatch
 
 LANES = 16

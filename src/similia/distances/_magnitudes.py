@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.objects import SeriesBatch, SetBatch
-from similia.objects._sequences import named
+from similia.objects.sequences import named
 
 Array = npt.NDArray[Any]
 Batch = TypeVar("Batch", SeriesBatch, SetBatch)

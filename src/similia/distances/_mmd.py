@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import settings
-from similia._jit import njit
-from similia._threads import n_threads, run_in_ranges
-from similia._words import popcount
+from similia.core.config import settings
+from similia.core.hashing import popcount
+from similia.core.jit import njit
+from similia.core.threads import n_threads, run_in_ranges
 from similia.objects.graphlets import Patterns
 
 Array = npt.NDArray[np.float64]

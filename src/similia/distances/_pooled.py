@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import check_positive_int
 from similia.core.products import row_product
-from similia.kernels._evaluate import as_floats, as_objects, check_kernel, evaluate
+from similia.core.text import _short
+from similia.core.validation import check_positive_int
 from similia.objects import n_objects
-from similia.objects._sequences import _short, as_second
+from similia.objects.sequences import as_second
+from similia.similarity import as_floats, as_objects, check_kernel, evaluate
 
 Array = npt.NDArray[np.float64]
 

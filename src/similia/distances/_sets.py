@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from similia import _lanes as lane
-from similia._jit import njit
-from similia._lanes import LANES
+from similia.core import lanes as lane
+from similia.core.jit import njit
+from similia.core.lanes import LANES
 
 MEAN_MAX, MAX_MAX, MEAN_SUM = 0, 1, 2  # how the nearest distances of both directions become one number
 _SMALL = 32  # points of a set that are no work for vectors

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.alignments.groups import fill_chosen, fill_pairs
+from similia.alignments.pairs import as_named_series, as_series_pair, window_band
 from similia.distances import _dtw as loops
-from similia.distances._groups import fill_chosen, fill_pairs
 from similia.distances._magnitudes import Pairs, distances_of
-from similia.distances.base import Distance, Facts
 from similia.objects import SeriesBatch, as_series
-from similia.objects._series_pairs import as_named_series, as_series_pair, window_band
+from similia.similarity import Distance, Facts
 
 Floats = npt.NDArray[np.floating]
 

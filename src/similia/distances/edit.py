@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia.distances.base import Distance, Facts
+from similia.core.config import rows_per_block
 from similia.objects import StringBatch, as_strings
-from similia.objects._base import resolve_indices
-from similia.objects._sequences import as_second, named
+from similia.objects.batches import resolve_indices
+from similia.objects.sequences import as_second, named
+from similia.similarity import Distance, Facts
 
 _WORTH_THREADS = 2**24  # pairs of letters below which starting threads does not pay
 _LANE = 64  # letters up to which rapidfuzz handles several queries in one register
@@ -284,6 +284,6 @@ def _cdist(A: StringBatch, B: StringBatch, **options: Any) -> npt.NDArray[np.flo
 
 def _workers(A: StringBatch, B: StringBatch) -> int:
     """Return the number of threads for all pairs."""
-    from similia._threads import n_threads
+    from similia.core.threads import n_threads
 
     return n_threads() if len(A.values) * len(B.values) > _WORTH_THREADS else 1

@@ -30,13 +30,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from similia.distances import _elastic as loops
-from similia.distances._groups import fill_chosen, fill_pairs
+from similia.alignments.groups import fill_chosen, fill_pairs
+from similia.alignments.log_sums import in_units, log_sums
+from similia.alignments.pairs import as_named_series, as_series_pair, window_band
+from similia.distances import recurrences as loops
 from similia.distances._magnitudes import Pairs, distances_of, scaled_back
-from similia.distances.base import Distance, Facts
-from similia.kernels._series import in_units, log_sums
 from similia.objects import SeriesBatch, as_series
-from similia.objects._series_pairs import as_named_series, as_series_pair, window_band
+from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
 

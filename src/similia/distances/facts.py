@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import similia.distances
-from similia.distances.base import Facts
+from similia.similarity import Facts
 
 _NO_FACTS = (
     "Distance", "Facts", "FromFunction", "facts_table", "mmd2", "mmd2_variance", "two_sample_test", "TwoSampleResult",

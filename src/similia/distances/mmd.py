@@ -21,16 +21,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._threads import one_blas_thread
-from similia._validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.config import rows_per_block
 from similia.core.errors import part_from
 from similia.core.products import row_product
+from similia.core.threads import one_blas_thread
+from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.distances._pooled import pooled_gram
-from similia.distances.base import Distance, Facts
 from similia.objects import GraphBatch
-from similia.objects._sequences import as_second
 from similia.objects.graphlets import as_structures, canonical_forms, count_patterns, n_pairs, sample_graphlets
+from similia.objects.sequences import as_second
+from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
 _KERNELS = ("gaussian", "optical", "match", "match_iso")
@@ -410,7 +410,7 @@ class MMD(Distance):
         For "optical" the sums of a_p a_q (see `second_moments`); otherwise `Patterns` of codes (or classes).
         """
         from similia.distances._mmd import joined
-        from similia.objects._graphlet_moments import second_moments
+        from similia.objects.graphlet_moments import second_moments
 
         parts: list[Any] = []
         step = rows_per_block(32 * int(self.n_samples))

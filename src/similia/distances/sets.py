@@ -31,17 +31,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from similia._threads import run_in_ranges, run_tasks
-from similia._validation import check_positive_int, generator
+from similia.alignments.groups import Indices
 from similia.core.products import panels, row_product
+from similia.core.threads import run_in_ranges, run_tasks
+from similia.core.validation import check_positive_int, generator
 from similia.distances import _sets as loops
-from similia.distances._groups import Indices
 from similia.distances._magnitudes import Pairs, distances_of
-from similia.distances.base import Distance, Facts
 from similia.objects import SetBatch, as_sets
-from similia.objects._base import runs
-from similia.objects._sequences import as_second, named
-from similia.objects._series_forms import check_finite
+from similia.objects.batches import runs
+from similia.objects.sequences import as_second, named
+from similia.objects.series_forms import check_finite
+from similia.similarity import Distance, Facts
 
 _GROUNDS = ("euclidean", "sqeuclidean", "manhattan")
 _STEP = 64  # multiplications of a matrix product that take as long as one coordinate of two points

@@ -1,12 +1,13 @@
 """Objects to vectors, through a kernel or a distance."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
     "Nystroem": "nystroem", "KernelFeatures": "kernel_features", "landmarks": "",
-    "D2KE": "d2ke", "D2KESearch": "d2ke_search", "PseudoEuclidean": "pseudo_euclidean",
+    "D2KE": "d2ke", "PseudoEuclidean": "pseudo_euclidean",
     "RandomStrings": "random_objects", "RandomSeries": "random_objects", "RandomSets": "random_objects",
     "Representatives": "random_objects", "Mosaics": "random_objects", "Mixture": "random_objects",
+    "SeriesVectors": "series_vectors",
     "GraphletSampling": "graphlets", "OpticalRandomFeatures": "random_features",
     "HeatRandomFeatures": "heat_features",
 }  # fmt: skip

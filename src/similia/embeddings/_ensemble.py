@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from similia.embeddings._gram import Gram, Index
+from similia.embeddings.gram import Gram, Index
 
 Floats = npt.NDArray[np.float64]
 _N_SAMPLES = 256

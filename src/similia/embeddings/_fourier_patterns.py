@@ -5,9 +5,8 @@ share a table of 256 products. A feature of a pattern then costs a complex produ
 computed once for all graphs that have the pattern. Features are made in tiles of `WIDTH`, small enough that the
 tile of all patterns stays in cache while the histograms gather from it. Compared for size 6, 300 graphs, 8000
 patterns, milliseconds of a tile of 32 features: plain loops 0.23 for the products and 0.65 for the sums, in registers
-(`similia._lanes`) 0.04 and 0.44, in tiles of 16 (twice) 0.04 and 0.61, the commonest patterns by sgemm 0.35 in place
-of 0.44, not worth a second path. Memory: a tile for each thread; where these
-would take more than half of ``max_memory``, graphs are done in halves, with their own patterns.
+(`similia.core.lanes`) 0.04 and 0.44, in tiles of 16 (twice) 0.04 and 0.61, the commonest patterns by sgemm 0.35 in
+place of 0.44, not worth a second path. Memory: a tile for each thread; where these would take more than half of ``max_memory``, graphs are done in halves, with their own patterns.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from similia import _lanes as lane
-from similia._config import rows_per_block
-from similia._jit import njit
-from similia._lanes import LANES
-from similia._threads import n_threads, run_in_ranges
+from similia.core import lanes as lane
+from similia.core.config import rows_per_block
 from similia.core.functions import cos_sin_of_quarters
+from similia.core.jit import njit
+from similia.core.lanes import LANES
+from similia.core.threads import n_threads, run_in_ranges
 
 WIDTH = 2 * LANES  # features of a tile
 _BITS = 8  # of a table

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from similia._config import rows_per_block
-from similia._threads import run_in_ranges
 from similia.core import functions
+from similia.core.config import rows_per_block
+from similia.core.threads import run_in_ranges
 from similia.objects.graphlets import canonical_forms, count_patterns, n_pairs, unpack_graphlets
 
 Codes = npt.NDArray[np.uint64]
@@ -117,7 +117,7 @@ class Quadratic:
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
         """Return moments times matrix."""
         from similia.core.products import row_product
-        from similia.objects._graphlet_moments import second_moments
+        from similia.objects.graphlet_moments import second_moments
 
         moments = second_moments(codes, self.size)
         out = row_product(moments, self.matrix)

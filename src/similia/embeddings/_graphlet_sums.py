@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from similia._jit import njit
+from similia.core.jit import njit
 
 
 @njit()

@@ -27,12 +27,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia._jit import njit
-from similia._threads import run_in_ranges
 from similia.core import functions
-from similia.core._functions import fma
+from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.kernels._heat import weights
+from similia.core.scalars import fma
+from similia.core.threads import run_in_ranges
+from similia.kernels.heat_series import weights
 
 Floats = npt.NDArray[np.floating]
 

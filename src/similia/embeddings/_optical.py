@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia._jit import njit
+from similia.core.jit import njit
 
 LANES = 32
 

@@ -23,20 +23,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_memory
 
-from similia._lazily import as_parts, from_parts, lazily
-from similia._validation import (
-    RandomState,
-    check_positive,
-    check_positive_int,
-    check_vectors,
-    generator,
-)
 from similia.core.errors import pairs_named
 from similia.core.fingerprints import fingerprint
 from similia.core.fitting import all_at_once
-from similia.distances.base import check_distance
+from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
-from similia.kernels._evaluate import as_objects, read_objects, takes_sparse
 from similia.kernels.from_distance import (
     distance_matrix,
     draw,
@@ -46,8 +37,10 @@ from similia.kernels.from_distance import (
     random_stream,
 )
 from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
-from similia.objects._distributed import Distributed
-from similia.objects._sequences import at_least_one
+from similia.objects.distributed import Distributed
+from similia.objects.sequences import at_least_one
+from similia.similarity import as_objects, check_distance, read_objects, takes_sparse
+from similia.sources.lazily import as_parts, from_parts, lazily
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
 # The median distance is taken between this many training objects and random objects.

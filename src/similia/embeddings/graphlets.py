@@ -18,107 +18,26 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import from_parts, lazily
-from similia._progress import track
-from similia._validation import RandomState, check_columns, check_positive, check_positive_int, check_table, generator
+from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.progress import track
+from similia.core.validation import (
+    RandomState,
+    check_positive,
+    check_positive_int,
+    generator,
+)
 from similia.embeddings import _graphlet_maps as maps
-from similia.embeddings._moments import moments
 from similia.embeddings.random_features import OpticalRandomFeatures
-from similia.kernels._evaluate import refuse_class
 from similia.objects import GraphBatch
-from similia.objects._distributed import Distributed
+from similia.objects.distributed import Distributed
 from similia.objects.graphlets import as_structures, sample_graphlets, unpack_graphlets
+from similia.similarity import refuse_class
+from similia.sources.lazily import from_parts, lazily
 
 FEATURES = ("match", "match_iso", "gaussian", "gaussian_complex", "gaussian_eig", "optical")
-
-
-class FeatureScaler(TransformerMixin, BaseEstimator):
-    """Standardise vectors: dense ones to mean 0 and deviation 1, sparse ones, to stay sparse, to deviation 1 only.
-
-    Attributes
-    ----------
-    scaler_ : sklearn.preprocessing.StandardScaler
-        Fitted.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> from similia.embeddings.graphlets import FeatureScaler
-    >>> X = [[0.0, 2.0], [2.0, 6.0]]
-    >>> FeatureScaler().fit_transform(X)
-    array([[-1., -1.],
-           [ 1.,  1.]])
-    >>> FeatureScaler().fit_transform(csr_array(X)).toarray()
-    array([[0., 1.],
-           [2., 3.]])
-    """
-
-    @all_at_once
-    @from_parts
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the means and deviations of columns.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-        y : ignored
-
-        Returns
-        -------
-        FeatureScaler
-            The fitted estimator itself.
-        """
-        like = X.example() if isinstance(X, Distributed) else X
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        scaler = StandardScaler(with_mean=not issparse(like)).fit(like)  # learns names and number of the columns
-        if getattr(getattr(X, "dtype", None), "kind", "") == "O":
-            X = X.astype(np.float64)
-        n, mean, variance = moments(X, _rows)
-        eps = np.finfo(np.float64).eps
-        constant = variance <= n * eps * variance + (n * mean * eps) ** 2  # as scikit-learn sees it
-        scaler.n_samples_seen_, scaler.mean_, scaler.var_ = n, mean, variance
-        scaler.scale_ = np.where(constant, 1.0, np.sqrt(variance))
-        self.scaler_ = scaler
-        check_columns(self, like, reset=True)
-        return self
-
-    @lazily
-    def transform(self, X: Any) -> Any:
-        """Return the vectors scaled, in the form they came in, shape (n, n_features)."""
-        check_is_fitted(self)
-        check_table(self, X, reset=False)
-        scaled = self.scaler_.transform(X)
-        if not np.isfinite(scaled.data if issparse(scaled) else np.asarray(scaled)).all():
-            _rows(scaled, 0)
-        return scaled
-
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return the names of the columns, as they were."""
-        check_is_fitted(self)
-        names: npt.NDArray[Any] = self.scaler_.get_feature_names_out(input_features)
-        return names
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
-    """Return rows as a dense array of finite floats, or raise naming the first that is not."""
-    rows = np.ascontiguousarray(X.toarray() if issparse(X) else X)
-    finite = np.isfinite(rows).all(axis=1)
-    if not finite.all():
-        row = start + int(np.argmin(finite))
-        raise ValueError(f"X[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
-    return rows
 
 
 class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -144,7 +63,7 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
           their number, scale and bias; with quantisation or structure it is computed graphlet by graphlet;
         - ``"gaussian"``: :math:`\sqrt{2 / m} \cos(w_j \cdot a + b_j)`;
         - ``"gaussian_complex"``: cosine and sine pairs, :math:`m^{-1/2} (\cos w_j \cdot a, \sin w_j \cdot a)`, 2 m
-          numbers: those that Theorem 5 holds for (`similia.bounds.mmd_error`);
+          numbers: those that Theorem 5 holds for (`similia.planning.mmd_error`);
         - ``"gaussian_eig"``: ``"gaussian"`` on the sorted eigenvalues of the adjacency matrix, which do not depend on
           the order of nodes (nor do they tell all graphs of five nodes or more apart);
         - ``"match"``: the histogram of the :math:`2^D` patterns, sparse, sizes up to 7;

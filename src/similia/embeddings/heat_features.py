@@ -27,14 +27,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import from_parts, lazily
-from similia._threads import one_blas_thread, run_tasks
-from similia._validation import RandomState, check_columns, check_positive_int, check_table, generator, wrong_width
+from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.threads import one_blas_thread, run_tasks
+from similia.core.validation import RandomState, check_columns, check_positive_int, check_table, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
-from similia.objects._distributed import Distributed
+from similia.objects.distributed import Distributed
+from similia.sources.lazily import from_parts, lazily
 
 _TILE = 2**20  # bytes of products that stay in cache until they are looked up
 

@@ -1,7 +1,7 @@
 """The explicit features of a kernel as a step of a pipeline: exact, sparse, nothing learned.
 
 phi(x) with phi(x)^T phi(y) = k(x, y), the feature ids folded into n_features columns (see
-`similia.kernels.base.FeatureKernel.features`). Cost: that of counting the features of each object once.
+`similia.kernels.features.FeatureKernel.features`). Cost: that of counting the features of each object once.
 
 A linear model knows nothing of an object whose columns were all empty in training, and answers for all of them alike.
 So `fit_transform` keeps a bit for each column, and `transform` counts those of each object that were met, until there
@@ -19,10 +19,13 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from similia._lazily import is_lazy, lazily
-from similia._validation import check_positive_int, is_table
 from similia.core.fitting import all_at_once
-from similia.kernels._evaluate import (
+from similia.core.validation import check_positive_int, is_table
+from similia.kernels.features import check_alike
+from similia.objects import take
+from similia.objects.batches import Batch
+from similia.similarity import (
+    Kernel,
     as_objects,
     check_kernel,
     compared,
@@ -31,9 +34,7 @@ from similia.kernels._evaluate import (
     takes_sparse,
     warn_of_strangers,
 )
-from similia.kernels.base import Kernel, check_alike
-from similia.objects import take
-from similia.objects._base import Batch
+from similia.sources.lazily import is_lazy, lazily
 
 _FEW = 8  # graphs that fit looks at
 _MOST = 2**24  # columns that are remembered: 2 MiB, where a weight for each takes 128

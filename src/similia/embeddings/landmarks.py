@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from similia.embeddings._gram import Gram, Index
+from similia.embeddings.gram import Gram, Index
 
 Floats = npt.NDArray[np.float64]
 

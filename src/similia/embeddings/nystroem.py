@@ -20,24 +20,24 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import settings
-from similia._lazily import from_parts, lazily
-from similia._progress import track
-from similia._threads import one_blas_thread
-from similia._validation import RandomState, at_most, check_positive_int, check_table, generator
+from similia.core.config import settings
 from similia.core.errors import pairs_named
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
-from similia.embeddings import _spectrum
+from similia.core.progress import track
+from similia.core.threads import one_blas_thread
+from similia.core.validation import RandomState, at_most, check_positive_int, check_table, generator
+from similia.embeddings import spectrum as _spectrum
 from similia.embeddings._ensemble import block_diagonal, mixture_weights
-from similia.embeddings._gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
+from similia.embeddings.gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
 from similia.embeddings.landmarks import STRATEGIES
-from similia.kernels._evaluate import as_floats, check_kernel, decided, evaluate, read_objects, takes_sparse
-from similia.kernels.base import FeatureKernel, Kernel
+from similia.kernels.features import FeatureKernel
 from similia.objects import n_objects, take
-from similia.objects._base import Batch
-from similia.objects._distributed import Distributed
-from similia.objects._sequences import at_least_one
+from similia.objects.batches import Batch
+from similia.objects.distributed import Distributed
+from similia.objects.sequences import at_least_one
+from similia.similarity import Kernel, as_floats, check_kernel, decided, evaluate, read_objects, takes_sparse
+from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 _FEW = 16  # objects that a service asks for at a time

@@ -26,17 +26,16 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._lazily import from_parts, lazily, refuse_lazy
-from similia._progress import track
-from similia._threads import one_blas_thread
-from similia._validation import RandomState, at_most, check_positive_int, check_table, generator
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
-from similia.distances.base import check_distance, distances_between
-from similia.embeddings._gram import row_blocks
-from similia.kernels._evaluate import as_floats, as_objects, read_objects, takes_sparse
+from similia.core.progress import track
+from similia.core.threads import one_blas_thread
+from similia.core.validation import RandomState, at_most, check_positive_int, check_table, generator
+from similia.embeddings.gram import row_blocks
 from similia.objects import take
-from similia.objects._sequences import at_least_one
+from similia.objects.sequences import at_least_one
+from similia.similarity import as_floats, as_objects, check_distance, distances_between, read_objects, takes_sparse
+from similia.sources.lazily import from_parts, lazily, refuse_lazy
 
 _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # distances whose squares are float64
 

@@ -23,10 +23,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import from_parts, lazily
-from similia._threads import run_in_ranges, run_tasks
-from similia._validation import (
+from similia.core.config import rows_per_block
+from similia.core.fitting import all_at_once
+from similia.core.threads import run_in_ranges, run_tasks
+from similia.core.validation import (
     RandomState,
     check_columns,
     check_positive,
@@ -37,10 +37,10 @@ from similia._validation import (
     too_narrow,
     wrong_width,
 )
-from similia.core.fitting import all_at_once
 from similia.objects import n_objects, take
-from similia.objects._distributed import Distributed
-from similia.objects._sequences import as_csr
+from similia.objects.distributed import Distributed
+from similia.objects.sequences import as_csr
+from similia.sources.lazily import from_parts, lazily
 
 _MIN_PADDED = 64  # coordinates below which Hadamard products would be biased by more than 2.5e-4
 _EXPOSURE_ROWS = 1024  # training vectors from which the brightest level is learnt

@@ -1,6 +1,6 @@
 """Why two objects are alike, and what carries a prediction: sums of named parts with their places."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {"explain": "_explain", "Explanation": "_explanation", "Part": "_explanation"}
 __all__ = [*_NAMES]

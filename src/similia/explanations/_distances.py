@@ -21,9 +21,9 @@ from similia.explanations._found import NOWHERE, Found, Link, listed
 from similia.explanations._graph_features import graphlet_name
 from similia.explanations._kernels import WHAT, NoParts
 from similia.explanations._series import check_cells
-from similia.kernels._evaluate import as_objects, name_of
 from similia.objects import SetBatch, StringBatch
 from similia.objects.graphlets import canonical_forms
+from similia.similarity import as_objects, name_of
 
 _GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
 Names = tuple[str, str]  # what the first and the second object are called

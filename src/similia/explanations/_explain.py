@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from similia._validation import check_positive_int
-from similia.distances.base import Distance
+from similia.core.validation import check_positive_int
 from similia.explanations import _distances, _models
 from similia.explanations._explanation import Explanation
 from similia.explanations._found import Found, explained
 from similia.explanations._kernels import WHAT, Naming, NoParts, one, pair, view_pair
 from similia.explanations._views import names_of_labels
-from similia.kernels._evaluate import name_of, refuse_class, without_addresses
+from similia.similarity import Distance, name_of, refuse_class, without_addresses
 
 
 def explain(

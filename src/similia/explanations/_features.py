@@ -15,9 +15,9 @@ import numpy as np
 
 from similia.explanations._found import Floats
 from similia.explanations._occurrences import Ids, counts_of, lookup, totals
-from similia.kernels._evaluate import as_objects, diagonal, name_of
-from similia.kernels.base import FeatureKernel
 from similia.kernels.combine import Normalized, Sum
+from similia.kernels.features import FeatureKernel
+from similia.similarity import as_objects, diagonal, name_of
 
 Columns = Callable[[int], tuple[int, int]]  # of n_features, those of a block: (first, how many)
 

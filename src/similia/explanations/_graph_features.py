@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from similia.explanations._occurrences import Occurrences
 from similia.explanations._views import node_names
-from similia.kernels import _graphs
+from similia.kernels import graph_labels as _graphs
 from similia.kernels.graphlet import Graphlet
 from similia.kernels.graphs import (
     EdgeHistogram,
@@ -41,8 +41,8 @@ from similia.kernels.graphs import (
 )
 from similia.kernels.propagation import Propagation
 from similia.objects import GraphBatch
-from similia.objects._labels import BONDS
 from similia.objects.graphlets import canonical_forms
+from similia.objects.labels import BONDS
 
 _LONGEST_NAME = 72
 _MOST_PLACED = 200_000  # subsets, or pairs of nodes, whose places are worked out
@@ -194,7 +194,7 @@ def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed:
 
 def _path_ids(first: npt.NDArray, last: npt.NDArray, distances: Index) -> npt.NDArray[np.uint64]:
     """Return the ids of `_graphs._tally`."""
-    from similia._words import combine
+    from similia.core.hashing import combine
 
     triples = zip(first.tolist(), last.tolist(), distances.tolist(), strict=True)
     pairs: dict[tuple[int, int], np.uint64] = {}

@@ -22,21 +22,21 @@ from typing import Any
 
 import numpy as np
 
+from similia.core.text import _short
 from similia.explanations import _graph_features, _string_features
 from similia.explanations._found import NOWHERE, Floats, Found, joined, listed
 from similia.explanations._occurrences import Ids, Occurrences, counts_of, lookup, pair_parts
 from similia.explanations._views import View, view_of
-from similia.kernels._evaluate import as_objects, decided, evaluate, name_of
-from similia.kernels.base import FeatureKernel
 from similia.kernels.combine import Normalized, Product, Sum
+from similia.kernels.features import FeatureKernel
 from similia.kernels.from_distance import FromDistance
 from similia.kernels.graphs import GraphKernel
 from similia.kernels.hypersphere import Cosine, map_pair
 from similia.kernels.strings import StringKernel, WeightedDegree
 from similia.objects import GraphBatch, take
-from similia.objects._base import Batch
-from similia.objects._sequences import _short
-from similia.objects._tables import is_frame
+from similia.objects.batches import Batch
+from similia.objects.tables import is_frame
+from similia.similarity import as_objects, decided, evaluate, name_of
 
 WHAT = (
     "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, Mismatch, WeightedDegree; of "

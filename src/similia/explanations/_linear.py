@@ -19,12 +19,12 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import SignRandomProjection
-from similia.embeddings.graphlets import FeatureScaler
+from similia.embeddings.scaling import FeatureScaler
 from similia.explanations._curved import NOTE as CURVED
 from similia.explanations._curved import integrated, is_curved, machine_between
-from similia.kernels._evaluate import name_of
 from similia.learn import HDClassifier
 from similia.learn.vote import VoteClassifier, VoteRegressor
+from similia.similarity import name_of
 
 Floats = npt.NDArray[np.float64]
 _LEARNERS = (

@@ -44,17 +44,17 @@ from similia.explanations._linear import (
 from similia.explanations._neighbours import of_neighbours
 from similia.explanations._occurrences import linear_parts
 from similia.explanations._views import described, view_of
-from similia.kernels._evaluate import as_objects, evaluate, name_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
-from similia.learn._kernel_machine import KernelMachine
 from similia.learn.heat_svc import HeatSVC
+from similia.learn.kernel_machine import KernelMachine
 from similia.learn.kernel_regression import KernelRidge
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteRegressor
 from similia.objects import take
-from similia.objects._base import Batch
+from similia.objects.batches import Batch
 from similia.objects.columns import ObjectsOut
+from similia.similarity import as_objects, evaluate, name_of
 
 _INTERCEPT = "intercept"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # of targets

@@ -14,9 +14,9 @@ from similia.explanations._explanation import Explanation
 from similia.explanations._found import NOWHERE, Described, Floats, Found, explained
 from similia.explanations._linear import against
 from similia.explanations._views import View, described
-from similia.kernels._evaluate import name_of
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
+from similia.similarity import name_of
 
 
 def of_neighbours(machine: Any, X: Any, top: int, view: View) -> Explanation:

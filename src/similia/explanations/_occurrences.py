@@ -2,7 +2,7 @@ r"""Features of one object with their names and places, and sums over them.
 
 A kernel that counts has k(x, y) = sum_f w_f c_f(x) c_f(y), and a linear model on it sum_f w_f c_f(x) g_f: both are sums
 over the features of x of c_f(x) times a coefficient, so the part of feature f is exact. Ids are those of
-`similia.kernels._counts`: what the kernel takes for one feature is one here.
+`similia.kernels.counts`: what the kernel takes for one feature is one here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.explanations._found import NOWHERE, Described, Floats, Found, Places
-from similia.kernels._counts import Counts
+from similia.kernels.counts import Counts
 
 Ids = npt.NDArray[np.uint64]
 

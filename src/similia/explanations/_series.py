@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from similia._config import settings
-from similia.distances import _elastic as kinds
+from similia.alignments.log_sums import half_width, in_units
+from similia.alignments.pairs import as_series_pair, window_band
+from similia.core.config import settings
+from similia.distances import recurrences as kinds
 from similia.distances.dtw import DTW
 from similia.distances.elastic import LCSS, MSM, SoftDTW, _Edited
 from similia.explanations._found import Floats, Found, joined, listed
-from similia.kernels._series import half_width, in_units
 from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch
-from similia.objects._series_pairs import as_series_pair, window_band
 
 _BYTES_PER_CELL = 48
 _FAINT = 0.02  # chance below which a match is not drawn

@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import settings
+from similia.core.config import settings
 from similia.explanations._found import Found, listed
 from similia.explanations._occurrences import Occurrences
-from similia.kernels._dna import complements_of, letters_read
+from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.strings import (
     GappyKmers,
     Mismatch,

@@ -1,9 +1,9 @@
 """k(x, y), positive semi-definite: on strings, graphs, series and vectors, combinations, a lift for functions."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
-    "Kernel": "base", "FeatureKernel": "base",
+    "Kernel": "similia.similarity", "FeatureKernel": "features",
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
     "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphlet",
@@ -12,7 +12,7 @@ _NAMES = {
     "GlobalAlignment": "series", "suggest_bandwidth": "series",
     "FromDistance": "from_distance", "DistanceRBF": "substitution", "NegativeDistance": "substitution",
     "suggest_gamma": "substitution",
-    "Sum": "combine", "Product": "combine", "Normalized": "combine", "pairwise": "combine",
+    "Sum": "combine", "Product": "combine", "Normalized": "combine", "pairwise": "similia.similarity",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

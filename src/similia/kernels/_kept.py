@@ -10,8 +10,8 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from similia.kernels._counts import Counts
-    from similia.kernels.base import FeatureKernel
+    from similia.kernels.counts import Counts
+    from similia.kernels.features import FeatureKernel
 
 _SLOTS = 16  # collections, by their address
 _PLAIN = (int, float, str, bool, type(None))

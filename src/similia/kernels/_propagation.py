@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from similia._jit import njit
-from similia._words import combine
-from similia.core._functions import cos_sin, log
+from similia.core.hashing import combine
+from similia.core.jit import njit
+from similia.core.scalars import cos_sin, log
 
 _S11 = np.uint64(11)
 _FEW = 32  # neighbours that are sorted by exchanges, n (n - 1) / 2 of them

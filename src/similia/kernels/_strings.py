@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia._jit import njit
-from similia._words import combine, mix
+from similia.core.hashing import combine, mix
+from similia.core.jit import njit
 
 BYTE_BASE = np.uint64(256)
 WIDE_BASE = np.uint64(0xD1342543DE82EF95)

@@ -18,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia import _lanes as lane
-from similia._jit import njit
-from similia._lanes import LANES
-from similia._threads import run_tasks
+from similia.core import lanes as lane
+from similia.core.jit import njit
+from similia.core.lanes import LANES
 from similia.core.products import panels, row_product
-from similia.kernels._counts import _dense_columns, _postings, _scatter_dense
+from similia.core.threads import run_tasks
+from similia.kernels.counts import _dense_columns, _postings, _scatter_dense
 from similia.kernels.hypersphere import row_sums
-from similia.objects._sequences import as_csr
+from similia.objects.sequences import as_csr
 
 SMALL = 1e-3  # below it, 1 - x.y has lost too many digits: the versine is recomputed as |x - y|^2 / 2
 _TILE = 256  # rows

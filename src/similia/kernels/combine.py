@@ -10,9 +10,8 @@ n (n + 1) / 2 times for a symmetric function of one collection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import reduce
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,19 +19,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from similia._config import settings
-from similia._list_params import ListParams
-from similia._progress import track
-from similia._validation import check_positive_int
-from similia.core.errors import BadPairType, BadPairValue
-from similia.kernels._evaluate import as_objects, check_kernel, compared, decided, diagonal, evaluate, name_of
-from similia.kernels.base import Kernel, divide_by_norms, scale_by_norms
+from similia.core.estimators import ListParams
+from similia.core.text import _short
+from similia.core.validation import check_positive_int
+from similia.kernels.features import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
-from similia.objects._base import Batch
-from similia.objects._sequences import _short, as_second, at_least_one
-from similia.objects._tables import objects_in
-
-_TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
+from similia.objects.batches import Batch
+from similia.objects.sequences import as_second
+from similia.similarity import Kernel, as_objects, check_kernel, compared, decided, diagonal, evaluate
 
 
 class _Composite(ListParams, Kernel):
@@ -291,162 +285,6 @@ class Normalized(Kernel):
             i = int(np.argmin(good))
             raise ValueError(f"the kernel of {name}[{i}] with itself is {values[i]}, expected a finite number >= 0")
         return values
-
-
-def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
-    """Lift a Python function of two objects to a kernel of two collections.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(x, y) -> float``.
-    symmetric : bool, default=True
-        Whether f(x, y) = f(y, x): the Gram matrix of one collection then takes half the calls.
-    n_jobs : int, optional
-        Processes (started afresh, never forked); -1 means one for each core. What
-        ``similia.config(n_jobs=...)`` says if not given, else this process alone. Lambdas and
-        closures are fine. The result does not depend on it.
-
-    Returns
-    -------
-    Pairwise
-        A kernel ``k(X, Y=None) -> (n, m)`` with ``diag``, on any sequence of objects.
-
-    Raises
-    ------
-    TypeError
-        If `function` is not callable.
-
-    Examples
-    --------
-    >>> import similia as sm
-    >>> same_length = sm.pairwise(lambda x, y: float(len(x) == len(y)))
-    >>> same_length(["A", "C", "GT"])
-    array([[1., 1., 0.],
-           [1., 1., 0.],
-           [0., 0., 1.]])
-    """
-    if not callable(function):
-        raise TypeError(f"pairwise takes a function f(x, y) of two objects, got {function!r}")
-    return Pairwise(function, symmetric, n_jobs)
-
-
-class Pairwise(Kernel):
-    """A kernel that calls a Python function for each pair; see `pairwise`."""
-
-    def __init__(
-        self, function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None
-    ) -> None:
-        self.function = function
-        self.symmetric = symmetric
-        self.n_jobs = n_jobs
-
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return f(x, y) for all pairs, float64 of shape (n, m).
-
-        Raises
-        ------
-        ValueError
-            If the function fails or returns NaN or infinity; the message names the pair.
-        TypeError
-            If it returns something that is not one real number.
-        """
-        mirror = bool(self.symmetric) and Y is None
-        xs = _objects(X, "X")
-        ys = xs if Y is None else _objects(Y, "Y")
-        tiles = [(r, c) for r in _runs(len(xs)) for c in _runs(len(ys)) if not mirror or r.start <= c.start]
-        out = np.empty((len(xs), len(ys)))
-        for (r, c), values in zip(tiles, self._evaluate(xs, ys, tiles, mirror), strict=True):
-            out[r.start : r.stop, c.start : c.stop] = values
-            if mirror:
-                out[c.start : c.stop, r.start : r.stop] = np.transpose(values)
-        return out
-
-    def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return f(x, x) for each object, shape (n,)."""
-        return np.array([_checked(self.function, x, x, i, i) for i, x in enumerate(_objects(X, "X"))], dtype=np.float64)
-
-    def _evaluate(
-        self, xs: list, ys: list, tiles: list[tuple[range, range]], mirror: bool
-    ) -> Iterator[npt.NDArray[np.float64]]:
-        """Yield the values of each tile, in order; raise the failure of the first tile that has one."""
-        failures: list[Exception] = []
-        tasks = (
-            (self.function, xs[r.start : r.stop], ys[c.start : c.stop], r, c, mirror)
-            for r, c in tiles
-            if not failures  # no new task is handed out after a failure
-        )
-        outcomes = _run(tasks, self.n_jobs if self.n_jobs is not None else settings().n_jobs)
-        for outcome in track(outcomes, "pairwise", len(tiles)):
-            if isinstance(outcome, Exception):
-                failures.append(outcome)
-            elif not failures:
-                yield outcome
-        if failures:
-            raise failures[0]
-
-
-def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.float64] | Exception]:
-    """Return the outcomes of tiles in order, computed here or in processes."""
-    if n_jobs in (None, 1):
-        return (_outcome(*task) for task in tasks)
-    from joblib import Parallel, delayed
-
-    return Parallel(n_jobs=n_jobs, backend="loky", return_as="generator")(delayed(_outcome)(*task) for task in tasks)
-
-
-def _runs(n: int) -> list[range]:
-    """Return 0 ... n - 1 in at most `_TILES_PER_SIDE` runs."""
-    step = max(1, -(-n // _TILES_PER_SIDE))
-    return [range(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-def _objects(X: Any, name: str) -> list[Any]:
-    """Return the objects as a list; the rows of a frame, the scalars of Arrow as Python values."""
-    X = objects_in(X)
-    n = at_least_one(X, name)
-    if hasattr(X, "to_pylist"):
-        return X.to_pylist()
-    rows = X.iloc if hasattr(X, "iloc") else X
-    return [rows[i] for i in range(n)]
-
-
-def _tile(
-    function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
-) -> npt.NDArray[np.float64]:
-    """Return f for the pairs of one tile; on the diagonal of a symmetric block, compute one half."""
-    out = np.empty((len(xs), len(ys)))
-    for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
-        for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
-            if mirror and j < i:
-                out[a, b] = out[b, a]  # here rows and columns are the same run
-            else:
-                out[a, b] = _checked(function, x, y, i, j)
-    return out
-
-
-def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
-    """Return what `_tile` returns or raises, so that the first failure in order is reported, not in time."""
-    try:
-        return _tile(*arguments)
-    except (TypeError, ValueError) as error:
-        return error
-
-
-def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: int) -> float:
-    """Return f(x, y), or raise naming the pair."""
-    name = name_of(function)
-    try:
-        value = function(x, y)
-    except Exception as error:
-        raise BadPairValue(f"{name} failed for", (i, j), f": {type(error).__name__}: {error}") from error
-    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
-        value = value.item()
-    if not isinstance(value, Real):
-        raise BadPairType(f"{name} returned {type(value).__name__} for", (i, j), ", expected one real number")
-    if not np.isfinite(float(value)):
-        raise BadPairValue(f"{name} returned {float(value)} for", (i, j), ", expected a finite number")
-    return float(value)
 
 
 def _finite(K: Any, what: str) -> npt.NDArray[np.float64]:

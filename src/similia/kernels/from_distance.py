@@ -19,18 +19,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia._config import rows_per_block
-from similia._progress import track
-from similia._validation import check_positive, check_positive_int
 from similia.core import functions
+from similia.core.config import rows_per_block
 from similia.core.products import row_product
-from similia.distances.base import check_distance, distances_between
-from similia.kernels._evaluate import as_objects
-from similia.kernels.base import Kernel
+from similia.core.progress import track
+from similia.core.validation import check_positive, check_positive_int
 from similia.objects import n_objects, take
-from similia.objects._base import Batch
-from similia.objects._sequences import at_least_one
 from similia.objects._vectors import SeriesBatch, _VectorsBatch
+from similia.objects.batches import Batch
+from similia.objects.sequences import at_least_one
+from similia.similarity import Kernel, as_objects, check_distance, distances_between
 
 F = TypeVar("F", bound=np.floating)
 
@@ -237,7 +235,7 @@ def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.float
     Raises
     ------
     ValueError, TypeError
-        As `similia.distances.base.distances_between`, naming the object and the random object.
+        As `similia.similarity.distances_between`, naming the object and the random object.
     """
     n, R = at_least_one(X), at_least_one(objects, "objects")
     step = rows_per_block(16 * R, at_most=_MOST_ROWS)

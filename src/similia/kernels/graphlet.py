@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from similia._config import rows_per_block
-from similia._validation import check_positive_int
-from similia.kernels._counts import Counts
-from similia.kernels._graphs import vertex_ids
+from similia.core.config import rows_per_block
+from similia.core.validation import check_positive_int
+from similia.kernels.counts import Counts
+from similia.kernels.graph_labels import vertex_ids
 from similia.kernels.graphs import GraphKernel
 from similia.objects import GraphBatch
 from similia.objects.graphlets import (

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import check_positive_int
-from similia.kernels import _graphs
-from similia.kernels._counts import Counts, count
-from similia.kernels.base import FeatureKernel, check_alike
+from similia.core.validation import check_positive_int
+from similia.kernels import graph_labels as _graphs
+from similia.kernels.counts import Counts, count
+from similia.kernels.features import FeatureKernel, check_alike
 from similia.objects import GraphBatch, as_graphs
 
 _NO_LABELS = np.empty(0, dtype=np.int64)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import check_positive, check_positive_int, generator, unmasked
+from similia.core.validation import check_positive, check_positive_int, generator, unmasked
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
 
 _FEW = 512  # values whose series are summed sooner than the nodes of a table
@@ -66,7 +66,7 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
     >>> heat_profile([0.0, 0.5, 1.0, 2.0], n=3, t=0.5).round(6)
     array([1.      , 0.638303, 0.369435, 0.054149])
     """
-    from similia.kernels import _heat
+    from similia.kernels import heat_series as _heat
 
     n, t = check_positive_int(n, "n", minimum=2), check_positive(t, "t")
     u = _versines_in_range(one_minus_cos)
@@ -92,7 +92,7 @@ def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
 
 def _warn_of_extremes(n: int, t: float, stacklevel: int = 3) -> None:
     """Warn of a kernel without contrast or without digits; Python shows a message, here one of n and t, once."""
-    from similia.kernels import _heat
+    from similia.kernels import heat_series as _heat
 
     contrast = _heat.contrast_of(t, n)
     if contrast < _LEAST_CONTRAST:
@@ -184,7 +184,7 @@ class HypersphericalHeat(SphereKernel):
         array([[0.    , 0.9243],
                [0.9243, 0.    ]])
         """
-        from similia.kernels import _heat
+        from similia.kernels import heat_series as _heat
 
         A, B = map_pair(X, Y, self.mapping, self.zero_rows)
         n = A.shape[1]
@@ -196,7 +196,7 @@ class HypersphericalHeat(SphereKernel):
         self._time(n)
 
     def _of_versines(self, V: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
-        from similia.kernels import _heat
+        from similia.kernels import heat_series as _heat
 
         t = self._time(n)
         _warn_of_extremes(n, t, stacklevel=4)
@@ -209,7 +209,7 @@ class HypersphericalHeat(SphereKernel):
 
 
 def _time_of_contrast(contrast: float, n: int) -> float:
-    from similia.kernels import _heat
+    from similia.kernels import heat_series as _heat
 
     contrast = check_positive(contrast, "contrast")
     if contrast >= n:

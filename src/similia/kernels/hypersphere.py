@@ -18,12 +18,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from similia._config import rows_per_block, settings
-from similia._validation import not_2d, not_real, too_narrow, unmasked
-from similia.kernels.base import Kernel
+from similia.core.config import rows_per_block, settings
+from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.objects import concatenate
-from similia.objects._distributed import Distributed
-from similia.objects._sequences import as_csr
+from similia.objects.distributed import Distributed
+from similia.objects.sequences import as_csr
+from similia.similarity import Kernel
 
 Mapping = str | None
 ZeroRows = str

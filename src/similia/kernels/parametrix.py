@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import zeta
 
-from similia._config import rows_per_block
-from similia._threads import run_in_ranges
-from similia._validation import check_positive
 from similia.core import functions
+from similia.core.config import rows_per_block
+from similia.core.threads import run_in_ranges
+from similia.core.validation import check_positive
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows
 
 Floats = npt.NDArray[np.float64]

@@ -24,12 +24,12 @@ from numbers import Integral, Real
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import check_positive_int
+from similia.core.validation import check_positive_int
 from similia.kernels import _propagation as loops
-from similia.kernels._counts import Counts, count, number_ids
+from similia.kernels.counts import Counts, count, number_ids
 from similia.kernels.graphs import GraphKernel, node_labels_of
 from similia.objects import GraphBatch
-from similia.objects._base import runs
+from similia.objects.batches import runs
 
 _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
 _METRICS = {"labels": ("tv", "hellinger"), "attributes": ("l1", "l2")}

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import RandomState, check_positive, check_positive_int, generator
+from similia.alignments.log_sums import How, in_units, log_sums, self_log_sums
+from similia.alignments.pairs import UNLIMITED, as_named_series, as_series_pair
 from similia.core import functions
-from similia.kernels._series import How, in_units, log_sums, self_log_sums
-from similia.kernels.base import Kernel
+from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.objects import SeriesBatch, as_series
-from similia.objects._series_pairs import UNLIMITED, as_named_series, as_series_pair
+from similia.similarity import Kernel
 
 Array = npt.NDArray[np.float64]
 

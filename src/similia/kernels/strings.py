@@ -27,14 +27,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._validation import check_positive_int
+from similia.core.config import rows_per_block
+from similia.core.validation import check_positive_int
 from similia.kernels import _strings
-from similia.kernels._counts import Counts, count
-from similia.kernels._dna import check_letters, complements_of, letters_read
-from similia.kernels.base import FeatureKernel
+from similia.kernels.counts import Counts, count
+from similia.kernels.dna import check_letters, complements_of, letters_read
+from similia.kernels.features import FeatureKernel
 from similia.objects import StringBatch, as_strings
-from similia.objects._base import runs
+from similia.objects.batches import runs
 
 Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids and where those of each string start
 _BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly

@@ -19,14 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import RandomState, check_positive, check_positive_int, generator
 from similia.core import functions
 from similia.core.errors import pairs_named
-from similia.distances.base import check_distance, distances_between
-from similia.kernels._evaluate import as_objects, diagonal
-from similia.kernels.base import Kernel
+from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.objects import n_objects, take
-from similia.objects._sequences import at_least_one
+from similia.objects.sequences import at_least_one
+from similia.similarity import Kernel, as_objects, check_distance, diagonal, distances_between
 
 
 class _Substitution(Kernel):

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia._config import rows_per_block
-from similia._validation import check_positive, check_positive_int, check_vectors
-from similia.kernels.base import Kernel, scale_by_norms
-from similia.objects._sequences import as_second
+from similia.core.config import rows_per_block
+from similia.core.validation import check_positive, check_positive_int, check_vectors
+from similia.kernels.features import scale_by_norms
+from similia.objects.sequences import as_second
+from similia.similarity import Kernel
 
 _PLAIN = 900  # exponents by which values are multiplied without a look at the result
 _LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # values, and norms of features that are products, with all digits

@@ -1,9 +1,10 @@
 """Bits to labels; and vectors on a sphere, or any objects under a kernel or distance, to labels."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
     "HDClassifier": "hd_classifier",
+    "D2KESearch": "d2ke_search",
     "KernelSVC": "kernel_svc",
     "KernelRidge": "kernel_regression", "KernelSVR": "kernel_regression",
     "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",

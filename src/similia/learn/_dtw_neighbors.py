@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia import _lanes as lane
-from similia._jit import njit
-from similia._lanes import LANES
-from similia._threads import run_in_ranges
-from similia.distances._groups import grouped
+from similia.alignments.groups import grouped
+from similia.alignments.log_sums import half_width
+from similia.alignments.pairs import as_series_pair, window_band
+from similia.core import lanes as lane
+from similia.core.jit import njit
+from similia.core.lanes import LANES
+from similia.core.threads import run_in_ranges
 from similia.distances.dtw import DTW
-from similia.kernels._series import half_width
-from similia.objects._series_pairs import as_series_pair, window_band
 
 _WORTH_A_RANGE = 2**20  # cells below which another thread does not pay
 Floats = npt.NDArray[np.floating]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import overload
 
-from similia._jit import njit
+from similia.core.jit import njit
 
 Array = npt.NDArray[Any]
 

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.svm import SVC
 
-from similia._config import settings
-from similia._threads import in_threads, n_threads, one_blas_thread
-from similia._validation import check_labels, check_positive
+from similia.core.config import settings
 from similia.core.products import row_product
+from similia.core.threads import in_threads, n_threads, one_blas_thread
+from similia.core.validation import check_labels, check_positive
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

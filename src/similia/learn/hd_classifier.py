@@ -20,9 +20,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from similia._lazily import from_parts, lazily
-from similia._progress import track
-from similia._validation import (
+from similia.core.fitting import all_at_once
+from similia.core.progress import track
+from similia.core.validation import (
     check_codes,
     check_columns,
     check_labels,
@@ -36,8 +36,8 @@ from similia._validation import (
     unmasked,
     wrong_width,
 )
-from similia.core.fitting import all_at_once
-from similia.objects._distributed import Distributed
+from similia.objects.distributed import Distributed
+from similia.sources.lazily import from_parts, lazily
 
 if TYPE_CHECKING:
     from typing import Self

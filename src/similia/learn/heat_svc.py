@@ -22,9 +22,9 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block, settings
-from similia._lazily import lazily, refuse_lazy
-from similia._validation import (
+from similia.core.config import rows_per_block, settings
+from similia.core.fitting import all_at_once
+from similia.core.validation import (
     RandomState,
     check_columns,
     check_labels,
@@ -34,7 +34,6 @@ from similia._validation import (
     refuse_fractions,
     wrong_width,
 )
-from similia.core.fitting import all_at_once
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
 from similia.learn._heat_svc import (
@@ -50,6 +49,7 @@ from similia.learn._heat_svc import (
     nested_scores,
     precomputed_scores,
 )
+from similia.sources.lazily import lazily, refuse_lazy
 
 __all__ = ["HeatSVC", "NestedScores", "best_of", "nested_scores", "precomputed_scores"]
 
@@ -288,7 +288,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         return _Problem(rows, labels, mapping, candidates, Cs)
 
     def _candidates(self, rows: Any) -> list[_Candidate]:
-        from similia.kernels import _heat
+        from similia.kernels import heat_series as _heat
 
         n = rows.shape[1]
         if _is(self.contrast, "tune"):
@@ -317,7 +317,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
 
 def _grid(n: int) -> list[_Candidate]:
     """Return what is tried, contrasts ascending; where these would come near n, by times of the same slope."""
-    from similia.kernels import _heat
+    from similia.kernels import heat_series as _heat
 
     contrasts = [_Candidate(a, _heat.time_of(a, n)) for a in _CONTRASTS if a <= n / 4]
     times = [1 / (2 * slope) for slope in _CONTRASTS if slope > n / 4]
@@ -326,7 +326,7 @@ def _grid(n: int) -> list[_Candidate]:
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
     """Return the kernel of a candidate over versines V, always in one array; steep ones are tried without a warning."""
-    from similia.kernels import _heat
+    from similia.kernels import heat_series as _heat
 
     K = np.empty_like(V)
 

@@ -25,14 +25,14 @@ from sklearn.svm import SVR
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._lazily import lazily
-from similia._threads import one_blas_thread
-from similia._validation import check_labels, check_positive
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
-from similia.learn._kernel_machine import KernelMachine
+from similia.core.threads import one_blas_thread
+from similia.core.validation import check_labels, check_positive
+from similia.learn.kernel_machine import KernelMachine
 from similia.learn.neighbors import checked_targets
 from similia.objects import take
+from similia.sources.lazily import lazily
 
 
 class KernelRidge(RegressorMixin, KernelMachine):

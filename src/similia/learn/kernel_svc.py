@@ -25,13 +25,13 @@ from sklearn.svm import SVC
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from similia._lazily import lazily
-from similia._validation import check_positive
 from similia.core.fitting import all_at_once
+from similia.core.validation import check_positive
 from similia.learn._heat_svc import check_pairs_fit, coded, confidences, fit_machine, most_confident
-from similia.learn._kernel_machine import KernelMachine
 from similia.learn.heat_svc import _checked_labels
+from similia.learn.kernel_machine import KernelMachine
 from similia.objects import n_objects, take
+from similia.sources.lazily import lazily
 
 _FOLDS = 5  # of the calibration
 

@@ -23,26 +23,26 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import lazily, refuse_lazy
-from similia._progress import track
-from similia._validation import at_most, check_labels, check_positive_int, check_vectors, is_table, unmasked
+from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
-from similia.distances.base import distances_between
+from similia.core.progress import track
+from similia.core.validation import at_most, check_labels, check_positive_int, check_vectors, is_table, unmasked
 from similia.distances.dtw import DTW
-from similia.kernels._evaluate import (
+from similia.objects import n_objects, take
+from similia.objects.sequences import at_least_one
+from similia.similarity import (
+    Kernel,
+    Pairwise,
     decided,
     diagonal,
+    distances_between,
     evaluate,
     read_objects,
     refuse_class,
     takes_sparse,
     warn_of_strangers,
 )
-from similia.kernels.base import Kernel
-from similia.kernels.combine import Pairwise
-from similia.objects import n_objects, take
-from similia.objects._sequences import at_least_one
+from similia.sources.lazily import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import unmasked
+from similia.core.validation import unmasked
 
 Task = Literal["classification", "regression"]
 TASKS = ("auto", "classification", "regression")
@@ -120,7 +120,7 @@ def _number(value: Any) -> float:
 
 def _first_other(y: Any) -> str:
     """Return the first target that is no finite number, as a message names it."""
-    from similia.objects._sequences import _short
+    from similia.core.text import _short
 
     for i, value in enumerate(np.asarray(y).tolist()):
         if as_numbers([value]) is None:

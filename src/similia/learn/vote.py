@@ -17,12 +17,12 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia._lazily import lazily, refuse_lazy
-from similia._list_params import ListParams
-from similia._validation import check_labels
+from similia.core.estimators import ListParams
 from similia.core.fitting import all_at_once
+from similia.core.text import _short
+from similia.core.validation import check_labels
 from similia.objects import n_objects
-from similia.objects._sequences import _short
+from similia.sources.lazily import lazily, refuse_lazy
 
 _TIE = 1e-9  # of a vote, by which the winner of a tie leads in `predict_proba`
 

@@ -1,6 +1,6 @@
 """What can be compared: collections of strings, graphs, series and point sets in one memory layout, and readers."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
     "StringBatch": "_strings", "GraphBatch": "_graphs",
@@ -11,13 +11,10 @@ _NAMES = {
     "sample_graphlets": "graphlets", "enumerate_graphlets": "graphlets", "count_patterns": "graphlets",
     "unpack_graphlets": "graphlets", "canonical_forms": "graphlets", "Patterns": "graphlets",
     "CanonicalForms": "graphlets",
-    "n_objects": "_sequences", "take": "_sequences", "concatenate": "_sequences",
+    "n_objects": "sequences", "take": "sequences", "concatenate": "sequences",
     "AttributeScaler": "scaling",
     "as_column": "columns", "FromColumn": "columns",
-    "read_tudataset": "tudataset", "read_ts": "ts_files",
-    "read_fasta": "readers", "read_fastq": "readers", "read_columns": "readers",
-    "read_objects": "files", "Objects": "_reading",
-    "open_stream": "streams", "ObjectStream": "streams", "Chunk": "streams",
+    "read_tudataset": "tudataset",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

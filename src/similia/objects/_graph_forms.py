@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.text import _short
 from similia.objects._graphs import GraphBatch
-from similia.objects._labels import hash_labels
-from similia.objects._sequences import _short
-from similia.objects._series_forms import endless
+from similia.objects.labels import hash_labels
+from similia.objects.series_forms import endless
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia._jit import njit
-from similia._words import mix
+from similia.core.hashing import mix
+from similia.core.jit import njit
 
 _ONE = np.uint64(1)
 TABLE_BITS = 16  # codes below 2**16 are counted in a table that stays in the cache; larger ones are sorted

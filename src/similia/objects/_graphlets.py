@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from similia._jit import njit
-from similia._words import GOLDEN, mix
+from similia.core.hashing import GOLDEN, mix
+from similia.core.jit import njit
 
 _LOW = np.uint64(2**32 - 1)
 _ONE, _32 = np.uint64(1), np.uint64(32)

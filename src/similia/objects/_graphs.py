@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import unmasked
-from similia.objects._base import Batch, check_array, check_offsets, joined, resolve_indices, segments
+from similia.core.validation import unmasked
+from similia.objects.batches import Batch, check_array, check_offsets, joined, resolve_indices, segments
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._base import Batch, check_array, check_offsets, joined, resolve_indices, segments
+from similia.objects.batches import Batch, check_array, check_offsets, joined, resolve_indices, segments
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from similia.core.fitting import all_at_once
-from similia.objects._sequences import at_least_one
+from similia.objects.sequences import at_least_one
 
 
 def as_column(X: Any) -> npt.NDArray[Any]:

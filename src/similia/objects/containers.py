@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._sequences import _short, at_least_one
+from similia.core.text import _short
 from similia.objects._vectors import SeriesBatch
+from similia.objects.sequences import at_least_one
 from similia.objects.series import as_series, series_from_long
 
 _INSTANCE, _TIME = "instance", "time"

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._progress import track
-from similia._threads import run_in_ranges
-from similia._validation import check_positive_int
-from similia.objects._base import runs
+from similia.core.config import rows_per_block
+from similia.core.progress import track
+from similia.core.threads import run_in_ranges
+from similia.core.validation import check_positive_int
 from similia.objects._graphs import GraphBatch
+from similia.objects.batches import runs
 from similia.objects.graphs import as_graphs
 
 _GRAIN = 2048  # graphlets worth a call of the compiled loop

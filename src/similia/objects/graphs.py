@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from similia._config import settings
+from similia.core.config import settings
+from similia.core.text import _short
 from similia.objects._graph_forms import Names, Part, is_graph, read_graph
 from similia.objects._graphs import GraphBatch
-from similia.objects._sequences import _short
-from similia.objects._tables import is_frame, not_a_column, objects_in
+from similia.objects.tables import is_frame, not_a_column, objects_in
 
 _IDENTITIES = ("name", "_nx_name")  # what igraph calls a node, which says nothing of its kind
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
+from similia.core.text import _short
 from similia.objects._graph_forms import Names, Part, read_graph
 from similia.objects._graphs import GraphBatch
-from similia.objects._sequences import _short
 from similia.objects.graphs import join_parts
 from similia.objects.strings import as_strings
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._sequences import _short, at_least_one, counted
-from similia.objects._series_forms import check_finite, collection, joined, read_each
-from similia.objects._tables import wide_series
+from similia.core.text import _short, counted
 from similia.objects._vectors import SeriesBatch
+from similia.objects.sequences import at_least_one
+from similia.objects.series_forms import check_finite, collection, joined, read_each
+from similia.objects.tables import wide_series
 
 _AXES = ("time, channel", "channel, time")
 _PLACE = "series {i}, time point {place}, channel {column}"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._sequences import at_least_one
-from similia.objects._series_forms import check_finite, collection, joined, read_each
-from similia.objects._tables import objects_in
 from similia.objects._vectors import SetBatch
+from similia.objects.sequences import at_least_one
+from similia.objects.series_forms import check_finite, collection, joined, read_each
+from similia.objects.tables import objects_in
 
 _PLACE = "set {i}, point {place}, coordinate {column}"
 

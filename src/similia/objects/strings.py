@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from similia.objects._sequences import _short
+from similia.core.text import _short
 from similia.objects._strings import StringBatch
-from similia.objects._tables import is_frame, not_a_column, objects_in
+from similia.objects.tables import is_frame, not_a_column, objects_in
 
 
 def as_strings(X: Any) -> StringBatch:

@@ -21,11 +21,11 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import settings
-from similia._validation import as_path
+from similia.core.config import settings
+from similia.core.text import _short
+from similia.core.validation import as_path
 from similia.objects._graphs import GraphBatch
-from similia.objects._labels import hash_labels
-from similia.objects._sequences import _short
+from similia.objects.labels import hash_labels
 
 _SUFFIX = "_graph_indicator.txt"
 

@@ -1,6 +1,6 @@
 """Pictures of models: displays in the manner of scikit-learn, and a report as one page of HTML."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
     "ApproximationErrorDisplay": "displays", "SpectrumDisplay": "displays", "RobustnessDisplay": "displays",

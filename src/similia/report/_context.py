@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from similia._validation import check_labels
+from similia.core.text import _short
+from similia.core.validation import check_labels
 from similia.learn.targets import as_numbers
 from similia.objects import n_objects
-from similia.objects._identical import are_among, with_groups
-from similia.objects._sequences import _short, at_least_one
+from similia.objects.identical import are_among, with_groups
+from similia.objects.sequences import at_least_one
 from similia.report import _scores as scores
 from similia.report._model import (
     Embedded,

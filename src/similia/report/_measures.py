@@ -17,14 +17,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from similia._threads import one_blas_thread
-from similia._validation import generator
 from similia.codes import flip_bits
-from similia.embeddings import _spectrum
-from similia.kernels._evaluate import as_objects, evaluate
+from similia.core.threads import one_blas_thread
+from similia.core.validation import generator
+from similia.embeddings import spectrum as _spectrum
 from similia.objects import n_objects, take
 from similia.report._model import Parts, embedded, sampled
-from similia.search._metric import shares_found
+from similia.search.metric import shares_found
+from similia.similarity import as_objects, evaluate
 
 Floats = npt.NDArray[np.float64]
 _FEW_COLUMNS = 2000

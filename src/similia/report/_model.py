@@ -16,15 +16,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from similia.distances.base import Distance
+from similia.core.text import _short
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
-from similia.kernels._evaluate import decided, refuse_class
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
-from similia.objects._sequences import _short
 from similia.objects.columns import FromColumn
-from similia.search._metric import Metric
+from similia.search.metric import Metric
+from similia.similarity import Distance, decided, refuse_class
 
 _CHOSEN = ("best_", "best_estimator_", "pipeline_")  # where searches keep the model they chose
 _FALLBACK = 300  # landmarks, or objects compared with, where a model has no vectors of its own

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.kernels._evaluate import as_objects
+from similia.core.text import _short
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_strings, n_objects
-from similia.objects._base import segments
-from similia.objects._identical import identical
-from similia.objects._labels import BONDS, SYMBOLS
-from similia.objects._sequences import _short
+from similia.objects.batches import segments
+from similia.objects.identical import identical
+from similia.objects.labels import BONDS, SYMBOLS
 from similia.objects.molecules import has_rdkit, in_the_plane
 from similia.report._model import Parts
+from similia.similarity import as_objects
 
 _LETTERS = 280
 _POINTS = 48  # of a series, a vector or a set

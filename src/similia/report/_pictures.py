@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import generator
 from similia.core.intervals import wilson
-from similia.distances.base import Distance
-from similia.kernels._evaluate import without_addresses
+from similia.core.validation import generator
 from similia.objects import take
 from similia.report import _measures as measures
 from similia.report._context import Context
@@ -36,6 +34,7 @@ from similia.report._html import (
 from similia.report._model import taken
 from similia.report._objects import TEXTS, described
 from similia.report.displays import measured_errors
+from similia.similarity import Distance, without_addresses
 
 _MAP = (720, 520)
 _MOST_CLASSES = 20  # with a mark each

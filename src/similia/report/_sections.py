@@ -305,7 +305,7 @@ def about_cost(context: Context) -> tuple[Section, list[Card]]:
 
 
 def _model_bytes(model: Any) -> tuple[int, str]:
-    from similia.persistence import save
+    from similia.storage.models import save
 
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from similia._validation import check_labels, check_positive_int
 from similia.core.intervals import wilson
-from similia.kernels._evaluate import name_of
+from similia.core.validation import check_labels, check_positive_int
 from similia.objects import n_objects, take
 from similia.report import _measures as measures
 from similia.report._display import Display, line, mark
 from similia.report._model import as_recipe, check_model, coded, parts_of
+from similia.similarity import name_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -264,7 +264,7 @@ def _truth(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
     """Return what exact search sorts by (q, n), the rows of the nearest codes (q, most), and its name."""
     from similia.codes import hamming_distances
     from similia.search import HammingIndex
-    from similia.search._metric import as_metric
+    from similia.search.metric import as_metric
 
     if isinstance(search, HammingIndex):
         found = search.kneighbors(X, most, return_distance=False)

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia._validation import check_labels, check_positive_int, generator
+from similia.core.validation import check_labels, check_positive_int, generator
 from similia.objects import n_objects, take
 from similia.report import _measures as measures
 from similia.report._display import Display, line, mark

@@ -11,12 +11,12 @@ import os
 from pathlib import Path
 from typing import Any, TextIO
 
-from similia._validation import as_path, check_positive_int
-from similia.kernels._evaluate import without_addresses
-from similia.persistence import write_atomically
+from similia.core.validation import as_path, check_positive_int
 from similia.report._context import gather
 from similia.report._html import escape, page
 from similia.report._objects import for_page
+from similia.similarity import without_addresses
+from similia.storage.models import write_atomically
 
 
 def write_report(

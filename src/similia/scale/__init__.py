@@ -1,14 +1,12 @@
 """The same arithmetic past one process and past memory: on Dask, and in streams. It schedules; it computes nothing."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
-    "apply": "_apply",
+    "apply": "similia.sources.applied",
     "ShardedIndex": "sharded_index",
     "encode_stream": "stream",
     "predict_stream": "stream",
-    "plan": "_plan",
-    "Plan": "_plan",
 }
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

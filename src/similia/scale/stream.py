@@ -17,16 +17,16 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import part_of_more, settings
-from similia._progress import meter
-from similia._validation import as_path, check_codes, check_encoder
+from similia.core.config import part_of_more, settings
+from similia.core.progress import meter
+from similia.core.validation import as_path, check_codes, check_encoder
 from similia.objects import concatenate, take
-from similia.objects.streams import Chunk, ObjectStream, open_stream
-from similia.scale._journal import Journal, disk_full
-from similia.scale._kind import kind_of_arrays
-from similia.scale._place import places_named
-from similia.scale._predictions import Predictions, form_of
-from similia.scale._workers import opened
+from similia.scale.kinds import kind_of_arrays
+from similia.scale.places import places_named
+from similia.scale.predictions import Predictions, form_of
+from similia.scale.workers import opened
+from similia.sources.streams import Chunk, ObjectStream, open_stream
+from similia.storage.journal import Journal, disk_full
 
 CHUNK = 10_000  # objects committed together, at most
 _PARTIAL = ".partial"
@@ -55,12 +55,12 @@ def encode_stream(
     source : path or iterable
         FASTA, FASTQ, CSV, TSV (also ``.gz``), Parquet, ``.npy``, or any iterable of objects, such as a generator (which
         cannot resume: it is read from its beginning). Arrays of an iterable are what the encoder was fitted on: series,
-        sets or vectors. An `ObjectStream` of `similia.objects.open_stream` reads files in other ways, or says with
+        sets or vectors. An `ObjectStream` of `similia.sources.open_stream` reads files in other ways, or says with
         ``kind=`` what arrays are where the encoder keeps no objects; its chunks stay as they are.
     output : path
         The ``.npy`` file.
     text : str or int, optional
-        Column of a table; see `similia.objects.open_stream`.
+        Column of a table; see `similia.sources.open_stream`.
     chunk : int, default=10_000
         Objects committed together at most; fewer where ``similia.config(max_memory=...)`` asks for it.
     workers : None, int, str or distributed.Client, optional

@@ -1,6 +1,6 @@
 """Bits to neighbours."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
 _NAMES = {
     "HammingIndex": "hamming_index",

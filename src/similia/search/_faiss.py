@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._threads import n_threads
-from similia.search._ids import Ids
+from similia.core.config import rows_per_block
+from similia.core.threads import n_threads
+from similia.search.ids import Ids
 
 Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]

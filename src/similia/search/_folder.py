@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from similia.objects._sequences import _short
+from similia.core.text import _short
 from similia.search import _faiss
-from similia.search._ids import Ids, check_ids
 from similia.search._manifest import MANIFEST
 from similia.search._rows import Part
-from similia.search._store import Store, consistent
+from similia.search.ids import Ids, check_ids
+from similia.search.store import Store, consistent
 
 if TYPE_CHECKING:
     from similia.search.hamming_index import HammingIndex

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from similia._validation import check_n_bits
-from similia.objects._sequences import _short
+from similia.core.text import _short
+from similia.core.validation import check_n_bits
 
 FORMAT, VERSION = "similia-index", 1
 MANIFEST = "index.json"

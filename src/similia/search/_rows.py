@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.fitting import twin_of
-from similia.search._ids import Ids
+from similia.search.ids import Ids
 
 Codes = npt.NDArray[np.uint8]
 

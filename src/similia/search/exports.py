@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from similia._config import rows_per_block
-from similia._validation import as_path, check_codes
 from similia.codes.bits import unpack_signs
-from similia.search._disk import replacing
+from similia.core.config import rows_per_block
+from similia.core.validation import as_path, check_codes
 from similia.search.hamming_index import HammingIndex
+from similia.storage.disk import replacing
 
 if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch

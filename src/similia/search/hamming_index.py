@@ -17,14 +17,14 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from similia._lazily import is_lazy
-from similia._locks import exclusively, lock_of
-from similia._validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.core.fitting import all_at_once
+from similia.core.locks import exclusively, lock_of
 from similia.core.timing import logged, logger_of
+from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.search import _faiss
-from similia.search._ids import Ids, check_ids, count_on
 from similia.search._rows import Rows
+from similia.search.ids import Ids, check_ids, count_on
+from similia.sources.lazily import is_lazy
 
 Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]
@@ -381,7 +381,7 @@ class HammingIndex(BaseEstimator):
         ValueError
             If `radius` is no number >= 0, the index is empty, or the queries are no packed bits of its length.
         """
-        from similia.search._scan import radius_in_bits, within
+        from similia.search.scan import radius_in_bits, within
 
         queries = self._check_queries(codes)
         with lock_of(self).reading():
@@ -409,7 +409,7 @@ class HammingIndex(BaseEstimator):
 
     def _nearest(self, queries: Codes, k: int) -> tuple[Distances, Ids]:
         """Search exactly, or by the structure of faiss; then exactly for queries that met too few codes."""
-        from similia.search._scan import nearest
+        from similia.search.scan import nearest
 
         if self.kind == "exact":
             return nearest(self._rows.parts(), queries, k)

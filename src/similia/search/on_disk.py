@@ -20,16 +20,16 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from similia._locks import lock_of
-from similia._validation import as_path
+from similia.core.locks import lock_of
+from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
-from similia.objects._base import Batch
-from similia.persistence import load, save
-from similia.search._disk import sync_folder
+from similia.objects.batches import Batch
 from similia.search._manifest import MANIFEST
-from similia.search._store import Store
 from similia.search.hamming_index import HammingIndex
 from similia.search.similarity_search import SimilaritySearch
+from similia.search.store import Store
+from similia.storage.disk import sync_folder
+from similia.storage.models import load, save
 
 _SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
 

@@ -20,19 +20,19 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from similia._config import rows_per_block
-from similia._lazily import is_lazy
-from similia._locks import exclusively, lock_of
-from similia._progress import track
-from similia._validation import check_codes, check_encoder, check_positive_int
+from similia.core.config import rows_per_block
 from similia.core.errors import part_from
 from similia.core.fitting import all_at_once, twin_of
+from similia.core.locks import exclusively, lock_of
 from similia.core.products import chosen_products
+from similia.core.progress import track
+from similia.core.validation import check_codes, check_encoder, check_positive_int
 from similia.core.warned import heard
 from similia.objects import concatenate, n_objects, take
-from similia.objects._sequences import at_least_one
-from similia.search._metric import Index, Metric, as_metric, shares_found, sorted_candidates
+from similia.objects.sequences import at_least_one
 from similia.search.hamming_index import HammingIndex
+from similia.search.metric import Index, Metric, as_metric, shares_found, sorted_candidates
+from similia.sources.lazily import is_lazy
 
 _QUERIES = 512  # answered together
 

@@ -1,7 +1,7 @@
 """Which pipeline? `select` tries the five systems and plain learners on your objects, under a time budget."""
 
-from similia._lazy import attach
+from similia.core.lazy import attach
 
-_NAMES = {"select": "_select", "Selection": "_select", "SeriesVectors": "series_vectors"}
+_NAMES = {"select": "_select", "Selection": "_select"}
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

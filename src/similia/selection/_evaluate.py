@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from similia._threads import in_threads, limited_to, n_threads
+from similia.core.threads import in_threads, limited_to, n_threads
 from similia.embeddings import Nystroem
 from similia.objects import take
 from similia.selection import _budget

@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from similia._lazily import refuse_lazy
-from similia._validation import check_vectors
-from similia.distances.base import Distance
-from similia.kernels._evaluate import name_of
-from similia.kernels.base import Kernel
+from similia.core.text import _short
+from similia.core.validation import check_vectors
 from similia.objects import (
     GraphBatch,
     SeriesBatch,
@@ -23,8 +20,10 @@ from similia.objects import (
     n_objects,
     take,
 )
-from similia.objects._sequences import _short, at_least_one
-from similia.objects._tables import is_frame, objects_in, to_array
+from similia.objects.sequences import at_least_one
+from similia.objects.tables import is_frame, objects_in, to_array
+from similia.similarity import Distance, Kernel, name_of
+from similia.sources.lazily import refuse_lazy
 
 _LOOKED_AT = 8  # objects, to see that a kernel is none
 _BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}

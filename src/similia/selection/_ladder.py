@@ -25,18 +25,17 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from similia import distances as d
 from similia import kernels as k
 from similia.codes import SignRandomProjection
-from similia.distances.base import Distance
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
-from similia.embeddings.graphlets import FeatureScaler
 from similia.embeddings.random_objects import Mosaics, Representatives
-from similia.kernels.base import Kernel
+from similia.embeddings.scaling import FeatureScaler
+from similia.embeddings.series_vectors import SeriesVectors
 from similia.learn import HDClassifier
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler
 from similia.pipelines import Pipeline
 from similia.selection._names import identity, short_name
-from similia.selection.series_vectors import SeriesVectors
+from similia.similarity import Distance, Kernel
 
 Steps = tuple[tuple[str, Any], ...]
 

@@ -18,17 +18,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from similia._config import settings
+from similia.core.config import settings
 from similia.core.fitting import all_at_once
-from similia.distances.base import Distance
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.random_objects import Representatives
-from similia.kernels.base import Kernel
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
 from similia.selection._ladder import Group
 from similia.selection._names import identity
+from similia.similarity import Distance, Kernel
 
 _SHARE = 0.5  # of the working memory, for matrices that are kept
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from similia.kernels import Sum
-from similia.kernels._evaluate import name_of
+from similia.similarity import name_of
 
 _LONGEST = 48  # characters of a name; that of a sum holds several
 

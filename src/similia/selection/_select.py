@@ -16,23 +16,22 @@ import numpy.typing as npt
 from scipy import stats
 from sklearn.metrics import get_scorer
 
-from similia import _warmup
-from similia._config import config, settings
-from similia._progress import track
-from similia._validation import RandomState, check_positive, generator
+from similia import compilation as _warmup
+from similia.core.config import config, settings
 from similia.core.intervals import wilson
+from similia.core.progress import track
 from similia.core.timing import logged, logger_of
-from similia.distances.base import Distance
-from similia.kernels.base import Kernel
+from similia.core.validation import RandomState, check_positive, generator
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
 from similia.selection._budget import Budget
 from similia.selection._evaluate import Evaluator, fitted, sized
-from similia.selection._folds import again, checked_targets, joined, ordered
 from similia.selection._kinds import check_similarities, own_similarities, recognised
 from similia.selection._ladder import Group, ladder
-from similia.selection._leaderboard import Leaderboard
 from similia.selection._search import OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
+from similia.selection.folds import again, checked_targets, joined, ordered
+from similia.selection.leaderboard import Leaderboard
+from similia.similarity import Distance, Kernel
 
 _logger = logger_of(__name__)
 

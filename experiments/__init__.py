@@ -1,0 +1,84 @@
+"""The published tables, run again: ``python dev.py reproduce NAME``.
+
+Each experiment is a module with its ``TASKS``, ``TITLE`` and ``TEXT``, ``measure(task, seeds)``, which returns
+single results, and ``present(records)``, which makes tables and a picture of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from similia.core.progress import track
+from similia.core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from experiments._report import Section
+
+EXPERIMENTS = {
+    "nyshd-graphs": "NysHD, Table 2: eight sets of graphs",
+    "nyshd-strings": "NysHD, Table 3: four sets of strings",
+    "nyshd-kernel-error": "NysHD, Figure 2: how well codes keep the kernel",
+    "nyshd-landmarks": "NysHD, supplement Figure 1: accuracy against the number of landmarks",
+    "nyshd-faults": "accuracy against the share of flipped bits, in codes and in prototypes",
+    "nyshd-best": "the best pipeline similia offers for each set, beside the best of the paper",
+    "nyshd-shift": "similarity and accuracy when series are shifted or stretched in time",
+    "d2ke": "D2KE, Tables 1 to 3: all of d2ke-series, d2ke-strings and d2ke-sets",
+    "d2ke-series": "D2KE, Table 1: ten sets of time series under dynamic time warping",
+    "d2ke-strings": "D2KE, Table 2: strings under the Levenshtein distance",
+    "d2ke-sets": "D2KE, Table 3: sets of image descriptors under the modified Hausdorff distance",
+    "d2ke-theory": "D2KE: excess risk against n, and the kernel for large gamma, beside the theory",
+    "d2ke-scaling": "D2KE: time against the number of objects and against their length",
+    "graphlet-sbm": "GSA-phi: accuracy on a stochastic block model against size, samples and features",
+    "graphlet-real": "GSA-phi: real graphs by structure only, optical features against isomorphism classes",
+    "graphlet-cost": "GSA-phi, Table 3.1: seconds of each map against size and number of features",
+    "graphlet-mmd": "GSA-phi: errors of MMD² and of histograms beside Theorems 4 and 5",
+    "hashing-map": "generalised Nyström hashing, Figure 1: mAP against the number of bits",
+    "hashing-ratio": "generalised Nyström hashing, Figure 2: mAP and time against shares; Theorem 2",
+    "hashing-scale": "generalised Nyström hashing: 1,000,000 x 12,800, made in chunks, in one process of 2 GiB",
+    "hashing-objects": "recall and speed of retrieval in Hamming space: strings, graphs, series, point sets",
+    "heat-webkb": "heat kernel on the sphere, Tables 1 and 2: web pages by six kernels, control and nested choice",
+    "heat-sp500": "heat kernel on the sphere, Table 4: sectors of stocks from their daily returns",
+    "heat-tcga": "heat kernel on the sphere, Table 3: mutations of genes, where a MAF file is supplied",
+    "heat-curves": "heat kernel on the sphere, Figure 1: exact, parametrix and its orders; diffusion on S^2",
+    "heat-vc": "heat kernel on the sphere, Figures 2 and 3: accuracy against the effective sample size",
+    "selection": "select beside the best recipe chosen afterwards, and nearest neighbours",
+    "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",
+}
+_PARTS = {f"d2ke-{kind}": ("d2ke", kind) for kind in ("series", "strings", "sets")}  # one table in three commands
+
+
+def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Section:
+    """Run an experiment.
+
+    Parameters
+    ----------
+    name : str
+        A key of `EXPERIMENTS`.
+    only : sequence of str, optional
+        Names of data sets, as the paper prints them; all by default.
+    seeds : int, default=10
+        Number of seeds and of stratified splits.
+
+    Returns
+    -------
+    Section
+        Tables and single results; ``section.write(folder)`` puts them into files.
+
+    Raises
+    ------
+    ValueError
+        If there is no such experiment or data set.
+    """
+    if name not in EXPERIMENTS:
+        meant = did_you_mean(name, EXPERIMENTS)
+        raise ValueError(f"no experiment is called {name!r}{meant}; there are {', '.join(EXPERIMENTS)}")
+    from experiments._paper import choose
+    from experiments._report import Section
+
+    name, kind = _PARTS.get(name, (name, None))
+    module = importlib.import_module(f"experiments.{name.replace('-', '_')}")
+    tasks = choose(tuple(task for task in module.TASKS if kind is None or task.kind == kind), only)
+    records = [record for task in track(tasks, name, len(tasks)) for record in module.measure(task, seeds)]
+    return Section(name, module.TITLE, module.TEXT, records, module.present)

@@ -1,0 +1,163 @@
+"""Results as a terminal table, CSV and Markdown; ``reproduction.md`` is put together from the sections."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from similia.storage.models import write_atomically
+
+Record = dict[str, Any]
+
+_HEAD = """# Reproduction of the published tables
+
+Every section below was written by the command that stands in it, or by the same with `--only SET` for one data set
+after the other. Accuracies are percent, mean ± standard deviation; the paper's numbers are quoted, all others were
+measured by that command.
+"""
+
+
+@dataclass
+class Table:
+    """A titled table; cells are shown as they are, floats with one decimal."""
+
+    title: str
+    columns: Sequence[str]
+    rows: list[Sequence[Any]] = field(default_factory=list)
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown, under its title in bold."""
+        lines = [f"**{self.title}**", "", "| " + " | ".join(self.columns) + " |", "|---" * len(self.columns) + "|"]
+        lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in self.rows]
+        return "\n".join(lines)
+
+    def print(self, console: Any = None) -> None:
+        """Draw the table on the terminal, or on a console of rich."""
+        from rich.console import Console
+        from rich.table import Table as RichTable
+
+        table = RichTable(*self.columns, title=self.title, title_justify="left")
+        for row in self.rows:
+            table.add_row(*map(_cell, row))
+        (console or Console()).print(table)
+
+
+@dataclass
+class Section:
+    """What one experiment reports: single results, and how tables and a picture are made of them.
+
+    Attributes
+    ----------
+    name : str
+        Name of the experiment, as in ``python dev.py reproduce NAME``.
+    title, text : str
+        Heading and explanation (protocol, findings that do not depend on the numbers).
+    records : list of dict
+        Single results, each with a ``"set"``.
+    present : callable
+        records -> (tables, matplotlib figure or None).
+    """
+
+    name: str
+    title: str
+    text: str
+    records: list[Record]
+    present: Callable[[list[Record]], tuple[list[Table], Any]]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of these results."""
+        return self.present(self.records)[0]
+
+    def write(self, folder: str | os.PathLike[str]) -> Path:
+        """Write ``reproduction/NAME.csv``, ``.md`` and ``.svg``, and put ``reproduction.md`` together anew.
+
+        Results of data sets that the CSV file holds and this run did not measure are kept, so that an
+        experiment can be run set by set.
+        """
+        parts = Path(folder) / "reproduction"
+        parts.mkdir(parents=True, exist_ok=True)
+        table = parts / f"{self.name}.csv"
+        measured = {record["set"] for record in self.records}
+        kept = [record for record in _read_csv(table) if record["set"] not in measured] if table.exists() else []
+        _write_csv([*kept, *self.records], table)
+        tables, figure = self.present(_read_csv(table))
+        seeds = 1 + max(record["run" if "run" in record else "seed"] for record in _read_csv(table))
+        command = f"python dev.py reproduce {self.name} --seeds {seeds} --output docs"
+        lines = [f"## {self.title}", "", f"`{command}`", "", self.text.strip(), ""]
+        for shown in tables:
+            lines += [shown.to_markdown(), ""]
+        if figure is not None:
+            _save_svg(figure, parts / f"{self.name}.svg")
+            lines += [f"![{self.title}]({self.name}.svg)", ""]
+        lines += [f"All single results: [{self.name}.csv]({self.name}.csv).", ""]
+        write_atomically(parts / f"{self.name}.md", "\n".join(lines).encode())
+        sections = [
+            path.read_text(encoding="utf-8").replace(f"]({path.stem}.", f"](reproduction/{path.stem}.")
+            for path in sorted(parts.glob("*.md"))
+        ]
+        page = Path(folder) / "reproduction.md"
+        write_atomically(page, "\n".join([_HEAD, *sections]).encode())
+        return page
+
+
+def values(records: Sequence[Record], column: str, **where: Any) -> list[Any]:
+    """Return `column` of the records in which every column named in `where` has that value."""
+    return [r[column] for r in records if all(r[key] == wanted for key, wanted in where.items())]
+
+
+def distinct(records: Sequence[Record], column: str) -> list[Any]:
+    """Return the distinct values of `column` in the order they first occur."""
+    return list(dict.fromkeys(record[column] for record in records))
+
+
+def summary(accuracies: Sequence[float]) -> str:
+    """Return mean ± standard deviation (n - 1) of accuracies; an empty text for none."""
+    if not accuracies:
+        return ""
+    return mean_sd(float(np.mean(accuracies)), float(np.std(accuracies, ddof=1)) if len(accuracies) > 1 else 0.0)
+
+
+def mean_sd(mean: float, sd: float) -> str:
+    """Return ``mean ± sd`` with one decimal."""
+    return f"{mean:.1f} ± {sd:.1f}"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def _write_csv(records: list[Record], path: Path) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for record in records for key in record)))
+    writer.writeheader()
+    writer.writerows(records)
+    write_atomically(path, text.getvalue().encode())
+
+
+def _read_csv(path: Path) -> list[Record]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _save_svg(figure: Any, path: Path) -> None:
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "similia", "svg.fonttype": "none"}):
+        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")

@@ -1,0 +1,142 @@
+"""Pairs of two collections of series as tasks for loops over lanes: one series against a group of `LANES` others.
+
+Series of about one length (the collection is sorted by it) form a group, padded to its longest: number k of group g
+at time j and channel c is ``packed[starts[g] + LANES * (p * j + c) + k]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.jit import njit
+from similia.core.lanes import LANES
+from similia.core.threads import run_in_ranges
+from similia.objects import SeriesBatch
+from similia.objects.batches import segments
+
+_WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond) below which another thread does not pay
+_PACKED = 2**24  # bytes of the groups of chosen pairs that are laid out at a time
+_GAIN = 0.8  # lanes go to the longer series only where that saves a fifth of the cells: short ones stay in cache
+
+Indices = npt.NDArray[np.int64]
+
+
+def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
+    """Return the (n, m) values of all pairs; the side on which fewer lanes are idle gives the lanes.
+
+    ``loop(x, y, symmetric, out, strides, first, last)`` does tasks first..last, of which each is a row (a series) and a
+    group of lanes. x = (values, offsets, rows, turns) and y = (packed, starts, lengths, columns, turns): `rows` and
+    `columns` number the series in ascending order of length, `turns` say in what order rows and groups are taken. The
+    value of series i and j belongs at ``out[i * strides[0] + j * strides[1]]``; if `symmetric`, x and y are the same
+    series, and pairs with the longer one as the row are to be computed, and mirrored.
+    """
+    out = np.empty((len(X), len(Y)), X.values.dtype)
+    strides = (len(Y), 1)
+    if _cells(Y, X) < _GAIN * _cells(X, Y):
+        X, Y, strides = Y, X, (1, len(Y))
+    rows = np.argsort(X.lengths, kind="stable")
+    x = (np.ascontiguousarray(X.values).reshape(-1), X.offsets, rows, _turns(len(X)))
+    y = grouped(Y)
+
+    def fill(first: int, last: int) -> None:
+        loop(x, y, X is Y, out.reshape(-1), strides, first, last)
+
+    n_tasks = len(X) * len(y[1])
+    run_in_ranges(fill, n_tasks, grain=max(1, _WORTH_A_RANGE * n_tasks // max(1, _cells(X, Y))))
+    return out
+
+
+def fill_chosen(
+    X: SeriesBatch, Y: SeriesBatch, rows: Indices, columns: Indices, loop: Callable[..., None]
+) -> npt.NDArray[Any]:
+    """Return the values of the pairs ``X[rows[k]], Y[columns[k]]``, shape (n_pairs,); `loop` is that of `fill_pairs`.
+
+    Pairs with one row fill groups of their own, so that few pairs for a row leave lanes idle.
+    """
+    out = np.empty(len(rows), X.values.dtype)
+    order = np.lexsort((Y.lengths[columns], rows))
+    first = np.flatnonzero(np.diff(rows[order], prepend=-1))
+    sizes = np.diff(np.append(first, len(order)))
+    padded = -(-sizes // LANES) * LANES  # by the last pair again
+    steps = np.arange(padded.sum()) - np.repeat(np.cumsum(padded) - padded, padded)
+    order = order[np.repeat(first, padded) + np.minimum(steps, np.repeat(sizes - 1, padded))]
+    room = LANES * Y.n_dims * Y.values.itemsize * _longest(Y.lengths[columns[order]])
+    blocks = np.flatnonzero(np.diff((np.cumsum(room) - room) // _PACKED, prepend=-1))
+    for begin, end in zip(blocks, np.append(blocks[1:], len(room)), strict=True):
+        pairs = order[LANES * begin : LANES * end]
+        packed, starts, lengths, _, turns = grouped(Y, columns[pairs])
+        x = (np.ascontiguousarray(X.values).reshape(-1), X.offsets, rows[pairs[::LANES]], turns[:0])
+        y = (packed, starts, lengths, pairs, turns)
+        cells = int((X.lengths[x[2]] * room[begin:end]).sum()) // (Y.n_dims * Y.values.itemsize)
+
+        def fill(start: int, stop: int, x: Any = x, y: Any = y) -> None:
+            loop(x, y, False, out, (0, 1), start, stop)
+
+        run_in_ranges(fill, len(starts), grain=max(1, _WORTH_A_RANGE * len(starts) // max(1, cells)))
+    return out
+
+
+@njit()
+def task_of(number, x, y, symmetric):  # type: ignore[no-untyped-def]
+    """Return a task as (series of the row, group, first position of the group's series in `columns`, and the end).
+
+    Without turns of the rows each group is one task, and `rows` names the row of each group.
+    """
+    _, _, rows, row_turns = x
+    _, starts, _, columns, group_turns = y
+    if len(row_turns) == 0:
+        group = group_turns[number]
+        return rows[group], group, LANES * group, LANES * (group + 1)
+    row, group = row_turns[number // len(starts)], group_turns[number % len(starts)]
+    begin = LANES * group
+    return rows[row], group, begin, min(begin + LANES, row + 1 if symmetric else len(columns))
+
+
+@njit()
+def put(out, strides, i, j, value, symmetric):  # type: ignore[no-untyped-def]
+    """Write the value of series i and j, and if `symmetric` that of j and i."""
+    out[i * strides[0] + j * strides[1]] = value
+    if symmetric:
+        out[j * strides[0] + i * strides[1]] = value
+
+
+def grouped(Y: SeriesBatch, columns: Indices | None = None) -> tuple[Any, ...]:
+    """Return the packed groups, where each starts, lengths and numbers of the series in them, and the groups' turns.
+
+    `columns` are the numbers, each group's ascending in length; of all series if they are not given.
+    """
+    columns = np.argsort(Y.lengths, kind="stable") if columns is None else columns
+    lengths = Y.lengths[columns]
+    sizes = LANES * Y.n_dims * _longest(lengths)
+    starts = np.cumsum(sizes) - sizes
+    packed = np.zeros(int(sizes.sum()), Y.values.dtype)
+    positions, offsets = segments(Y.offsets, columns)
+    steps = np.arange(len(positions)) - np.repeat(offsets[:-1], lengths)
+    lanes = np.arange(len(columns))
+    targets = np.repeat(starts[lanes // LANES] + lanes % LANES, lengths) + LANES * Y.n_dims * steps
+    for channel in range(Y.n_dims):
+        packed[targets + LANES * channel] = Y.values[positions, channel]
+    return packed, starts, lengths, columns, _turns(len(starts))
+
+
+def _longest(lengths: Indices) -> Indices:
+    """Return the largest length of each group, given all lengths, each group's in ascending order."""
+    return lengths[np.minimum(np.arange(LANES - 1, len(lengths) + LANES - 1, LANES), len(lengths) - 1)]
+
+
+def _cells(X: SeriesBatch, Y: SeriesBatch) -> int:
+    """Return how many cells are computed, idle lanes included, with the series of `Y` in the lanes."""
+    return len(X.values) * LANES * int(_longest(np.sort(Y.lengths)).sum())
+
+
+def _turns(n: int) -> Indices:
+    """Return 0..n-1 in an order of which each run is spread over the whole, so that threads get equal work."""
+    step = round(0.618 * n)
+    while gcd(step, n) > 1:
+        step += 1
+    return np.arange(n) * step % n

@@ -1,0 +1,13 @@
+"""Laws that kernels, distances, embeddings and encoders keep; call them on your own."""
+
+from similia.core.lazy import attach
+
+_NAMES = {
+    "check_kernel": "laws",
+    "check_distance": "laws",
+    "check_embedding": "laws",
+    "check_codes": "laws",
+    "check_structured_estimator": "laws",
+}
+__all__ = [*_NAMES]
+__getattr__, __dir__ = attach(__name__, _NAMES)

@@ -1,0 +1,351 @@
+"""The laws of `similia.checks.check_structured_estimator`, one function each.
+
+Every law is a function of a `Case`: an estimator, objects, targets. It raises `AssertionError` with one sentence that
+begins with the name of the law. What scikit-learn raises inside a law is turned into such a sentence too.
+
+Cost: some twenty calls of ``fit`` and one call of each method for each object.
+"""
+
+# ruff: noqa: NPY002, the global random state is what a law is about
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import random
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
+
+from similia.checks._structured_case import N_FOLDS, Case, as_array, containers, installed, object_array, within
+from similia.checks.laws import _check_equal
+from similia.core.text import _short
+from similia.objects import n_objects, take
+
+
+def check(case: Case) -> None:
+    """Hold a case against all laws."""
+    for law in LAWS:
+        law(case)
+
+
+# ---- the estimator itself
+
+
+def check_clone(case: Case) -> None:
+    """Parameters are stored as given, clones have equal ones, and all can be set."""
+    with within("clone"):
+        copy, tags = clone(case.estimator), get_tags(case.estimator)
+        learnt = [name for name in vars(copy) if name.endswith("_") and not name.startswith("_")]
+        if learnt and tags.requires_fit:
+            raise AssertionError(f"clone: a clone has the attribute {learnt[0]}, expected none that is learnt in fit")
+        shallow = copy.get_params(deep=False)
+        if copy.set_params(**shallow) is not copy:
+            raise AssertionError("set_params: it does not return the estimator itself")
+        for key, value in shallow.items():
+            if copy.get_params(deep=False)[key] is not value:
+                raise AssertionError(
+                    f"set_params: {key} is {_short(copy.get_params()[key])} after {_short(value)} was set"
+                )
+        if sorted(map(str, copy.get_params())) != sorted(map(str, clone(copy).get_params())):
+            raise AssertionError("clone: a clone has other parameters")
+
+
+def check_unfitted(case: Case) -> None:
+    """Before `fit`, methods raise NotFittedError."""
+    if not get_tags(case.estimator).requires_fit:
+        return
+    for method in case.methods:
+        try:
+            getattr(case.fresh(), method)(case.X)
+        except NotFittedError:
+            continue
+        except Exception as error:
+            raise AssertionError(
+                f"unfitted: {method} raised {type(error).__name__} before fit, expected NotFittedError"
+            ) from error
+        raise AssertionError(f"unfitted: {method} returned before fit, expected NotFittedError")
+
+
+def check_fit(case: Case) -> None:
+    """`fit` returns the estimator and leaves parameters, objects and global random states as they were."""
+    estimator = case.fresh()
+    before, printed, objects = estimator.get_params(), _prints(estimator.get_params()), joblib.hash(case.X)
+    targets, states = joblib.hash(case.y), _random_states()
+    with within("fit"):
+        if case.fit(estimator) is not estimator:
+            raise AssertionError("fit: it does not return the estimator itself")
+        case.outputs(estimator, case.X)
+        if hasattr(estimator, "fit_transform"):
+            case.fresh().fit_transform(case.X, case.y)
+    after = estimator.get_params()
+    for name in before:
+        in_place = isinstance(estimator, Pipeline) and (name == "steps" or hasattr(before[name], "fit"))  # its way
+        if not in_place and (after.get(name) is not before[name] or _print(after[name]) != printed[name]):
+            raise AssertionError(
+                f"parameters: fit changes the parameter {name!r}; what is learnt goes to an attribute_"
+            )
+    if joblib.hash(case.X) != objects or joblib.hash(case.y) != targets:
+        raise AssertionError("mutation: X or y is not what it was before fit")
+    if _random_states() != states:
+        raise AssertionError(
+            "global random state: fit or a method draws from numpy.random or random, expected random_state alone"
+        )
+
+
+def _prints(values: dict[str, Any]) -> dict[str, str | None]:
+    return {name: _print(value) for name, value in values.items()}
+
+
+def _print(value: Any) -> str | None:
+    """Return a fingerprint, or None for what has none (a function made in a function)."""
+    try:
+        return str(joblib.hash(value))
+    except Exception:
+        return None
+
+
+def _random_states() -> tuple[str, str]:
+    return str(joblib.hash(np.random.get_state())), str(joblib.hash(random.getstate()))
+
+
+def check_empty(case: Case) -> None:
+    """No objects are refused with a ValueError that says so."""
+    none = take(case.X, np.zeros(0, np.int64))
+    for method in case.methods:
+        try:
+            found = getattr(case.fitted, method)(none)
+            if case.objects is None and n_objects(found[0] if isinstance(found, tuple) else found) == 0:
+                continue  # no rows of no rows of a table
+        except ValueError as error:
+            if any(word in str(error) for word in ("empty", "at least", "0 sample", "minimum of")):
+                continue
+            raise AssertionError(
+                f"empty: {method} of no objects says {_short(str(error), 80)}, not that X is empty"
+            ) from None
+        except Exception as error:
+            raise AssertionError(
+                f"empty: {method} of no objects raised {type(error).__name__}, expected ValueError"
+            ) from error
+        raise AssertionError(f"empty: {method} of no objects returned, expected a ValueError that says X is empty")
+
+
+def check_labels(case: Case) -> None:
+    """A predictor refuses targets of another number."""
+    if not case.supervised:
+        return
+    try:
+        case.fresh().fit(case.X, case.y[:-1])
+    except ValueError:
+        return
+    except Exception as error:
+        raise AssertionError(
+            f"labels: fit with a label too few raised {type(error).__name__}, expected ValueError"
+        ) from error
+    raise AssertionError("labels: fit took a label fewer than there are objects, expected ValueError")
+
+
+# ---- what it computes
+
+
+def check_rows(case: Case) -> None:
+    """There is a row for each object, the same again, in another order, in parts and alone."""
+    with within("rows"):
+        for name, values in case.expected.items():
+            if len(values) != case.n:
+                raise AssertionError(f"rows: {name} has {len(values)} rows for {case.n} objects")
+        case.check_equal("repeatable", case.outputs(case.fitted, case.X), "a second time")
+        order = np.random.default_rng(0).permutation(case.n)
+        case.check_equal("permutation", case.outputs(case.fitted, take(case.X, order)), "of permuted objects", order)
+        half = np.arange(0, case.n, 2)
+        case.check_equal("batches", case.outputs(case.fitted, take(case.X, half)), "of every second object", half)
+        for i in range(case.n):
+            case.check_equal("one by one", case.outputs(case.fitted, take(case.X, [i])), f"of X[{i}] alone", [i])
+
+
+def check_fits(case: Case) -> None:
+    """A second fit, of a clone or of the same estimator, gives the same, whatever the global random state is."""
+    with within("idempotence"):
+        states = np.random.get_state(), random.getstate()
+        try:
+            np.random.seed(1)
+            random.seed(1)
+            case.check_equal("seed", case.outputs(case.fit(case.fresh()), case.X), "after the fit of a clone")
+        finally:
+            np.random.set_state(states[0])
+            random.setstate(states[1])
+        again = case.fit(case.fit(case.fresh()))
+        case.check_equal("idempotence", case.outputs(again, case.X), "after a second fit")
+        if "transform" in case.methods:
+            name = next(name for name in case.expected if name.startswith("transform"))
+            found = {**case.expected, name: as_array(case.fresh().fit_transform(case.X, case.y), name)}
+            case.check_equal("fit_transform", found, "from fit_transform")
+
+
+def check_persistence(case: Case) -> None:
+    """Saved and loaded, it computes the same."""
+    from similia.storage.models import load, refused_types, save
+
+    with within("persistence"):
+        refused = refused_types(case.fitted)
+        if any(name.startswith("similia.") for name in refused) or not refused:
+            with tempfile.TemporaryDirectory() as folder:
+                loaded = load(save(case.fitted, os.path.join(folder, "model")))
+            case.check_equal("persistence", case.outputs(loaded, case.X), "after similia.save and load")
+        else:  # classes of your own, which similia.load never loads
+            pickled = pickle.loads(pickle.dumps(case.fitted))
+            case.check_equal("persistence", case.outputs(pickled, case.X), "after pickle")
+
+
+def check_containers(case: Case) -> None:
+    """Lists, tuples, object arrays, Series and Arrow arrays of the same objects give the same."""
+    if case.objects is None:
+        return
+    for name, collection in containers(case.objects, case.containers):
+        with within(f"containers, {name}"):
+            fitted = case.fit(case.fresh(), collection)
+            case.check_equal("containers", case.outputs(fitted, collection), f"of X as {name}")
+
+
+# ---- inside scikit-learn
+
+
+def _learning(case: Case) -> Any:
+    """Return an unfitted pipeline that ends in a learner, or None where the outputs are no vectors."""
+    if case.supervised:
+        return make_pipeline(case.fresh())
+    if not _makes_columns(case):
+        return None
+    return make_pipeline(case.fresh(), RidgeClassifier())
+
+
+def _makes_columns(case: Case) -> bool:
+    return "transform" in case.methods and all(values.ndim == 2 for values in case.expected.values())
+
+
+def check_searches(case: Case) -> None:
+    """Pipeline, cross_val_score and GridSearchCV work, the last one down to the deepest parameters."""
+    model = _learning(case)
+    if model is None:
+        return
+    with within("Pipeline"):
+        model.fit(case.X, case.targets)
+        if len(model.predict(case.X)) != case.n:
+            raise AssertionError(f"Pipeline: predict returned {len(model.predict(case.X))} values for {case.n} objects")
+        if not case.supervised:
+            found = {name: as_array(model[:-1].transform(case.X), name) for name in case.expected}
+            case.check_equal("Pipeline", found, "in a pipeline")
+    with within("cross_val_score"):
+        scores = cross_val_score(clone(model), case.X, case.targets, cv=N_FOLDS, error_score="raise")
+    grid = deepest_parameters(model)
+    if not grid and not inspect.signature(type(case.estimator)).parameters:
+        return  # there is nothing to search
+    with within(f"GridSearchCV over {', '.join(grid) or 'nothing'}"):
+        if not grid:
+            raise AssertionError("GridSearchCV: the estimator has no parameters to search, expected those of __init__")
+        search = GridSearchCV(clone(model), grid, cv=N_FOLDS, error_score="raise").fit(case.X, case.targets)
+        if not np.isclose(search.best_score_, scores.mean()):
+            raise AssertionError(
+                f"GridSearchCV: the score is {search.best_score_:.6g} and that of cross_val_score {scores.mean():.6g}, "
+                "expected the same for the same parameters"
+            )
+
+
+def deepest_parameters(model: Any) -> dict[str, list[Any]]:
+    """Return the parameters of the most nested part of an estimator (its kernel, say), each with its one value."""
+    plain = {
+        key: value
+        for key, value in model.get_params().items()
+        if (value is None or isinstance(value, int | float | str)) and not key.startswith(("ridgeclassifier", "memory"))
+    }
+    nested = {key: key.count("__") for key in plain if "__" in key}
+    most = max(nested.values(), default=0)
+    return {key: [plain[key]] for key, depth in nested.items() if depth == most}
+
+
+def check_names(case: Case) -> None:
+    """`get_feature_names_out` names each column, and `set_output` makes data frames of them."""
+    if not _makes_columns(case):
+        return
+    (values,) = (values for name, values in case.expected.items() if name.startswith("transform"))
+    with within("get_feature_names_out"):
+        names = case.fitted.get_feature_names_out()
+        if not len(names) == len({str(name) for name in names}) == values.shape[1]:
+            raise AssertionError(
+                f"get_feature_names_out: {len(names)} names, {len(set(names))} different, of {values.shape[1]} columns"
+            )
+    for library in ("pandas", "polars"):
+        if installed(library) is not None:
+            with within(f"set_output({library!r})"):
+                _check_frame(case, library, values, list(names))
+
+
+def _check_frame(case: Case, library: str, values: npt.NDArray[Any], names: list[str]) -> None:
+    estimator = case.fit(case.fresh().set_output(transform=library))
+    if sp.issparse(case.fitted.transform(case.X)):
+        try:
+            estimator.transform(case.X)
+        except ValueError as error:
+            if "sparse" in str(error):
+                return
+        raise AssertionError(f"set_output({library!r}): sparse output, expected a ValueError that says so")
+    frame = estimator.transform(case.X)
+    if type(frame).__module__.split(".")[0] != library or list(frame.columns) != names:
+        raise AssertionError(
+            f"set_output({library!r}): transform returned {type(frame).__name__} with columns "
+            f"{_short(list(getattr(frame, 'columns', [])))}, expected a frame with those of get_feature_names_out"
+        )
+    _check_equal(f"set_output({library!r})", values, "transform(X)", frame.to_numpy(), "the frame", case.tolerance)
+
+
+def check_columns(case: Case) -> None:
+    """ColumnTransformer gives the estimator one column of a data frame."""
+    pandas = installed("pandas")
+    if case.objects is None or pandas is None or not _makes_columns(case):
+        return
+    with within("ColumnTransformer"):
+        numbers = np.arange(case.n, dtype=float)
+        frame = pandas.DataFrame({"numbers": numbers, "objects": pandas.Series(object_array(case.objects))})
+        columns = ColumnTransformer(
+            [("o", case.fresh(), "objects"), ("n", "passthrough", ["numbers"])], sparse_threshold=0.0
+        )
+        found = columns.fit_transform(frame, case.targets)
+        (values,) = case.expected.values()
+        wanted = np.column_stack([values, numbers])
+        if found.shape != wanted.shape:
+            raise AssertionError(f"ColumnTransformer: the result has shape {found.shape}, expected {wanted.shape}")
+        _check_equal("ColumnTransformer", wanted, "transform(X)", found, "its columns", case.tolerance)
+        if len(columns.get_feature_names_out()) != wanted.shape[1]:
+            raise AssertionError(f"ColumnTransformer: {len(columns.get_feature_names_out())} names of columns")
+        cross_val_score(
+            make_pipeline(clone(columns), RidgeClassifier()), frame, case.targets, cv=N_FOLDS, error_score="raise"
+        )
+
+
+LAWS: tuple[Callable[[Case], None], ...] = (
+    check_clone,
+    check_unfitted,
+    check_fit,
+    check_rows,
+    check_fits,
+    check_empty,
+    check_labels,
+    check_persistence,
+    check_containers,
+    check_searches,
+    check_names,
+    check_columns,
+)

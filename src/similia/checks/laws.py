@@ -1,0 +1,327 @@
+"""Laws to hold a kernel, a distance, an embedding or an encoder against: your own, or ours.
+
+Each check computes on the objects it is given and raises `AssertionError` with one sentence: the law
+that fails, the place, and the two values that disagree. It returns None if every law holds. A law is
+tried on these objects only, so give short and long ones, repeats, and an empty one if there may be any.
+
+Cost: a few matrices of n x n values or a few calls of ``fit``; tens to hundreds of objects are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects import n_objects, take
+
+
+def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
+    """Raise unless `kernel` behaves as a positive semi-definite kernel on `X`.
+
+    Laws: ``kernel(X)`` is an (n, n) matrix of finite real numbers; a second call gives the same; it
+    is symmetric; no eigenvalue is below zero; ``diag``, where there is one, is its diagonal; blocks
+    ``kernel(A, B)`` of disjoint parts of `X`, in another order, are blocks of it.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(X, Y=None) -> (n, m)``.
+    X : sequence of n objects
+        At least two.
+    tolerance : float, default=1e-6
+        Largest disagreement allowed, relative to the largest absolute value (eigenvalue).
+
+    Raises
+    ------
+    AssertionError
+        Naming the first law that fails.
+    ValueError
+        If `X` has fewer than two objects.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> sm.checks.check_kernel(sm.kernels.Spectrum(k=2), ["GATTACA", "ATTA", ""])
+    >>> minus_distance = sm.pairwise(lambda x, y: -abs(len(x) - len(y)))
+    >>> sm.checks.check_kernel(minus_distance, ["GATTACA", "ATTA"])
+    Traceback (most recent call last):
+    AssertionError: positive semi-definite: the smallest eigenvalue of kernel(X) is -3, the largest 3
+    """
+    K = _check_matrix(kernel, "kernel", X, tolerance)
+    eigenvalues = np.linalg.eigvalsh((K + K.T) / 2)
+    if eigenvalues[0] < -tolerance * np.abs(eigenvalues).max():
+        raise AssertionError(
+            f"positive semi-definite: the smallest eigenvalue of kernel(X) is {eigenvalues[0]:.4g}, "
+            f"the largest {eigenvalues[-1]:.4g}"
+        )
+    if hasattr(kernel, "diag"):
+        diagonal = _real_array(kernel.diag(X), (len(K),), "kernel.diag(X)")
+        _check_equal("diagonal", K.diagonal(), "kernel(X).diagonal()", diagonal, "kernel.diag(X)", tolerance)
+
+
+def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
+    """Raise unless `distance` behaves as a distance on `X`.
+
+    Laws: those of `check_kernel` on shape, repeats, symmetry and blocks; no value below zero; 0 from
+    each object to itself. The triangle inequality is not one: dynamic time warping breaks it.
+
+    Parameters
+    ----------
+    distance : callable
+        ``distance(X, Y=None) -> (n, m)``.
+    X : sequence of n objects
+        At least two.
+    tolerance : float, default=1e-6
+        Largest disagreement allowed, relative to the largest absolute value.
+
+    Raises
+    ------
+    AssertionError
+        Naming the first law that fails.
+    ValueError
+        If `X` has fewer than two objects.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> sm.checks.check_distance(sm.pairwise(lambda x, y: abs(len(x) - len(y))), ["GATTACA", "ATTA"])
+    """
+    D = _check_matrix(distance, "distance", X, tolerance)
+    if D.min() < 0:
+        i, j = np.unravel_index(D.argmin(), D.shape)
+        raise AssertionError(f"non-negative: distance(X)[{i}, {j}] is {D.min():.6g}")
+    margin = tolerance * D.max()
+    if D.diagonal().max() > margin:
+        worst = int(D.diagonal().argmax())
+        raise AssertionError(f"zero to itself: distance(X)[{worst}, {worst}] is {D[worst, worst]:.6g}")
+
+
+def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float = 1e-4) -> None:
+    """Raise unless `estimator` behaves as an embedding: a transformer of objects to vectors.
+
+    Laws: ``fit`` returns the estimator and leaves its parameters as they were; ``transform(X)`` is a
+    matrix of n rows of finite float32 or float64 numbers; a second call gives the same; an object
+    gets the same vector in a part of `X`, in another order and alone; with one ``random_state`` a second fit
+    gives the same vectors.
+
+    Parameters
+    ----------
+    estimator : scikit-learn transformer
+        Clones of it are fitted; ``random_state``, if it is None, is 0 in them.
+    X : sequence of n objects
+        At least two.
+    y : array-like of shape (n,), optional
+        Labels, if ``fit`` needs them.
+    tolerance : float, default=1e-4
+        Largest disagreement allowed, relative to the largest absolute value.
+
+    Raises
+    ------
+    AssertionError
+        Naming the first law that fails.
+    ValueError
+        If `X` has fewer than two objects.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> embedding = sm.Nystroem(sm.kernels.Spectrum(k=2), n_components=2)
+    >>> sm.checks.check_embedding(embedding, ["GATTACA", "ATTA", "ACA"])
+    """
+    vectors = _check_transformer(estimator, X, y, tolerance)
+    if vectors.dtype not in (np.float32, np.float64):
+        raise AssertionError(f"dtype: transform(X) has dtype {vectors.dtype}, expected float32 or float64")
+
+
+def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
+    """Raise unless `encoder` behaves as an encoder: a transformer of objects to packed bits.
+
+    Laws: those of `check_embedding`, bit for bit; ``transform(X)`` is a C-contiguous uint8 array of
+    shape (n, n_bits // 8), where ``encoder.n_bits``, if there is one, is that number of bits.
+
+    Parameters
+    ----------
+    encoder : scikit-learn transformer
+        Clones of it are fitted; ``random_state``, if it is None, is 0 in them.
+    X : sequence of n objects
+        At least two.
+    y : array-like of shape (n,), optional
+        Labels, if ``fit`` needs them.
+
+    Raises
+    ------
+    AssertionError
+        Naming the first law that fails.
+    ValueError
+        If `X` has fewer than two objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import similia as sm
+    >>> sm.checks.check_codes(sm.SignRandomProjection(n_bits=64), np.eye(3))
+    """
+    codes = _check_transformer(encoder, X, y, tolerance=0.0)
+    if codes.dtype != np.uint8 or not codes.flags.c_contiguous:
+        raise AssertionError(
+            f"packed bits: transform(X) has dtype {codes.dtype}, C-contiguous: {codes.flags.c_contiguous}; "
+            "expected C-contiguous uint8, as numpy.packbits makes"
+        )
+    n_bits = getattr(encoder, "n_bits", 8 * codes.shape[1])
+    if n_bits != 8 * codes.shape[1]:
+        raise AssertionError(f"n_bits: transform(X) has {8 * codes.shape[1]} bits, encoder.n_bits is {n_bits}")
+
+
+def check_structured_estimator(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    methods: Sequence[str] | None = None,
+    containers: Sequence[str] | None = None,
+    tolerance: float = 1e-6,
+) -> None:
+    """Raise unless `estimator` keeps scikit-learn's contract on objects that are no vectors.
+
+    scikit-learn's own ``check_estimator`` does this for vectors; here objects are strings, graphs, series, sets, or
+    whatever `X` holds. The laws, by the word that begins the sentence of a failure:
+
+    - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
+      stored as they are given and can be set; parameters, `X`, `y` and global random states stay as they were;
+    - *unfitted, empty, labels*: ``NotFittedError`` before `fit`, and ``ValueError`` for no objects (the sentence says
+      so), and for targets of another number;
+    - *rows, repeatable, permutation, batches, one by one*: a row for each object, which depends on that object alone;
+    - *seed, idempotence, fit_transform*: a second fit gives the same, of a clone or of the same estimator;
+    - *persistence*: so does `similia.load` of what `similia.save` wrote; ``pickle``, for classes of your own;
+    - *containers*: so do the same objects in other collections;
+    - *Pipeline, cross_val_score, GridSearchCV*: they work, the last one on the parameters of the most nested part;
+    - *get_feature_names_out, set_output, ColumnTransformer*: a name for each column; pandas and polars frames; one
+      column of a data frame beside a column of numbers. Sparse output may refuse ``set_output``.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        Clones of it are fitted; random states that are None are 0 in them.
+    X : list, tuple or batch of n objects
+        At least six, and few: some twenty fits are made, three of them on two thirds of the objects. For a table
+        (records, vectors), laws of containers and columns are left out.
+    y : array-like of shape (n,), optional
+        Labels (three of each class at least) or numbers. Behind a transformer, alternating labels if not given.
+    methods : sequence of str, optional
+        Methods that return one row, or a tuple of such arrays, for each object; by default those there are of
+        ``transform``, ``predict``, ``predict_proba`` and ``decision_function``.
+    containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
+        Collections that the estimator takes: object array, Series, Arrow array. All of them if not given; the last two
+        are tried with strings and with 1-D float arrays, and all where their library is installed.
+    tolerance : float, default=1e-6
+        Largest disagreement allowed, relative to the largest absolute value.
+
+    Raises
+    ------
+    AssertionError
+        Naming the first law that fails.
+    ValueError
+        If there are fewer than six objects, no method to call, or no targets for a predictor.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> words = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "TTACAT", "GCGC"]
+    >>> sm.checks.check_structured_estimator(sm.Nystroem(sm.kernels.Spectrum(k=2), n_components=3), words)
+    """
+    from similia.checks._structured_case import case_of
+    from similia.checks._structured_checks import check
+
+    check(case_of(estimator, X, y, methods, containers, tolerance))
+
+
+def _check_matrix(function: Any, name: str, X: Any, tolerance: float) -> npt.NDArray[np.float64]:
+    """Return f(X) after the laws that kernels and distances share."""
+    n = _n_at_least_two(X)
+    values = _real_array(function(X), (n, n), f"{name}(X)")
+    again = _real_array(function(X), (n, n), f"{name}(X)")
+    _check_equal("repeatable", values, f"{name}(X)", again, "a second call", tolerance)
+    _check_equal("symmetric", values, f"{name}(X)", values.T, "its transpose", tolerance)
+    for rows, columns in _disjoint_parts(n):
+        part = f"{name}(A, B) for A = X[{rows.tolist()}], B = X[{columns.tolist()}]"
+        block = _real_array(function(take(X, rows), take(X, columns)), (len(rows), len(columns)), part)
+        _check_equal("blocks", block, part, values[np.ix_(rows, columns)], f"{name}(X) there", tolerance)
+    return values
+
+
+def _check_transformer(estimator: Any, X: Any, y: Any, tolerance: float) -> npt.NDArray:
+    """Return the transformed objects after the laws that embeddings and encoders share."""
+    n = _n_at_least_two(X)
+    fitted = _fitted_clone(estimator, X, y)
+    values = _real_array(fitted.transform(X), (n, None), "transform(X)")
+    again = _real_array(fitted.transform(X), values.shape, "transform(X)")
+    _check_equal("repeatable", values, "transform(X)", again, "a second call", tolerance)
+    for rows in (np.arange(n)[::-1], np.arange(0, n, 2), np.array([n - 1])):
+        part = f"transform(A) for A = X[{rows.tolist()}]"
+        some = _real_array(fitted.transform(take(X, rows)), (len(rows), values.shape[1]), part)
+        _check_equal("blocks", some, part, values[rows], "transform(X) there", tolerance)
+    refitted = _real_array(_fitted_clone(estimator, X, y).transform(X), values.shape, "transform(X)")
+    _check_equal("seed", values, "transform(X)", refitted, "transform(X) after a second fit", tolerance)
+    return values
+
+
+def _fitted_clone(estimator: Any, X: Any, y: Any) -> Any:
+    """Return a fitted clone with a fixed seed, or raise if ``fit`` breaks the contract of scikit-learn."""
+    from sklearn.base import clone
+
+    copy = clone(estimator)
+    if copy.get_params(deep=False).get("random_state", 0) is None:
+        copy.set_params(random_state=0)
+    before = copy.get_params()
+    if copy.fit(X, y) is not copy:
+        raise AssertionError("fit: it does not return the estimator itself")
+    changed = [name for name, value in copy.get_params().items() if value is not before.get(name)]
+    if changed:
+        raise AssertionError(f"fit: it changes the parameter {changed[0]!r}; what is learnt goes to an attribute_")
+    return copy
+
+
+def _n_at_least_two(X: Any) -> int:
+    n = n_objects(X)
+    if n < 2:
+        raise ValueError(f"a check compares objects with each other: X has {n}, expected at least two")
+    return n
+
+
+def _disjoint_parts(n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Return pairs of disjoint index sets, one of them out of order.
+
+    Disjoint, since the similarity of an object to itself may be a matter of definition (an empty string
+    under a normalised kernel).
+    """
+    return [(np.arange(0, n, 2), np.arange(1, n, 2)), (np.arange(1, n)[::-1], np.arange(1))]
+
+
+def _real_array(values: Any, shape: tuple[int | None, ...], name: str) -> npt.NDArray:
+    """Return `values`, or raise if they are not a finite real array of that shape (None: any length)."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "buif":
+        dtype = getattr(values, "dtype", None)
+        raise AssertionError(
+            f"array: {name} is {type(values).__name__} of dtype {dtype}, expected a numpy array of real numbers"
+        )
+    if len(values.shape) != len(shape) or any(
+        want not in (None, have) for want, have in zip(shape, values.shape, strict=True)
+    ):
+        raise AssertionError(f"shape: {name} has shape {values.shape}, expected {shape}")
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise AssertionError(f"finite: {name} is {values[place]} at {place}")
+    return values
+
+
+def _check_equal(law: str, a: npt.NDArray, a_name: str, b: npt.NDArray, b_name: str, tolerance: float) -> None:
+    """Raise if two arrays differ by more than `tolerance` times the largest absolute value."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    difference = np.abs(a - b)
+    if difference.max(initial=0.0) > tolerance * max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0)):
+        place = tuple(int(i) for i in np.unravel_index(difference.argmax(), difference.shape))
+        raise AssertionError(f"{law}: at {place}, {a_name} is {a[place]:.6g} but {b_name} is {b[place]:.6g}")

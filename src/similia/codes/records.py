@@ -1,0 +1,296 @@
+"""Records to hypervectors: one code for a graph, a string and some numbers together.
+
+Each part of a record is encoded by its own encoder, bound to a random role vector, and bundled:
+
+    code(record) = sign( sum over parts p of role(p) * code_p(record) )
+
+Unlike parts do not mix (roles are nearly orthogonal), and the similarity of two records is close to the
+mean of the similarities of their parts. P. Kanerva (2009), "holistic records".
+"""
+
+from __future__ import annotations
+
+import functools
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from similia.codes.bits import unpack_signs
+from similia.codes.hypervectors import bind, check_output, empty_output, random, sign
+from similia.core.config import rows_per_block
+from similia.core.fitting import all_at_once
+from similia.core.validation import generator
+from similia.objects.distributed import Distributed
+from similia.objects.sequences import at_least_one
+from similia.sources.lazily import from_parts, is_lazy, lazily
+
+Vectors = npt.NDArray[Any]
+
+
+class Bundle(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Encode records of several kinds of data as one hypervector each.
+
+    Parameters
+    ----------
+    encoders : list of (columns, encoder)
+        `columns` is a column's name (or the position in a tuple), given to the encoder as a sequence of
+        objects, or a list of them, given as a 2-D array of numbers. `encoder` is a transformer that emits
+        packed bits or (any other dtype) unquantised hypervectors, all with the same number of positions.
+    output : {"bits", "counts"}, default="bits"
+        The majority as packed bits, or the sums.
+    random_state : int, Generator, RandomState or None
+        Draws the roles and the vector that settles ties, once, in `fit`. The encoders have their own.
+
+    Attributes
+    ----------
+    encoders_ : list of fitted encoders
+    roles_ : ndarray of uint8, shape (n_encoders, n_bits // 8)
+    ties_ : ndarray of uint8, shape (1, n_bits // 8)
+
+    Notes
+    -----
+    Every part has the same say: an unquantised hypervector is divided by its root mean square (that of a
+    code is 1; a vector of zeros stays). The counts are therefore int32 where all parts are bits, float64
+    otherwise. With an even number of codes many positions are ties, which makes unrelated records a little
+    alike (0.25 for two codes); ``output="counts"`` settles none.
+
+    Examples
+    --------
+    >>> from similia import codes
+    >>> records = [("GATTACA", "red apple"), ("GATTACA", "green pear"), ("CCGCGG", "red apple")]
+    >>> bundle = codes.Bundle(
+    ...     [(0, codes.NGramEncoder(n=3, random_state=0)), (1, codes.NGramEncoder(n=2, random_state=0))],
+    ...     output="counts", random_state=0,
+    ... )
+    >>> counts = bundle.fit_transform(records)
+    >>> (counts @ counts.T / 20_000).round(1)
+    array([[1. , 0.5, 0.5],
+           [0.5, 1. , 0. ],
+           [0.5, 0. , 1. ]])
+    """
+
+    def __init__(self, encoders: list[tuple[Any, Any]], output: str = "bits", random_state: Any = None) -> None:
+        self.encoders = encoders
+        self.output = output
+        self.random_state = random_state
+
+    @all_at_once
+    @from_parts
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the encoders and draw the roles.
+
+        Parameters
+        ----------
+        X : pandas or polars DataFrame, dict of columns, or list of records (tuples or dicts)
+        y : array, optional
+            Given on to the encoders.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are no encoders or no records, a column is missing, or an encoder emits no 2-D array or
+            hypervectors of another width than the first.
+        """
+        self._fit(X, y)
+        return self
+
+    @all_at_once
+    def fit_transform(self, X: Any, y: Any = None) -> Vectors:
+        """Fit, and return what `transform` returns for the same records."""
+        return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))
+
+    def _fit(self, X: Any, y: Any) -> list[Vectors]:
+        """Fit the encoders, draw the roles and return the parts of the records (of one, if they are elsewhere)."""
+        self._check_parameters()
+        self.encoders_ = [clone(encoder) for _, encoder in self.encoders]
+        parts = [
+            _first_codes(encoder, spec, column, y)
+            for encoder, (spec, _), column in zip(self.encoders_, self.encoders, self._columns(X), strict=True)
+        ]
+        n_bits = self._n_bits(parts)
+        rng = generator(self.random_state)
+        self.roles_ = random(len(parts), n_bits, rng)
+        self.ties_ = random(1, n_bits, rng)
+        return parts
+
+    @lazily
+    def transform(self, X: Any) -> Vectors:
+        """Encode records.
+
+        Parameters
+        ----------
+        X : pandas or polars DataFrame, dict of columns, or list of records (tuples or dicts)
+
+        Returns
+        -------
+        ndarray of uint8, shape (n, n_bits // 8), or of int32 or float64, shape (n, n_bits)
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
+        """
+        check_is_fitted(self)
+        columns = self._columns(X)
+        return self._bundle([e.transform(c) for e, c in zip(self.encoders_, columns, strict=True)])
+
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return int(self.roles_.shape[1]) * (1 if self.output == "bits" else 8)
+
+    def _check_parameters(self) -> None:
+        check_output(self.output)
+        if not isinstance(self.encoders, list | tuple) or len(self.encoders) == 0:
+            raise ValueError(f"encoders must be a list of (columns, encoder), got {self.encoders!r}")
+        for i, entry in enumerate(self.encoders):
+            if not isinstance(entry, tuple) or len(entry) != 2 or not hasattr(entry[1], "transform"):
+                raise ValueError(f"encoders[{i}] must be (columns, transformer), got {entry!r}")
+
+    def _columns(self, X: Any) -> list[Any]:
+        """Return what each encoder is given; all checks of the records happen before any encoder works."""
+        if isinstance(X, Distributed):
+            at_least_one(X)
+            return [X.converted(functools.partial(_select, spec=spec)) for spec, _ in self.encoders]
+        table = _Table(X)
+        columns = [table.select(spec) for spec, _ in self.encoders]
+        for (spec, _), column in zip(self.encoders, columns, strict=True):
+            if len(column) != len(columns[0]):
+                raise ValueError(
+                    f"column {spec!r} has {len(column)} entries and column {self.encoders[0][0]!r} has "
+                    f"{len(columns[0])}, expected one entry per record in each"
+                )
+        if len(columns[0]) == 0:
+            raise ValueError("X is empty: found 0 records, expected at least one")
+        return columns
+
+    def _n_bits(self, parts: list[Vectors]) -> int:
+        """Return the width of the first part that is codes, else of the first, or raise if others differ."""
+        specs = [spec for spec, _ in self.encoders]
+        widths = [_width(part, spec) for part, spec in zip(parts, specs, strict=True)]
+        first = next((i for i, part in enumerate(parts) if part.dtype == np.uint8), 0)
+        n_bits = widths[first]
+        for part, spec, width in zip(parts, specs, widths, strict=True):
+            if part.dtype.kind == "f" and (width != n_bits or n_bits % 8):
+                wanted = "a multiple of 8" if n_bits % 8 else f"{n_bits} as from that of column {specs[first]!r}"
+                raise ValueError(
+                    f"the encoder of column {spec!r} emits {width} columns of {part.dtype} and no codes, expected "
+                    f"{wanted}; end the encoder with SignRandomProjection"
+                )
+            if width != n_bits:
+                raise ValueError(
+                    f"the encoder of column {spec!r} emits {width} positions, expected {n_bits} as from "
+                    f"that of column {specs[first]!r}; give all encoders the same n_bits"
+                )
+        return n_bits
+
+    def _bundle(self, parts: list[Vectors]) -> Vectors:
+        n_bits = 8 * self.roles_.shape[1]
+        if (found := self._n_bits(parts)) != n_bits:
+            raise ValueError(f"the encoders emit {found} positions, expected {n_bits} as in fit")
+        n = len(parts[0])
+        scaled = self.output == "counts" and any(part.dtype != np.uint8 for part in parts)
+        out: Vectors = np.empty((n, n_bits)) if scaled else empty_output(n, n_bits, self.output)
+        step = rows_per_block(24 * n_bits)
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            sums = self._sums([part[rows] for part in parts])
+            out[rows] = sign(sums, self.ties_) if self.output == "bits" else sums
+        return out
+
+    def _sums(self, parts: list[Vectors]) -> Vectors:
+        """Return the sum of role times part, in the order of the parts: floats agree bit for bit."""
+        bound = [_bound(role, part) for role, part in zip(self.roles_[:, None], parts, strict=True)]
+        return functools.reduce(np.add, bound)
+
+
+class _Table:
+    """Columns of a data frame, of a dict, or of a list of records."""
+
+    def __init__(self, X: Any) -> None:
+        if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+            raise ValueError(f"X must be a table or a list of records, got {type(X).__name__}")
+        if hasattr(X, "iloc") and not hasattr(X, "columns"):  # a Series of records
+            X = X.tolist()
+        self.data = X
+        self.names = list(X.columns) if hasattr(X, "columns") else list(X) if hasattr(X, "keys") else None
+
+    def select(self, spec: Any) -> Any:
+        """Return one column, or a list of them as a 2-D array of numbers."""
+        if isinstance(spec, list):
+            return np.column_stack([self._numbers(name) for name in spec])
+        return self._column(spec)
+
+    def _numbers(self, name: Any) -> npt.NDArray[np.float64]:
+        column = self._column(name)
+        try:
+            return np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"column {name!r} must hold numbers ({error}); outside a list it may hold other objects"
+            ) from None
+
+    def _column(self, name: Any) -> Any:
+        if self.names is None:
+            return [_entry(i, record, name) for i, record in enumerate(self.data)]
+        if name not in self.names:
+            raise ValueError(f"X has no column {name!r}, expected one of {self.names}")
+        return self.data[name]
+
+
+def _select(X: Any, spec: Any) -> Any:
+    return _Table(X).select(spec)
+
+
+def _entry(i: int, record: Any, name: Any) -> Any:
+    try:
+        return record[name]
+    except (LookupError, TypeError):
+        raise ValueError(
+            f"X[{i}] has no entry {name!r}: found {record!r:.60}, expected a tuple or dict that has one"
+        ) from None
+
+
+def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
+    """Fit an encoder and return its codes, or say how it is given vectors if it cannot read one column of numbers."""
+    here = column.example() if isinstance(column, Distributed) else column
+    try:
+        return encoder.fit(column, y).transform(here)
+    except (TypeError, ValueError) as error:
+        if isinstance(column, Distributed):
+            raise type(error)(
+                f"the encoder of column {spec!r} learns nothing from a Dask collection ({error}); fit to "
+                "X.compute(), or to a part of it, and transform all"
+            ) from error
+        if isinstance(spec, list) or not all(isinstance(value, Real) for value in here):
+            raise
+        raise ValueError(
+            f"the encoder of column {spec!r} does not take its numbers as objects ({error}); "
+            f"write ([{spec!r}], ...) to give them as vectors"
+        ) from error
+
+
+def _width(part: Any, spec: Any) -> int:
+    """Return the number of positions of the hypervectors that the encoder of column `spec` made."""
+    if not isinstance(part, np.ndarray) or part.ndim != 2:
+        raise ValueError(
+            f"the encoder of column {spec!r} must emit a 2-D array of packed bits or counts, got {type(part).__name__}"
+        )
+    return part.shape[1] * (8 if part.dtype == np.uint8 else 1)
+
+
+def _bound(role: npt.NDArray[np.uint8], part: Vectors) -> Vectors:
+    """Return role * part: ±1 (int32) for codes, of root mean square 1 (float64) for other vectors."""
+    if part.dtype == np.uint8:
+        return unpack_signs(bind(role, part), np.int32)
+    squares = (part.astype(np.float64) ** 2).sum(axis=1, keepdims=True)
+    scale = np.sqrt(squares / part.shape[1])
+    return unpack_signs(role) * np.divide(part, scale, out=np.zeros(part.shape), where=scale > 0)

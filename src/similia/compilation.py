@@ -1,0 +1,196 @@
+"""Compile the loops of similia ahead, by running each family on a few small objects."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from similia.core.progress import track
+
+_N = 24  # objects of each kind
+
+
+def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
+    """Compile the loops ahead, so that a service answers its first request as quickly as the others.
+
+    Compiled loops are kept on disk (in the folder ``NUMBA_CACHE_DIR`` if that is set, else beside the package): one
+    call when a machine or an image is set up serves all processes that come later. Where loops are compiled already a
+    call takes a few seconds.
+
+    Parameters
+    ----------
+    kinds : str or iterable of str, optional
+        Of "strings", "graphs", "series", "sets", "vectors", "codes" (classifiers and indexes of bits); all if not
+        given.
+
+    Returns
+    -------
+    dict of str to float
+        Seconds that each kind took.
+
+    Raises
+    ------
+    ValueError
+        If a kind is unknown.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> list(sm.warmup(["codes"]))
+    ['codes']
+    """
+    wanted = list(KINDS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
+    unknown = [kind for kind in wanted if kind not in KINDS]
+    if unknown:
+        raise ValueError(f"there is nothing to compile for {unknown[0]!r}; kinds are {', '.join(KINDS)}")
+    seconds = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of objects that mean nothing
+        for kind in track(wanted, "warmup"):
+            start = time.perf_counter()
+            KINDS[kind]()
+            seconds[kind] = time.perf_counter() - start
+    return seconds
+
+
+def _similarities(X: Any, kernels: Iterable[Any], distances: Iterable[Any]) -> None:
+    """Evaluate kernels and distances on a collection, with itself, with another and in pairs."""
+    from similia.objects import take
+
+    few = take(X, np.arange(5))
+    for function in [*kernels, *distances]:
+        function(X)
+        function(few, X)
+        if hasattr(function, "paired"):
+            function.paired(few, X, [0, 1], [2, 3])
+    for kernel in kernels:
+        kernel.diag(X)
+
+
+def _systems(X: Any, kernel: Any, distance: Any) -> None:
+    """Fit and use the systems for any objects."""
+    import similia as sm
+
+    y, one = np.arange(_N) % 3, sm.objects.take(X, [0])  # one object has loops of its own
+    model = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0).fit(X, y)
+    for objects in (X, one):
+        model.predict(objects)
+    sm.recipes.d2ke(distance, 8, objects=X, random_state=0).fit(X, y).predict(X)
+    sm.KNeighborsClassifier(distance, n_neighbors=3).fit(X, y).predict(X)
+    encoder = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0)[:-1]
+    search = sm.SimilaritySearch(encoder, "kernel").fit(X)
+    search.search(one, k=3)
+    search.search(X, k=3)
+
+
+def _strings() -> None:
+    import similia as sm
+
+    rng = np.random.default_rng(0)
+    X = ["".join(word) for word in rng.choice(list("ACGT"), (_N, 30))]
+    kernels = [
+        sm.kernels.Spectrum(k=3), sm.kernels.GappyKmers(k=4, gaps=1), sm.kernels.GappyKmers(k=3, gaps=1, kind="window"),
+        sm.kernels.Mismatch(k=3), sm.kernels.WeightedDegree(degree=3),
+    ]  # fmt: skip
+    names = ("Levenshtein", "Hamming", "DamerauLevenshtein", "JaroWinkler")
+    _similarities(X, kernels, [getattr(sm.distances, name)() for name in names])
+    _systems(X, kernels[1], sm.distances.Levenshtein())
+    sm.KernelFeatures(kernels[0], 64).fit_transform(X)
+    sm.NGramEncoder(256).fit_transform(X)
+
+
+def _graphs() -> None:
+    import similia as sm
+
+    rng = np.random.default_rng(0)
+    X = []
+    for _ in range(_N):
+        edges = np.array([(i, rng.integers(i)) for i in range(1, 9)]).T
+        X.append({"edge_index": edges, "n_nodes": 9, "node_labels": rng.integers(3, size=9)})
+    graphs = sm.objects.as_graphs(X)
+    names = ("WeisfeilerLehman", "ShortestPath", "VertexHistogram", "EdgeHistogram", "Propagation", "Graphlet")
+    kernels = [getattr(sm.kernels, name)() for name in names]
+    _similarities(graphs, kernels, [])
+    sm.recipes.nyshd(kernels[0], n_landmarks=8, n_bits=256, random_state=0).fit(graphs, np.arange(_N) % 3)
+    sm.GraphHDEncoder(256).fit_transform(graphs)
+    for sampling in ("uniform", "random_walk"):
+        for features in ("optical", "match", "gaussian"):
+            sampled = sm.GraphletSampling(
+                4, 50, sampling, features, None if features == "match" else 16, random_state=0
+            )
+            sampled.fit_transform(graphs)
+    _similarities(graphs, [], [sm.distances.MMD(4, 50)])
+
+
+def _series() -> None:
+    import similia as sm
+
+    rng = np.random.default_rng(0)
+    for n_channels in (1, 2):
+        X = [rng.normal(size=(length, n_channels)).cumsum(0) for length in rng.integers(15, 25, _N)]
+        names = ("DTW", "ERP", "MSM", "TWE", "LCSS", "SoftDTW")
+        distances = [getattr(sm.distances, name)() for name in names]
+        _similarities(X, [sm.kernels.GlobalAlignment()], distances)
+        _systems(X, sm.kernels.DistanceRBF(distances[0]), distances[0])
+    sm.SequenceEncoder(256).fit_transform(X)
+
+
+def _sets() -> None:
+    import similia as sm
+
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        X = [rng.normal(size=(size, 3)).astype(dtype) for size in rng.integers(4, 9, _N)]
+        names = ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein")
+        distances = [getattr(sm.distances, name)() for name in names]
+        _similarities(X, [], distances)
+        _systems(X, sm.kernels.DistanceRBF(distances[0]), distances[0])
+
+
+def _vectors() -> None:
+    import similia as sm
+
+    rng = np.random.default_rng(0)
+    y = np.arange(96) % 3
+    for dtype in (np.float32, np.float64):
+        X = np.abs(rng.normal(size=(96, 16))).astype(dtype)
+        _similarities(X, [sm.kernels.Optical(), sm.kernels.Cosine(), sm.kernels.HypersphericalHeat(t=0.5)], [])
+        sm.OpticalRandomFeatures(32, random_state=0).fit_transform(X)
+        sm.HeatRandomFeatures(32, random_state=0).fit_transform(X)
+        sm.HeatSVC().fit(X[:24], y[:24]).predict(X)  # its grid takes a second on all
+        for method in ("gaussian", "structured"):
+            codes = sm.SignRandomProjection(64, method=method, random_state=0).fit_transform(X)
+            sm.HDClassifier(random_state=0).fit(codes, y).predict(codes)
+        sm.recipes.pca_itq(8, 0.5, 0.5, random_state=0).fit(X).transform(X)
+        sm.LevelEncoder(256).fit_transform(X)
+        sm.FractionalPowerEncoder(256).fit_transform(X)
+
+
+def _codes() -> None:
+    import similia as sm
+
+    rng = np.random.default_rng(0)
+    codes = rng.integers(256, size=(96, 16), dtype=np.uint8)
+    y = np.arange(96) % 3
+    classifier = sm.HDClassifier(random_state=0).fit(codes, y)
+    classifier.predict(codes)
+    sm.HDClassifier(binary_prototypes=True, random_state=0).fit(codes, y).predict(codes)
+    sm.HDClassifier(random_state=0).partial_fit(codes, y, classes=np.unique(y))
+    for kind in ("exact", "ivf", "hnsw", "multihash"):
+        index = sm.HammingIndex(128, kind, random_state=0).fit(codes)
+        for queries in (codes[:1], codes[:5]):
+            index.kneighbors(queries, 3)
+            index.radius_neighbors(queries, 20)
+    sm.codes.hamming_distances(codes, codes)
+    sm.codes.inner_products(codes, codes)
+    sm.codes.bundle(codes)
+    sm.codes.permute(codes)
+
+
+KINDS: dict[str, Callable[[], None]] = {
+    "strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors, "codes": _codes,
+}  # fmt: skip

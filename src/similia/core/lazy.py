@@ -1,0 +1,33 @@
+"""Lazy attributes for packages (PEP 562): a name is imported the first time it is used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def attach(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``(__getattr__, __dir__)`` for `package`.
+
+    Parameters
+    ----------
+    package : str
+        ``__name__`` of the package.
+    names : mapping of str to str
+        Public name to the submodule (relative to `package`, unless it begins with ``similia.``) that
+        defines it; an empty string means that the name is itself a submodule.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if names[name] == "":
+            return importlib.import_module(f"{package}.{name}")
+        home = names[name] if names[name].startswith("similia.") else f"{package}.{names[name]}"
+        return getattr(importlib.import_module(home), name)
+
+    def __dir__() -> list[str]:
+        return sorted(names)
+
+    return __getattr__, __dir__

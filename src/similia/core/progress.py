@@ -1,0 +1,121 @@
+"""One progress display for all long loops; silent unless ``config(progress=True)``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from similia.core.config import config, settings
+
+T = TypeVar("T")
+_EVERY = 10.0  # seconds between lines of a log
+
+_display: Any = None  # the terminal has room for one; loops inside loops are further lines of it
+
+
+def track(items: Iterable[T], description: str, total: int | None = None) -> Generator[T, None, None]:
+    """Yield `items`, drawing a bar with count and time left if progress is switched on."""
+    global _display
+    if not settings().progress:
+        yield from items
+    elif _display is not None:
+        yield from _one_line(items, description, total)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as _display:
+            try:
+                yield from _one_line(items, description, total)
+            finally:
+                _display = None
+
+
+def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterator[T]:
+    display = _display
+    line = display.add_task(description, total=total, said="")  # a field of the bar of `meter`
+    try:
+        for done, item in enumerate(items, start=1):
+            yield item
+            display.advance(line)
+            if line == 0 and not display.console.is_terminal:  # a log gets lines of the outermost loop, not bars
+                display.console.print(f"{description}: {done}{f'/{total}' if total else ''}", highlight=False)
+    finally:
+        display.remove_task(line)
+
+
+@contextmanager
+def meter(
+    description: str, done: int = 0, total: int | None = None, size: int | None = None
+) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that is told how many objects are done, of `total`, and how many bytes of `size` were read.
+
+    Where progress is switched on it shows them with the rate and the time left: as a bar on a terminal, elsewhere as a
+    line every ten seconds. Counting begins at `done`, which an earlier run may have left.
+    """
+    global _display
+    pace = _Pace(done, total, size)
+    if not settings().progress or _display is not None:
+        yield lambda done, bytes_read: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+        with Progress(*columns, console=Console(stderr=True), transient=True) as _display:
+            line = _display.add_task(description, total=None, said="")
+
+            def draw(done: int, bytes_read: int) -> None:
+                said = pace.update(done, bytes_read)
+                _display.update(line, completed=pace.fraction, total=1 if pace.fraction else None, said=said)
+
+            try:
+                yield draw
+            finally:
+                _display = None
+    else:
+        last = time.monotonic()
+
+        def write(done: int, bytes_read: int) -> None:
+            nonlocal last
+            said = pace.update(done, bytes_read)
+            if time.monotonic() - last >= _EVERY:
+                last = time.monotonic()
+                print(f"{description}: {said}", file=sys.stderr, flush=True)
+
+        with config(progress=False):  # a log has no room for loops inside
+            yield write
+
+
+class _Pace:
+    """How fast objects are done, and how long the rest takes: by their number if it is known, else by bytes."""
+
+    def __init__(self, done: int, total: int | None, size: int | None) -> None:
+        self.first, self.total, self.size = done, total, size
+        self.start = time.monotonic()
+        self.fraction: float | None = None
+        self._bytes: tuple[int, float] | None = None  # read at first, and when
+
+    def update(self, done: int, bytes_read: int) -> str:
+        now = time.monotonic()
+        rate = (done - self.first) / max(now - self.start, 1e-9)
+        left, self._bytes = None, self._bytes or (bytes_read, now)
+        if self.total:
+            self.fraction, left = done / self.total, (self.total - done) / max(rate, 1e-9)
+        elif self.size:
+            self.fraction = bytes_read / self.size
+            if bytes_read > self._bytes[0]:
+                left = (self.size - bytes_read) * (now - self._bytes[1]) / (bytes_read - self._bytes[0])
+        said = f"{done:,} of {self.total:,}" if self.total else f"{done:,}"
+        return f"{said}, {rate:,.0f}/s" + ("" if left is None else f", {_duration(left)} left")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,39 @@
+"""The name that was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+_COMPARED, _LENGTH = 1000, 60  # names, and letters of one, that are worth it
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean X?)"`` with the known name most like `name`, or nothing if none is.
+
+    Examples
+    --------
+    >>> did_you_mean("Spectrm", ["Spectrum", "Mismatch"])
+    ' (did you mean Spectrum?)'
+    >>> did_you_mean("DTW", ["Spectrum", "Mismatch"])
+    ''
+    """
+    spelled = {other.lower(): other for other in islice(known, _COMPARED) if len(other) <= _LENGTH}
+    found = get_close_matches(str(name)[:_LENGTH].lower(), spelled, n=1)
+    return f" (did you mean {spelled[found[0]]}?)" if found else ""
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number of things for a sentence: 1 channel, 2 channels."""
+    return f"{n} {noun}{'s' * int(n != 1)}"
+
+
+def _short(value: Any, length: int = 40) -> str:
+    """Return a repr that fits into one line of an error message."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a broken repr must not hide the error that is being reported
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,297 @@
+"""Checks shared by all rooms; each failure is one sentence that says what to do instead."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+def _shown(value: Any) -> str:
+    """Return a repr that fits into the one line of an error message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def as_path(path: Any, what: str = "file") -> Path:
+    """Return a path, or raise if it is none, such as an open file where a folder is to be named."""
+    if isinstance(path, str | os.PathLike):
+        return Path(path)
+    raise TypeError(f"expected the name of a {what} (a str or a path), got {type(path).__name__}")
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return a `numpy.random.Generator` for a seed, a generator, a RandomState or None."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    if random_state is None or (isinstance(random_state, Integral) and int(random_state) >= 0):
+        return np.random.default_rng(None if random_state is None else int(random_state))
+    raise ValueError(f"random_state must be None, an integer >= 0 or a numpy generator, got {_shown(random_state)}")
+
+
+def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
+    """Return n seeds for the parts of a model, all None if `random_state` is."""
+    if random_state is None:
+        return [None] * n
+    rng = generator(random_state)  # refuses what is none
+    if isinstance(random_state, Integral):
+        return [int(seed) for seed in np.random.SeedSequence(int(random_state)).generate_state(n)]
+    return [int(seed) for seed in rng.integers(2**32, size=n)]
+
+
+def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
+    """Return `value` as int, or raise if it is not an integer >= `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {_shown(value)}")
+    return int(value)
+
+
+def at_most(value: int, n: int, name: str) -> int:
+    """Return a number of training objects to use, or with a warning all n of them if there are fewer.
+
+    As scikit-learn's Nystroem does: a model that was made for many objects can be fitted to few.
+    """
+    if value > n:
+        warnings.warn(
+            f"{name}={value} is more than the {n} training objects: all {n} are used", UserWarning, stacklevel=4
+        )
+    return min(value, n)
+
+
+def check_positive(value: Any, name: str, zero: bool = False, hint: str = "") -> float:
+    """Return `value` as float, or raise if it is no finite number above 0 (or at 0, where `zero` allows it)."""
+    number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    if not number or value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name} must be a {'number >= 0' if zero else 'positive number'}, got {_shown(value)}{hint}")
+    return float(value)
+
+
+def check_n_bits(n_bits: Any) -> int:
+    """Return `n_bits` as int, or raise if it is not a positive multiple of 8."""
+    n_bits = check_positive_int(n_bits, "n_bits")
+    if n_bits % 8:
+        raise ValueError(
+            f"n_bits must be a multiple of 8 (codes are packed into bytes), got {n_bits}; "
+            f"use n_bits={n_bits + 8 - n_bits % 8}"
+        )
+    return n_bits
+
+
+def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> npt.NDArray[np.uint8]:
+    """Return packed bits as a C-contiguous uint8 array (n, n_bits // 8), or raise."""
+    codes = np.asarray(unmasked(codes, name))
+    if codes.dtype == np.uint8 and codes.ndim == 1:
+        raise ValueError(
+            f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got shape {codes.shape}; "
+            "one code is code[None]"
+        )
+    if codes.dtype != np.uint8 or codes.ndim != 2:
+        raise ValueError(
+            f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got dtype {codes.dtype} "
+            f"and shape {codes.shape}; similia.SignRandomProjection makes them from vectors, numpy.packbits from bits"
+        )
+    if n_bits is not None and codes.shape[1] * 8 != n_bits:
+        raise ValueError(f"{name} have {codes.shape[1] * 8} bits, expected {n_bits}: both must come from one encoder")
+    return np.ascontiguousarray(codes)
+
+
+def unmasked(X: Any, name: str = "X") -> Any:
+    """Return `X`, or raise if it is a masked array, or a list of them, and a number in it is masked.
+
+    `numpy.asarray` would drop the mask and take what lies below it for data.
+    """
+    rows = X if isinstance(X, list | tuple) else [X]
+    for i, row in enumerate(rows):
+        if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):
+            place = [*([i] if rows is X else []), *np.argwhere(np.ma.getmaskarray(row))[0].tolist()]
+            raise ValueError(
+                f"{name}[{', '.join(map(str, place))}] is masked, expected data without gaps; fill what is masked "
+                "(X.filled(value)) or drop it"
+            )
+    return X
+
+
+def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
+    """Return a finite 2-D float32/float64 array in C order, or raise naming the first bad row.
+
+    In another order numpy would add the numbers of a row in another order too, and round otherwise.
+    `n_features` is the width seen in `fit`, and `by` the estimator that saw it.
+    """
+    if hasattr(X, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix of shape {X.shape}, expected a dense array; call .toarray()")
+    X = np.asarray(unmasked(X, name))
+    if np.iscomplexobj(X):
+        raise ValueError(not_real(name))
+    if X.dtype not in (np.float32, np.float64):
+        try:
+            X = X.astype(np.float64)
+        except ValueError as error:  # of a string that is no number
+            found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
+            raise ValueError(
+                f"{name} holds {_shown(found)}, expected numbers; objects such as strings become vectors by "
+                "similia.Nystroem, KernelFeatures or D2KE"
+            ) from error
+    if X.ndim != 2:
+        raise ValueError(not_2d(name, X.shape))
+    if X.shape[0] == 0:
+        raise ValueError(f"{name} is empty: found 0 vectors, expected at least one")
+    if X.shape[1] == 0:
+        raise ValueError(too_narrow(name, X.shape))
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(wrong_width(X.shape[1], n_features, by, name))
+    finite = np.isfinite(X).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise ValueError(f"{name}[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+    return np.ascontiguousarray(X)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
+    """Yield (start, ``read(rows)``) for blocks of `step` rows of an array or frame; errors name rows of the whole.
+
+    Other tables, and what is no table, are read at once.
+    """
+    from similia.core.errors import shifted
+
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if not 1 <= len(shape) <= 2 or shape[0] <= step or hasattr(X, "toarray"):
+        yield 0, read(X)
+        return
+    rows = X.iloc if hasattr(X, "iloc") else X
+    for start in range(0, shape[0], step):
+        try:
+            block = read(rows[start : start + step])
+        except (TypeError, ValueError) as error:
+            raise shifted(error, start) from None
+        yield start, block
+
+
+def check_labels(y: Any, n: int) -> npt.NDArray:
+    """Return labels as a 1-D array of length `n`, or raise; one column of them is taken with a warning."""
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None; give one label per object")
+    unmasked(y, "y")
+    try:
+        y = np.asarray(y)
+    except ValueError:  # rows of different lengths
+        raise ValueError("y must be one label per object (1-D), got sequences of different lengths") from None
+    if y.ndim == 2 and y.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            f"A column-vector y was passed when a 1d array was expected: y has shape {y.shape}; give y.ravel()",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        y = y.ravel()
+    if y.ndim != 1:
+        raise ValueError(f"y must be one label per object (1-D), got shape {y.shape}")
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} labels for {n} objects; give one label per object")
+    return y
+
+
+def refuse_fractions(y: Any) -> None:
+    """Raise if the labels of a classifier are finite numbers that are not all whole."""
+    values = np.asarray(y, dtype=object).ravel().tolist()
+    finite = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
+    if finite and any(value != int(value) for value in values):
+        raise ValueError(
+            "y holds fractions (a continuous target), which a classifier takes for no labels; round or bin them into "
+            'classes, or take a regressor, such as sm.KernelRidge or sm.recipes.d2ke(..., task="regression")'
+        )
+
+
+def check_encoder(encoder: Any) -> None:
+    """Raise if something has no transform: a classifier, kernel or distance in the place of an encoder."""
+    if hasattr(encoder, "transform"):
+        return
+    if hasattr(encoder, "predict"):
+        steps = hasattr(encoder, "steps")
+        hint = "pass model[:-1], its steps before the last" if steps else "pass a transformer, such as sm.Nystroem"
+        raise TypeError(f"the encoder predicts and does not encode ({type(encoder).__name__} has no transform); {hint}")
+    raise TypeError(
+        f"the encoder is {_shown(encoder)}, expected an encoder of objects with a transform, such as "
+        "make_pipeline(sm.Nystroem(kernel, 256), sm.SignRandomProjection(256))"
+    )
+
+
+# What scikit-learn's estimator checks, and those who know it, look for in a message.
+
+
+def not_real(name: str = "X") -> str:
+    return f"Complex data not supported: {name} holds complex numbers, expected real ones; make two columns of each"
+
+
+def not_2d(name: str, shape: tuple[int, ...]) -> str:
+    return f"{name} must be a 2-D array (n, n_features), got shape {shape}. Reshape your data: one vector v is v[None]"
+
+
+def too_narrow(name: str, shape: tuple[int, ...], least: int = 1) -> str:
+    return f"{name} has {shape[1]} feature(s) (shape={shape}) while a minimum of {least} is required."
+
+
+def wrong_width(found: int, expected: int, by: Any = None, name: str = "X") -> str:
+    who = "it" if by is None else type(by).__name__
+    return f"{name} has {found} features, but {who} is expecting {expected} features as input, as in fit"
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Remember width and column names of a table in `fit` (`reset`), or raise if the names of a later one are others.
+
+    The names are those of a data frame; an array has none and is not asked for them.
+    """
+    from sklearn.utils.validation import validate_data
+
+    if reset or hasattr(X, "columns"):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
+    """Do what `check_columns` does, and raise for another width, if `X` is a table of numbers; else nothing.
+
+    For estimators that leave the kind of their objects to a kernel: `X` is what the kernel works on, made of `given`.
+    """
+    from similia.objects.distributed import Distributed
+
+    X = X.example() if isinstance(X, Distributed) else X
+    if not is_table(X):
+        if reset:
+            for learnt in ("n_features_in_", "feature_names_in_"):
+                vars(estimator).pop(learnt, None)
+        return
+    if reset and X.shape[1] == 0:
+        raise ValueError(too_narrow("X", X.shape))
+    if np.dtype(getattr(X, "dtype", float)).kind == "c":
+        raise ValueError(not_real())
+    check_columns(estimator, given if hasattr(given, "columns") else X, reset=reset)
+    expected = getattr(estimator, "n_features_in_", None)
+    if not reset and expected is not None and X.shape[1] != expected:
+        raise ValueError(wrong_width(X.shape[1], expected, estimator))
+
+
+def is_table(X: Any) -> bool:
+    """Return whether `X` is a 2-D array, a sparse matrix or a data frame: its rows are vectors of one length."""
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        return False
+    return hasattr(X, "columns") or getattr(getattr(X, "dtype", None), "kind", "") in "biufc"

@@ -1,0 +1,112 @@
+"""Functions of other libraries, or your own, as distances: of two objects, or of two collections.
+
+No other library is imported. A function of two objects is called for each pair, n m times (n (n + 1) / 2 times for
+one collection, if it is symmetric), in as many processes as ``similia.config(n_jobs=...)`` says; a function of two
+collections is called once. Results are checked: a negative number, NaN or another shape names the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects import as_series
+from similia.objects.tables import objects_in
+from similia.similarity import Distance, Facts, Pairwise, distances_between
+
+_AXES = (None, "time, channel", "channel, time")
+
+
+class FromFunction(Distance):
+    """A distance made of a Python function.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x, y) -> float``, or with ``pairwise=True`` ``function(X, Y) -> (n, m)``.
+    pairwise : bool, default=False
+        Whether the function takes two collections and returns the matrix of their distances.
+    axes : {None, "time, channel", "channel, time"}, default=None
+        None: the function gets the objects as they are. Otherwise the objects are series, read by
+        `similia.objects.as_series`, and the function gets arrays of shape (length, n_channels) or
+        (n_channels, length); ``pairwise`` functions get a list of them.
+    symmetric : bool, default=True
+        Whether d(x, y) = d(y, x): the distances within one collection then take half the calls.
+
+    Raises
+    ------
+    TypeError
+        When called, if `function` is not callable or returns something that is no real number.
+    ValueError
+        When called, if `axes` is unknown, or the function fails or returns a negative number, NaN, infinity or
+        another shape; the message names the pair.
+
+    Notes
+    -----
+    What other libraries need:
+
+    ======================================  ============================================================
+    aeon, tslearn, POT, GraKeL              `similia.adapters`, which know their axes, options and flaws
+    scipy, scikit-learn, of vectors         ``FromFunction(scipy.spatial.distance.cdist, True)``
+    ======================================  ============================================================
+
+    Options are bound with ``functools.partial(function, window=0.1)``. A function defined at the top level of a
+    module can be pickled, and then so can the distance. `facts` promises nothing of a function.
+
+    Examples
+    --------
+    >>> from similia.distances import FromFunction
+    >>> FromFunction(lambda x, y: abs(len(x) - len(y)))(["kitten", "cat"], ["sitting"])
+    array([[1.],
+           [4.]])
+    >>> from scipy.spatial.distance import cdist
+    >>> FromFunction(cdist, pairwise=True)([[0.0, 0.0], [3.0, 4.0]])
+    array([[0., 5.],
+           [5., 0.]])
+    """
+
+    facts = Facts(symmetric=False, identity=False, metric=False, unequal_length=True, cost="one call of the function")
+
+    def __init__(
+        self, function: Callable[..., Any], pairwise: bool = False, axes: str | None = None, symmetric: bool = True
+    ) -> None:
+        self.function = function
+        self.pairwise = pairwise
+        self.axes = axes
+        self.symmetric = symmetric
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` as a `SeriesBatch` if an order of axes is wanted, else the objects as they are."""
+        return objects_in(X) if self.axes is None else as_series(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
+        """Return the function's distances of `X` to `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        Y : sequence of m objects, optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, m)
+        """
+        if not callable(self.function):
+            raise TypeError(f"FromFunction takes a function d(x, y) of two objects, got {self.function!r}")
+        if self.axes not in _AXES:
+            raise ValueError(f"axes must be one of {', '.join(map(repr, _AXES))}, got {self.axes!r}")
+        X = self._arranged(X)
+        Y = None if Y is None else self._arranged(Y)
+        if not self.pairwise:
+            return distances_between(Pairwise(self.function, self.symmetric), X, Y)
+        return distances_between(self.function, X, X if Y is None else Y)
+
+    def _arranged(self, X: Any) -> Any:
+        if self.axes is None:
+            return objects_in(X)
+        arrays = list(as_series(X))
+        return arrays if self.axes == "time, channel" else [np.ascontiguousarray(array.T) for array in arrays]

@@ -1,0 +1,130 @@
+"""Entries of a kernel matrix, computed when asked for and checked as they arrive.
+
+The landmark strategies and `Nystroem` see a kernel only through this window: a block of rows and
+columns, whole columns, the diagonal. Nothing of size n x n is ever formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.config import rows_per_block
+from similia.core.errors import pairs_named
+from similia.objects import n_objects, take
+from similia.objects.distributed import Distributed
+from similia.objects.sequences import at_least_one
+from similia.similarity import as_objects, diagonal, evaluate
+
+Index = npt.NDArray[np.int64]
+
+
+class Gram:
+    """The kernel matrix of a collection of objects under a callable kernel.
+
+    Attributes
+    ----------
+    X : collection of objects
+        In the layout the kernel works on.
+    n : int
+        Number of objects.
+    """
+
+    def __init__(self, kernel: Callable[..., Any], X: Any) -> None:
+        self.kernel = kernel
+        self.X = as_objects(kernel, X)
+        self.n = at_least_one(self.X)
+
+    def block(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray:
+        """Return k(X[rows], X[columns]), shape (n_rows, n_columns), float32 or float64."""
+        rows, columns = np.asarray(rows), np.asarray(columns)
+        with pairs_named(rows, columns, "X[{}] and X[{}]"):
+            values = evaluate(self.kernel, take(self.X, rows), take(self.X, columns))
+        return check_finite(values, rows, columns, "X[{}] and X[{}]")
+
+    def columns(self, indices: npt.ArrayLike) -> npt.NDArray:
+        """Return k(X, X[indices]), shape (n, n_indices), computed in blocks of rows."""
+        indices = np.asarray(indices)
+        if isinstance(self.X, Distributed):
+            return np.concatenate([*self.X.map(_columns, self.kernel, take(self.X, indices), indices)])
+        blocks = [self.block(rows, indices) for rows in row_blocks(self.n, 8 * max(1, len(indices)))]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def diagonal(self) -> npt.NDArray:
+        """Return k(x, x) for all objects, float64 (n,), by the kernel's ``diag`` where it has one."""
+        if isinstance(self.X, Distributed):
+            return np.concatenate([*self.X.map(_diagonal, self.kernel)])
+        return _diagonal(self.X, 0, self.kernel)
+
+    def eps(self) -> float:
+        """Return the machine precision of the kernel values: float32 kernels carry more rounding."""
+        return float(np.finfo(self.block([0], [0]).dtype).eps)
+
+
+class PrecomputedGram(Gram):
+    """A kernel matrix that is already there: all of it, or the columns of some objects only.
+
+    Parameters
+    ----------
+    K : ndarray of float32 or float64, shape (n, n) or (n, n_columns)
+    columns : ndarray of int64, shape (n_columns,), optional
+        Objects that the columns belong to; all of them if not given.
+    """
+
+    kernel: Any
+
+    def __init__(self, K: npt.NDArray, columns: Index | None = None) -> None:
+        self.kernel = "precomputed"
+        self.X = K
+        self.n = len(K)
+        self._position = np.arange(self.n)
+        if columns is not None:
+            self._position[columns] = np.arange(len(columns))
+
+    def block(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray:
+        rows, columns = np.asarray(rows), np.asarray(columns)
+        values = self.X[np.ix_(rows, self._position[columns])]
+        return check_finite(values, rows, columns, "objects {} and {}")
+
+    def diagonal(self) -> npt.NDArray:
+        values = self.X.diagonal()[:, None]
+        return check_finite(values, range(self.n), [0], "object {} and itself")[:, 0].astype(np.float64)
+
+
+def _columns(part: Any, start: int, kernel: Any, landmarks: Any, indices: Index) -> npt.NDArray:
+    parts = []
+    for rows in row_blocks(n_objects(part), 8 * max(1, len(indices))):
+        with pairs_named(rows, indices, "X[{}] and object {}"):
+            values = evaluate(kernel, take(part, rows), landmarks)
+        parts.append(check_finite(values, rows, indices, "X[{}] and object {}"))
+    return np.concatenate(parts)
+
+
+def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
+    values = diagonal(kernel, part)
+    return check_finite(values[:, None], range(len(values)), [0], "X[{}] and itself")[:, 0]
+
+
+def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[Index]:
+    """Yield the row numbers 0, ..., n - 1 in blocks that fit into ``config(max_memory)``."""
+    step = rows_per_block(bytes_per_row, at_most)
+    for start in range(0, n, step):
+        yield np.arange(start, min(start + step, n))
+
+
+def check_finite(
+    values: npt.NDArray, rows: npt.ArrayLike | range, columns: npt.ArrayLike | range, pair: str
+) -> npt.NDArray:
+    """Return `values`, or raise naming, in the words of `pair`, the first pair with NaN or infinity."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        i, j = np.argwhere(~finite)[0]
+        found = pair.format(np.asarray(rows)[i], np.asarray(columns)[j])
+        raise ValueError(
+            f"the kernel value of {found} is {values[i, j]}, expected a finite number; "
+            "look at these two objects (empty? NaN inside?)"
+        )
+    return values

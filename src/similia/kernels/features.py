@@ -1,0 +1,180 @@
+"""The protocol of a kernel, k(X, Y=None) -> (n, m), and what the built-in ones share.
+
+No base class is asked of a user: any callable of that form is a kernel. The classes here add
+parameters (so that grid search reaches them), a diagonal, and explicit features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia.core.config import rows_per_block
+from similia.core.validation import check_positive_int
+from similia.kernels._kept import counts_of
+from similia.kernels.counts import Counts, few_products, inner_products, paired_products
+from similia.objects.sequences import as_second, named
+from similia.similarity import Kernel
+
+
+class FeatureKernel(Kernel):
+    """Base of kernels with a finite explicit feature map: a Gram block is one sparse product.
+
+    Subclasses have a parameter `normalize` and implement `_counts`.
+    """
+
+    normalize: bool
+
+    def _counts(self, objects: Any) -> Counts:
+        """Return the feature counts of objects that have been through `as_objects`."""
+        raise NotImplementedError
+
+    def _check_alike(self, X: Any, Y: Any) -> None:
+        """Raise if objects of the two collections cannot be compared."""
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        """Return the Gram block of the objects `X` against `Y` (`X` if not given), shape (n, m)."""
+        X = self.as_objects(X)
+        A = B = self._counts(X)
+        if Y is not None:
+            Y = as_second(self.as_objects, Y)
+            self._check_alike(X, Y)
+            B = as_second(self._counts, Y)
+        K = inner_products(A, B)
+        if self.normalize:
+            scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=Y is None)
+        return K
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        counts = self._counts(self.as_objects(X))
+        return np.ones(len(counts)) if self.normalize else counts.squared_norms()
+
+    def paired(
+        self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return the kernel of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+
+        Parameters
+        ----------
+        X, Y : sequences of objects
+        rows, columns : array-like of int, shape (n_pairs,)
+            Positions in `X` and `Y`.
+        counts : Counts, optional
+            What `counted` returned for `Y`; saves counting it once more.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_pairs,)
+        """
+        (X, left), Y = named(self.as_objects(X), rows), as_second(self.as_objects, Y)
+        self._check_alike(X, Y)
+        if counts is None:
+            Y, right = named(Y, columns)
+            counts = as_second(self._counts, Y)
+        else:
+            right = np.asarray(columns, np.int64)
+        A, B = self._counts(X), counts
+        values = paired_products(A, B, left, right)
+        if self.normalize:
+            norms = np.sqrt(A.squared_norms()[left] * B.squared_norms()[right])
+            values /= np.where(norms > 0, norms, 1.0)
+        return values
+
+    def counted(self, Y: Any) -> Counts:
+        """Return the feature counts of `Y`, for those who keep them for many calls of `paired`."""
+        return self._counts(self.as_objects(Y))
+
+    def against(self, X: Any, Y: Any) -> npt.NDArray[np.float64]:
+        """Return ``self(X, Y)``, the same bits, in less time where few objects at a time come before one `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        Y : sequence of m objects
+            A batch as `as_objects` returns it; its feature counts are kept for the next call.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+        """
+        X = self.as_objects(X)
+        self._check_alike(X, Y)
+        A, B = self._counts(X), counts_of(self, Y)
+        K = few_products(A, B)
+        if self.normalize:
+            scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=False)
+        return K
+
+    def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
+        """Return explicit features whose inner products are the kernel.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        n_features : int, default=2**20
+            Number of columns that the 64-bit feature ids are folded into. Two given features
+            share a column with probability 1 / n_features; a collection with v distinct features
+            has about v**2 / (2 n_features) such pairs, each adding to the kernel what it should not.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (n, n_features)
+            With int32 indices. Stateless: an object gets the same columns in any process.
+        """
+        n_features = check_positive_int(n_features, "n_features")
+        if n_features > 2**31 - 1:
+            raise ValueError(f"n_features must be below 2**31 (columns are int32), got {n_features}")
+        counts = self._counts(self.as_objects(X))
+        features = counts.hashed(n_features)
+        if self.normalize:
+            divide_by_norms(features, counts.squared_norms())
+        return features
+
+
+def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str, Y: str) -> None:
+    """Raise if collections named `X` and `Y` would be compared by unlike things, such as labels with degrees."""
+    for part in left.keys() & right.keys():
+        if left[part] != right[part]:
+            raise ValueError(
+                f"{type(kernel).__name__} would compare {left[part]} of {X} with {right[part]} of {Y}; "
+                f"give both the same kind of labels or attributes"
+            )
+
+
+def scale_by_norms(
+    K: npt.NDArray[np.float64], kxx: npt.NDArray[np.float64], kyy: npt.NDArray[np.float64], *, same: bool
+) -> None:
+    """Divide K, in place, by sqrt(k(x, x) k(y, y)).
+
+    An object with k(x, x) = 0 has similarity 0 to all others and, where `same` says that rows and
+    columns are the same objects, 1 to itself.
+    """
+    step = rows_per_block(8 * len(kyy), at_most=256)
+    extreme = any(((k > 0) & ((k < 1e-150) | (k > 1e150))).any() for k in (kxx, kyy))  # products may be no float64
+    if extreme:
+        (kxx, a), (kyy, b) = _mantissas(kxx), _mantissas(kyy)
+    for start in range(0, len(kxx), step):
+        rows = slice(start, start + step)
+        # The root of the product, so that K stays symmetric and equal objects are alike by exactly 1.
+        norms = np.sqrt(np.outer(kxx[rows], kyy))
+        norms[norms == 0] = 1.0  # K is 0 there
+        if extreme:
+            K[rows] = np.ldexp(K[rows], -np.add.outer(a[rows], b))
+        K[rows] /= norms
+    if same:
+        np.fill_diagonal(K, 1.0)
+
+
+def _mantissas(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return numbers m in [1/2, 2) and integers e with values = m 4**e; 0 is 0."""
+    mantissas, exponents = np.frexp(values)
+    return np.ldexp(mantissas, exponents % 2), (exponents // 2).astype(np.int64)
+
+
+def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> None:
+    """Divide the row of each object, in place, by sqrt(k(x, x)); a row of norm 0 stays."""
+    norms = np.sqrt(kxx)
+    features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))

@@ -1,0 +1,428 @@
+"""Tuning and hold-out for models on D2KE features, with each distance computed once.
+
+The features exp(-gamma D) of all gamma come from one matrix D of distances, and random objects know no labels: so D of
+the training objects is computed once, and cross-validation of gamma and of the learner's parameters slices its rows.
+Random objects that are made of training objects are drawn anew in each fold, or a fold would be tried on its own
+pieces; all candidates of a fold share its matrix. Cost: n R distances (folds + 1 times that if drawn anew, at most n^2
+more for representatives), then (candidates x folds) fits of the learner on n x R numbers.
+
+Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Appendix B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from copy import copy
+from threading import Lock
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone, is_classifier, is_regressor
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.config import settings
+from similia.core.fitting import all_at_once
+from similia.core.progress import track
+from similia.core.text import _short
+from similia.core.validation import check_labels, refuse_fractions
+from similia.embeddings.d2ke import D2KE, gamma_spec
+from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
+from similia.kernels.from_distance import exp_features
+from similia.learn.targets import as_numbers, task_of
+from similia.objects import n_objects, take
+from similia.objects.distributed import Distributed
+from similia.pipelines import Pipeline as BlockPipeline
+from similia.similarity import as_objects
+from similia.sources.lazily import from_parts, lazily
+
+Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
+Part = tuple[npt.NDArray, float, list[Split]]  # distances, what gamma="median" is there, folds
+
+_INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: a collection that was given
+
+
+def _learner_has(name: str) -> Callable[[Any], bool]:
+    def has(search: Any) -> bool:
+        getattr(search._current()[-1], name)  # an AttributeError of the learner says why
+        return True
+
+    return has
+
+
+class D2KESearch(MetaEstimatorMixin, BaseEstimator):
+    """A pipeline that starts with `D2KE`, its parameters chosen by cross-validation on one matrix of distances.
+
+    It also is what keeps ``Representatives(hold_out=True)`` out of training: what follows `D2KE` is tuned and
+    fitted on the other training objects only.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        First step a `D2KE`, last step a classifier or regressor.
+    param_grid : dict of str to list, optional
+        Values to try: of the first step only ``gamma`` (as ``d2ke__gamma`` where that is its name), of the others
+        any parameter. Nothing is tried if not given.
+    cv : int or splitter, default=5
+        Folds; as in scikit-learn's GridSearchCV.
+    scoring : str or callable, optional
+        As in GridSearchCV.
+    n_jobs : int, optional
+        As in GridSearchCV.
+    regression : D2KESearch, optional
+        What is fitted in place of `pipeline` if `y` holds numbers to predict (see `recipes.d2ke` with ``task="auto"``).
+
+    Attributes
+    ----------
+    pipeline_ : Pipeline
+        The best pipeline, fitted; it can be used and saved by itself.
+    best_params_ : dict
+        The chosen values; gamma as a number, that of `pipeline_`.
+    cv_results_ : dict
+        ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. Where random
+        objects are drawn anew in each fold, and with them the median distance, a gamma such as ``"4*median"`` is kept
+        as that text.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if `param_grid` holds a parameter that there is not, or one that changes the distances (search that
+        with GridSearchCV), or if `y` is not what the last step takes.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> model = sm.recipes.d2ke(unlike, 4, gamma="tune", objects=["a", "b", "c", "d"], cv=2, random_state=0)
+    >>> model = model.fit(["ab", "b", "ba", "cd", "dc", "d"], [0, 0, 0, 1, 1, 1])
+    >>> model.predict(["a", "c"]), sorted(model.best_params_)
+    (array([0, 1]), ['d2ke__gamma'])
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        param_grid: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        regression: D2KESearch | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.param_grid = param_grid
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.regression = regression
+
+    @all_at_once
+    @from_parts
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the parameters and fit the pipeline; the distances, n x R numbers, are held in memory.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : array-like of n labels or numbers
+
+        Returns
+        -------
+        D2KESearch
+            The fitted estimator itself.
+        """
+        if self.regression is not None and task_of(y, scoring=self.scoring) == "regression":
+            found = clone(self.regression).fit(X, as_numbers(y))
+            for learnt in ("cv_results_", "best_params_", "pipeline_"):
+                setattr(self, learnt, getattr(found, learnt))
+            return self
+        name, d2ke = self._first()
+        grid = self._grid(name)
+        gammas = grid.get(f"{name}__gamma", [])
+        if any(gamma_spec(gamma)[1] for gamma in gammas):
+            d2ke.set_params(gamma="median")
+        X = as_objects(d2ke.distance, X)
+        y = check_labels(y, n_objects(X))
+        self._check_target(y)
+        self.cv_results_: dict[str, Any] = {}
+        self.best_params_: dict[str, Any] = {}
+        kept = _not_held_out(d2ke.fit(X), n_objects(X))
+        anew = bool(grid) and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT)
+        if anew and isinstance(X, Distributed):
+            raise TypeError(
+                f"X is a Dask collection, and random objects made of training objects, {type(d2ke.sampler_).__name__}, "
+                "are drawn anew in each fold, which needs all objects here; tune others, such as RandomStrings(), or "
+                "fit to X.compute()"
+            )
+        splits = self._splits(X, y) if anew else []
+        among = _all_distances(d2ke, X, len(splits))
+        if among is not None:
+            D = among[:, d2ke.representative_indices_]
+        elif isinstance(X, Distributed):
+            D, y = np.concatenate([*X.map(_distances, d2ke)])[kept], y[kept]
+        else:
+            D, y = d2ke.distances(X if len(kept) == len(y) else take(X, kept)), y[kept]
+        if gammas and not anew:
+            grid[f"{name}__gamma"] = [_in_units(gamma, d2ke.gamma_) for gamma in gammas]
+        steps = clone(self.pipeline).steps[1:]
+        if anew:
+            parts = (_drawn_anew(d2ke, X, among, split) for split in splits)
+            best = self._search(name, steps, grid, parts, y, len(splits))
+        elif grid:
+            splits = self._splits(D, y)
+            best = self._search(name, steps, grid, [(D, d2ke.gamma_, splits)], y, len(splits))
+        else:
+            best = {}
+        if f"{name}__gamma" in best:
+            best[f"{name}__gamma"] = _in_units(best[f"{name}__gamma"], d2ke.gamma_)
+        self.best_params_ = best
+        fitted = Pipeline([(name, _ExpFeatures(d2ke.gamma_)), *steps]).set_params(**clone(best, safe=False)).fit(D, y)
+        d2ke.gamma_ = fitted[0].gamma
+        d2ke.set_params(gamma=d2ke.gamma_)
+        self.pipeline_ = BlockPipeline([(name, d2ke), *fitted.steps[1:]])
+        return self
+
+    def _splits(self, X: Any, y: npt.NDArray) -> list[Split]:
+        """Return the training and validation indices of all folds."""
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.pipeline))
+        if isinstance(cv, StratifiedKFold):
+            _check_folds(cv.n_splits, y)
+        return list(cv.split(X, y))
+
+    def _search(
+        self,
+        name: str,
+        steps: list[Any],
+        grid: dict[str, list[Any]],
+        parts: Iterable[Part],
+        y: npt.NDArray,
+        n_folds: int,
+    ) -> dict[str, Any]:
+        """Return the best values of `grid`, having tried all on the folds of each part."""
+        fits = len(ParameterGrid(grid)) * n_folds
+        scores: list[npt.NDArray] = []
+        with closing(track(range(fits), "cross-validation", fits)) as bar:
+            scorer = _CountingScorer(check_scoring(self.pipeline, self.scoring), bar)
+            for D, unit, splits in parts:
+                model = Pipeline([(name, _ExpFeatures(unit)), *steps])
+                tried = {key: [*values] for key, values in grid.items()}
+                if f"{name}__gamma" in tried:
+                    tried[f"{name}__gamma"] = [_in_units(gamma, unit) for gamma in tried[f"{name}__gamma"]]
+                search = GridSearchCV(model, tried, cv=splits, scoring=scorer, n_jobs=self.n_jobs, refit=False)
+                results = search.fit(D, y).cv_results_
+                scores.extend(results[f"split{i}_test_score"] for i in range(len(splits)))
+        mean = np.mean(scores, axis=0)
+        params = list(ParameterGrid(grid))
+        self.cv_results_ = {"params": params, "mean_test_score": mean, "std_test_score": np.std(scores, axis=0)}
+        return dict(params[int(np.argmax(np.nan_to_num(mean, nan=-np.inf)))])
+
+    def _check_target(self, y: npt.NDArray) -> None:
+        """Raise if `y` holds no labels for a classifier, no numbers for a regressor."""
+        if is_classifier(self.pipeline):
+            refuse_fractions(y)
+        if is_regressor(self.pipeline):
+            try:
+                bad = ~np.isfinite(y.astype(np.float64))
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"y holds {_short(y[:1].tolist())} of dtype {y.dtype}, expected numbers to predict; for labels "
+                    'write recipes.d2ke(..., task="classification"), or end the pipeline with a classifier'
+                ) from None
+            if bad.any():
+                i = int(np.argmax(bad))
+                raise ValueError(f"y[{i}] is {y[i]}, expected finite numbers to predict; drop that object")
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return the label or number predicted for each object, shape (n,)."""
+        return self._fitted().predict(X)
+
+    @available_if(_learner_has("decision_function"))
+    @lazily
+    def decision_function(self, X: Any) -> npt.NDArray:
+        """Return the learner's confidences, shape (n,) for two classes, else (n, n_classes)."""
+        return self._fitted().decision_function(X)
+
+    @available_if(_learner_has("predict_proba"))
+    @lazily
+    def predict_proba(self, X: Any) -> npt.NDArray:
+        """Return the learner's probabilities, shape (n, n_classes)."""
+        return self._fitted().predict_proba(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the learner's score: accuracy for a classifier, R squared for a regressor."""
+        return float(self._fitted().score(X, y))
+
+    @property
+    def classes_(self) -> npt.NDArray:
+        """Labels in order, shape (n_classes,)."""
+        return self._fitted().classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the table seen in `fit`; there is none for other objects."""
+        return int(self._fitted()[0].n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Names of these columns; there are none unless all are text."""
+        names: npt.NDArray[Any] = self._fitted()[0].feature_names_in_
+        return names
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        learner = get_tags(self._current())
+        tags.estimator_type = learner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = learner.classifier_tags, learner.regressor_tags
+        tags.input_tags.string = True
+        tags.input_tags.sparse = get_tags(self.pipeline[0]).input_tags.sparse
+        return tags
+
+    def _example(self) -> Any:
+        """Return a collection of one object that `predict` takes."""
+        return self._fitted()[0]._example()
+
+    def _fitted(self) -> Pipeline:
+        check_is_fitted(self)
+        return self.pipeline_
+
+    def _current(self) -> Any:
+        """Return the fitted pipeline, or that which is to be fitted."""
+        return getattr(self, "pipeline_", self.pipeline)
+
+    def _first(self) -> tuple[str, D2KE]:
+        if not isinstance(self.pipeline, Pipeline) or not isinstance(self.pipeline[0], D2KE):
+            raise ValueError(f"pipeline must be a Pipeline whose first step is a D2KE, got {self.pipeline!r}")
+        name, d2ke = self.pipeline.steps[0]
+        return name, clone(d2ke)
+
+    def _grid(self, name: str) -> dict[str, list[Any]]:
+        grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
+        known = self.pipeline.get_params()
+        for key in grid:
+            step, _, parameter = key.partition("__")
+            if key not in known and "__" not in parameter:  # deeper ones may be of what the step makes in fit
+                there = sorted(k for k in known if k.startswith(f"{step}__")) or sorted(self.pipeline.named_steps)
+                raise ValueError(
+                    f"param_grid holds {key!r}, and there is no such parameter; there are {', '.join(there)}"
+                )
+            if key != f"{name}__gamma" and key.split("__")[0] == name:
+                raise ValueError(
+                    f"param_grid holds {key!r}, which changes the distances, and these are computed once; "
+                    f"search it with scikit-learn's GridSearchCV around this estimator, as 'pipeline__{key}'"
+                )
+        return grid
+
+
+class _ExpFeatures(TransformerMixin, BaseEstimator):
+    """Distances to features R^(-1/2) exp(-gamma D)."""
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    @all_at_once
+    def fit(self, D: npt.NDArray, y: Any = None) -> Self:
+        return self
+
+    def transform(self, D: npt.NDArray) -> npt.NDArray:
+        return exp_features(D.copy(), self.gamma)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class _Lookup:
+    """A distance between objects that are named by their rows in a matrix of distances."""
+
+    def __init__(self, D: npt.NDArray) -> None:
+        self.D = D
+
+    def __call__(self, X: npt.NDArray, Y: npt.NDArray) -> npt.NDArray:
+        return self.D[np.ix_(X, Y)]
+
+
+def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
+    """Return the distances among all objects if that is no more work than `n_folds` draws of representatives."""
+    n = n_objects(X)
+    if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
+        return None
+    if isinstance(X, Distributed) or 8 * n * n > settings().max_memory:
+        return None
+    D: npt.NDArray = d2ke._cached_distances()(d2ke.distance, X, X)
+    return D
+
+
+def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
+    return d2ke.distances(X)
+
+
+def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
+    """Return the distances of `X` to random objects drawn from the training part of a fold, and the unit of gamma."""
+    fold = clone(d2ke)
+    if among is not None:
+        fold.set_params(distance=_Lookup(among), objects=Representatives(), memory=None)
+        X = np.arange(len(among))
+    fold.fit(take(X, split[0]))
+    return fold.distances(X), fold.gamma_, [split]
+
+
+class _CountingScorer:
+    """A scorer that moves a bar on; in another process it only scores."""
+
+    def __init__(self, scorer: Any, bar: Iterator[int]) -> None:
+        self.scorer = scorer
+        self._bar = bar
+        self._lock = Lock()
+        next(bar)  # here, since what switches progress on is not seen in other threads
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        score = self.scorer(*arguments, **keywords)
+        with self._lock:
+            next(self._bar, None)
+        return score
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        return copy, (self.scorer,)
+
+
+def _check_folds(n_folds: int, y: npt.NDArray) -> None:
+    """Raise if a fold may leave one class to learn from, or all classes have fewer objects than there are folds."""
+    classes, counts = np.unique(y, return_counts=True)
+    order = np.argsort(counts)
+    rarest, most = classes[order[:1]].tolist()[0], int(counts[order[-1]])
+    alone = len(classes) > 1 and counts[order[-2]] == 1
+    if (alone or n_folds > most) and y.dtype.kind not in "biuf" and task_of(y) == "regression":
+        raise ValueError(
+            f"y holds numbers written as text, such as {rarest!r}, and too few objects of each for cv={n_folds} folds "
+            'of classes; give numbers to predict as floats with recipes.d2ke(..., task="regression"), or bin them'
+        )
+    if alone:
+        raise ValueError(
+            f"class {rarest!r} has one object, and the fold that holds it out leaves one class to learn from; "
+            "give more objects, or values in place of 'tune'"
+        )
+    if n_folds > most:
+        raise ValueError(
+            f"cv={n_folds} folds are more than the {most} objects of the largest class; "
+            f"take cv={max(2, counts.min())}, or more objects (n_samples = {len(y)})"
+        )
+
+
+def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:
+    """Return the training objects that what follows a fitted D2KE may learn from."""
+    kept = np.arange(n)
+    if isinstance(d2ke.sampler_, Representatives) and d2ke.sampler_.hold_out:
+        kept = np.setdiff1d(kept, d2ke.representative_indices_)
+    return kept
+
+
+def _in_units(gamma: float | str, unit: float) -> float:
+    """Return gamma as a number, given what "median" is."""
+    factor, name = gamma_spec(gamma)
+    return factor * unit if name else factor

@@ -1,0 +1,102 @@
+"""From what users keep series and point sets in to arrays of numbers, one for each object.
+
+`as_series` and `as_sets` share these; `noun` is what an object is called in a sentence: "series" or "set".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.text import _short
+from similia.objects.batches import Batch
+
+_PLURAL = {"series": "series", "set": "sets"}
+
+
+def collection(X: Any, noun: str) -> Any:
+    """Return `X` as an array of at least two axes or as an iterable of its objects, or raise if it is neither."""
+    many = _PLURAL[noun]
+    if isinstance(X, Batch):
+        raise TypeError(f"X must hold {many}, got a {type(X).__name__}; list(X) takes its objects out")
+    if hasattr(X, "columns"):
+        hint = "similia.objects.series_from_long reads a long table, from_sktime a nested or multi-indexed one"
+        raise TypeError(
+            f"X must be a collection of {many}, got a table ({type(X).__name__}) of {X.shape[1]} columns; select one "
+            f"column of {many}, as in X[[name]]" + (f" ({hint})" if noun == "series" else "")
+        )
+    ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, Mapping | Set | range)
+    if not ordered or isinstance(X, str | bytes | bytearray) or hasattr(X, "toarray") or getattr(X, "ndim", 1) == 0:
+        raise TypeError(f"X must be an ordered collection of {many}, got {type(X).__name__} ({_short(X)}); use a list")
+    if hasattr(getattr(X, "dtype", None), "pyarrow_dtype"):  # pandas gives Python floats, Arrow keeps float32
+        return X.array.__arrow_array__()
+    if getattr(X, "ndim", 1) > 1:
+        try:
+            return numbers(X)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"X {error}") from None
+    return X
+
+
+def endless(item: Any) -> bool:
+    """Return whether `item` is a range so long that numpy would fill the memory with Python integers."""
+    return isinstance(item, range) and bool(item[2**28 :])
+
+
+def numbers(item: Any) -> npt.NDArray:
+    """Return one object as an array of numbers in the dtype it has; what is raised goes on after its name."""
+    if hasattr(item, "as_py"):  # an Arrow scalar: of a list the values, without a detour over Python floats
+        item = item.values if hasattr(item, "values") else item.as_py()
+    readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)
+    if not readable or isinstance(item, str | bytes):  # of a dict, set or graph, numpy takes the keys
+        raise TypeError(f"is {_short(item)}, expected an array of numbers")
+    if endless(item):
+        raise ValueError(f"is {_short(item)}, more numbers than fit")
+    if np.ma.isMaskedArray(item):
+        item = np.ma.filled(item.astype(np.result_type(item, np.float32)), np.nan)
+    try:
+        array = np.asarray(item)
+        if array.dtype == object:  # rows that are arrays, as in nested Arrow and polars lists
+            array = np.array(array.tolist())
+    except ValueError:
+        raise ValueError("has rows of different lengths, expected an array") from None
+    except MemoryError:
+        raise ValueError(f"is {_short(item)}, more numbers than fit") from None
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"holds {_short(array.ravel()[:1].tolist())} of dtype {array.dtype}, expected real numbers")
+    return array
+
+
+def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:
+    """Return each object as an array of numbers, or raise naming the first that is none."""
+    arrays = []
+    for i, item in enumerate(items):
+        try:
+            array = numbers(item)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{noun} {i} {error}") from None
+        if array.ndim == 0:
+            raise TypeError(f"{noun} {i} is one number ({array}), expected an array; a single {noun} x is written [x]")
+        arrays.append(array)
+    return arrays
+
+
+def joined(arrays: list[npt.NDArray], dtype: npt.DTypeLike) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
+    """Return the vectors of all (length, p) arrays as one new array, and the offsets."""
+    offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
+    np.cumsum([len(array) for array in arrays], out=offsets[1:])
+    return np.ascontiguousarray(np.concatenate(arrays, dtype=dtype, casting="unsafe")), offsets
+
+
+def check_finite(values: npt.NDArray, offsets: npt.NDArray[np.int64], sentence: str) -> None:
+    """Raise at the first NaN or infinity; `sentence` begins with its place: ``{i}``, ``{place}``, ``{column}``."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        row, column = divmod(int(finite.argmin()), values.shape[1])
+        i = int(np.searchsorted(offsets, row, side="right")) - 1
+        where = sentence.format(i=i, place=row - offsets[i], column=column)
+        raise ValueError(f"{where} is {values[row, column]}, expected a finite number; drop or impute it")

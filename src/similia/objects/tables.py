@@ -1,0 +1,106 @@
+"""Objects in data frames: a frame of one column is the objects in it, a wide frame of numbers one series for each row.
+
+Pandas, polars and Arrow; none of them is imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.text import _short
+
+_NUMBERS = "biufcmM"  # kinds of numpy: numbers and times
+_ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal", "date", "time", "duration")
+_OF_LONG_TABLES = {"id", "ids", "time", "times", "t", "date", "datetime", "timestamp", "instance", "case", "series"}
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether `X` is a data frame of pandas or polars or an Arrow table that is here."""
+    return hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2 and not hasattr(X, "__dask_graph__")
+
+
+def objects_in(X: Any, *, numbers: bool = False) -> Any:
+    """Return the column of a table of one column, anything else as it is.
+
+    Parameters
+    ----------
+    X : collection
+        Tables are data frames, Arrow tables, and arrays of objects or texts of shape (n, 1).
+    numbers : bool, default=False
+        Whether to return a column of numbers as well; otherwise it stays a table of vectors.
+    """
+    if isinstance(X, np.ndarray):
+        return X[:, 0] if X.ndim == 2 and X.shape[1] == 1 and X.dtype.kind in "OSUT" else X
+    if not is_frame(X) or X.shape[1] != 1:
+        return X
+    column = _columns(X)[0]
+    return column if numbers or not _holds_numbers(column) else X
+
+
+def wide_series(X: Any) -> Any:
+    """Return the rows of a data frame of numbers as an array, other frames as `objects_in` does, or raise."""
+    X = objects_in(X)
+    if not is_frame(X) or getattr(getattr(X, "index", None), "nlevels", 1) > 1:
+        return X
+    if not all(map(_holds_real_numbers, _columns(X))):
+        return X
+    n, width = X.shape
+    names = [str(name) for name in getattr(X, "column_names", X.columns)]
+    if width == 1:
+        raise ValueError(
+            f"X is a table of one column of {n} numbers, which may be one series or {n} of one time point; write "
+            f"[X.to_numpy().ravel()] for one series, X.to_numpy() for {n}"
+        )
+    long = [name for name in names if name.lower() in _OF_LONG_TABLES]
+    if long:
+        raise ValueError(
+            f"X is a table with a column {long[0]!r}, which may be a long one (a row for each time point) or hold one "
+            "series in each row; similia.objects.series_from_long reads a long one, else drop the column"
+        )
+    return to_array(X)
+
+
+def to_array(X: Any) -> npt.NDArray[Any]:
+    """Return a data frame of numbers as an array, or raise."""
+    columns = _columns(X)
+    if not columns:
+        raise ValueError("X is a table without columns, expected a column of objects, or columns of numbers")
+    names = getattr(X, "column_names", X.columns)
+    for name, column in zip(names, columns, strict=True):
+        if not _holds_real_numbers(column):
+            raise TypeError(
+                f"X is a table of {len(columns)} columns, and column {name!r} holds no numbers; select one column of "
+                "objects, as in X[[name]], or columns of numbers (similia.objects.from_sktime takes nested tables)"
+            )
+    return np.column_stack([np.asarray(column) for column in columns])
+
+
+def _columns(X: Any) -> list[Any]:
+    if hasattr(X, "iloc"):
+        return [X.iloc[:, i] for i in range(X.shape[1])]
+    if hasattr(X, "get_columns"):  # polars
+        return list(X.get_columns())
+    return list(X.columns)  # Arrow
+
+
+def _holds_numbers(column: Any) -> bool:
+    dtype = getattr(column, "dtype", None)
+    if dtype is None:
+        return str(column.type).startswith(_ARROW_NUMBERS)
+    if hasattr(dtype, "is_numeric"):  # polars
+        return bool(dtype.is_numeric() or dtype.is_temporal() or str(dtype) == "Boolean")
+    return getattr(dtype, "kind", "O") in _NUMBERS
+
+
+def _holds_real_numbers(column: Any) -> bool:
+    return _holds_numbers(column) and np.asarray(column).dtype.kind in "biuf"
+
+
+def not_a_column(X: Any, what: str) -> str:
+    """Return what is wrong with a table of more than one column where objects are wanted."""
+    names = [str(name) for name in getattr(X, "column_names", X.columns)]
+    shown = ", ".join([*map(_short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
+    return f"X is a table of {len(names)} columns ({shown}), expected one column of {what}; select it, as in X[[name]]"

@@ -1,0 +1,18 @@
+"""What a result will cost and how good it will be: bounds from theory, seconds and bytes from measurement."""
+
+from similia.core.lazy import attach
+
+_NAMES = {
+    "EffectiveDimension": "bounds",
+    "d2ke_n_components": "bounds",
+    "effective_dimension": "bounds",
+    "lipschitz": "bounds",
+    "graphlet_samples": "bounds",
+    "mmd_error": "bounds",
+    "VCBound": "bounds",
+    "vc_effective_sample_size": "bounds",
+    "plan": "forecasts",
+    "Plan": "forecasts",
+}
+__all__ = [*_NAMES]
+__getattr__, __dir__ = attach(__name__, _NAMES)

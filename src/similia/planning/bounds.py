@@ -1,0 +1,415 @@
+r"""Planners from the theorems: how many features or samples an error needs, how fast a learnt function changes.
+
+D2KE features are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), so that k~(x, y) = phi(x) . phi(y) is a mean of R
+independent numbers in [0, 1] with expectation k(x, y). What the paper proves of them for a metric d is
+here with the constants that its proofs give when they are done with care.
+
+For embeddings of graphs by sampled graphlets there are Theorems 4 and 5 of the other paper, with the features they
+hold for. For support-vector machines, the effective sample size by margin and radius is in `_vc_bound`.
+
+Cost: `effective_dimension` n^2 distances, `vc_effective_sample_size` fits of libsvm, the others none.
+Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 4 and Appendix A;
+Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Theorems 4 and 5.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.planning.vc_bound import VCBound as VCBound
+from similia.planning.vc_bound import vc_effective_sample_size as vc_effective_sample_size
+
+# Graphs on k nodes up to isomorphism, k = 2, 3, ..., 11 (OEIS A000088).
+_N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)
+
+
+class EffectiveDimension(NamedTuple):
+    """Numbers p and c with N(r) <= c r^(-p), where N(r) balls of radius r cover the objects.
+
+    Attributes
+    ----------
+    dimension : float
+        p, which has no unit.
+    constant : float
+        c, in units of distance to the power p.
+    """
+
+    dimension: float
+    constant: float
+
+
+def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamma: float, constant: float = 1.0) -> int:
+    r"""Return a number of random features that makes D2KE's kernel right to within `eps`, everywhere at once.
+
+    With at least that many, :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`.
+
+    Parameters
+    ----------
+    eps : float
+        Largest error of a kernel value wanted, in (0, 1); the values lie in [0, 1].
+    delta : float
+        Probability of a larger one, in (0, 1).
+    effective_dimension : float
+        p >= 0 such that ``constant * r**-p`` balls of any radius r (or one, if that is below 1) cover the
+        objects; `similia.planning.effective_dimension` estimates both.
+    gamma : float
+        The parameter of D2KE, above 0.
+    constant : float, default=1.0
+        c of the covering number. 1 is for distances scaled so that the objects fit into one ball of radius 1.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    Proposition 2 of the paper (Theorem 2 in its appendix), with sharper constants. For one pair, Hoeffding's
+    inequality for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2) (paper:
+    exp(-R t^2 / 2), for numbers in [-1, 1]). Let N balls of radius r cover the objects; there are at most N^2 pairs of
+    centres. Moving x to its centre x' changes exp(-gamma d(x, omega)) by at most gamma r, by the triangle
+    inequality; since these numbers are at most 1, moving x and y changes each of k~ and k by at most 2 gamma r
+    (paper: 3), and their difference by 4 gamma r (paper: 6). With t = (1 - s) eps, 4 gamma r = s eps and
+    N <= c r^(-p), which keeps the constant c that the paper drops,
+
+    .. math:: P\{\max |\tilde k - k| > \epsilon\} \le
+              2 c^2 \left(\frac{4 \gamma}{s\, \epsilon}\right)^{2p} e^{-2 R (1 - s)^2 \epsilon^2},
+              \qquad
+              R = \min_{0 < s < 1} \frac{2 \log c + 2 p \log(4 \gamma / (s\, \epsilon)) + \log(2 / \delta)}
+              {2 (1 - s)^2 \epsilon^2}.
+
+    Any s gives a valid R; the least over a grid is returned. The paper's own choice is s = 1/2.
+
+    For n given objects, and no others, take ``effective_dimension=0, constant=n``: the n objects cover
+    themselves at radius 0, no triangle inequality is needed, and the result holds for every
+    distance, DTW and Hausdorff included. Otherwise the distance must be a metric.
+
+    Examples
+    --------
+    >>> from similia.planning import d2ke_n_components
+    >>> d2ke_n_components(0.1, 0.05, effective_dimension=2, gamma=1.0)
+    1681
+    >>> d2ke_n_components(0.1, 0.05, effective_dimension=0, gamma=1.0, constant=1000)  # for 1000 objects
+    876
+    """
+    _check_share(eps, "eps")
+    _check_share(delta, "delta")
+    gamma, constant = check_positive(gamma, "gamma"), check_positive(constant, "constant")
+    check_positive(effective_dimension, "effective_dimension", zero=True)
+    s = np.geomspace(1e-9, 0.9, 5000)
+    log_cover = np.maximum(0.0, np.log(constant) + effective_dimension * np.log(4 * gamma / (s * eps)))
+    needed = (2 * log_cover + np.log(2 / delta)) / (2 * np.square((1 - s) * eps))
+    return int(np.ceil(needed.min()))
+
+
+def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: RandomState = 0) -> EffectiveDimension:
+    r"""Estimate the effective dimension of objects under a distance.
+
+    Parameters
+    ----------
+    distance : callable or "precomputed"
+        ``distance(X, Y=None) -> (n, m)``. With ``"precomputed"``, X is the square matrix of distances.
+    X : sequence of objects, or ndarray (n_objects, n_objects) of distances
+        At least ten different ones.
+    n : int, default=1000
+        Objects drawn from `X`, without replacement; all if there are fewer. It takes n^2 distances.
+    random_state : int, numpy Generator or None, default=0
+        Draws them.
+
+    Returns
+    -------
+    EffectiveDimension
+        ``(dimension, constant)``, as `d2ke_n_components` takes them.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than ten different objects or all distances between them are equal.
+
+    Notes
+    -----
+    The dimension is that of the correlation integral C(r), the share of pairs at distance at most r
+    (Grassberger & Procaccia, 1983): the slope of log C against log r between the n / 10 and the n closest pairs.
+    Objects at distance 0 count once. Covering numbers of n objects stop at n, which at dimension p is already
+    reached at radius n^(-1/p), too coarse for a slope; pairs are n^2 and reach half that on a log scale. The
+    two dimensions agree where objects are spread evenly, else the correlation dimension is the lower one.
+
+    n objects cannot show a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992): uniform points of a
+    cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15 at n = 1000, with a standard deviation near 5 %.
+
+    The constant is the least c for which N(r) <= c r^(-dimension) holds of the drawn objects at all
+    radii at which they need more than one ball, with N(r) from a greedy cover: the next centre is the object
+    farthest from the centres so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import manhattan_distances
+    >>> from similia.planning import d2ke_n_components, effective_dimension
+    >>> points = np.random.default_rng(0).random((1000, 2))
+    >>> p, c = effective_dimension(manhattan_distances, points)
+    >>> 1.8 < p < 2.2
+    True
+    >>> 1000 < d2ke_n_components(0.1, 0.05, p, gamma=1.0, constant=c) < 2000
+    True
+    """
+    D = _sampled_distances(distance, X, check_positive_int(n, "n", minimum=10), generator(random_state))
+    centres, radii = _greedy_cover(D)
+    n_different = len(centres)
+    if n_different < 10:
+        raise ValueError(f"found {n_different} different objects, expected at least 10 to see a dimension")
+    pairs = np.sort(D[np.ix_(centres, centres)][np.triu_indices(n_different, 1)])
+    if pairs[0] == pairs[-1]:
+        raise ValueError(f"all distances between different objects are {pairs[0]:.6g}: there is no dimension to see")
+    r1, r2 = pairs[n_different // 10 - 1], pairs[n_different - 1]
+    if r1 == r2:  # distances that are whole numbers
+        r2 = pairs[min(np.searchsorted(pairs, r1, side="right"), len(pairs) - 1)]
+        r1 = pairs[np.searchsorted(pairs, r2) - 1]
+    c1, c2 = np.searchsorted(pairs, [r1, r2], side="right")
+    dimension = float(np.log(c2 / c1) / np.log(r2 / r1))
+    # k + 1 centres are needed at all radii below radii[k - 1].
+    constant = np.exp(np.max(np.log(np.arange(2, n_different + 1)) + dimension * np.log(radii)))
+    return EffectiveDimension(dimension, float(constant))
+
+
+def lipschitz(model: Any) -> npt.NDArray[np.float64]:
+    r"""Return constants L with :math:`|f(x) - f(y)| \le L\, d(x, y)` for each function a model learnt on D2KE.
+
+    Parameters
+    ----------
+    model : fitted scikit-learn pipeline
+        `D2KE`, then any number of ``StandardScaler``, then a linear model with ``coef_``, as `similia.recipes.d2ke`
+        makes; or a fitted search (``GridSearchCV``, ``D2KESearch``) over one.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_functions,)
+        One for each row of ``coef_``: a regression function, or the decision function of a class.
+
+    Raises
+    ------
+    ValueError
+        If the distance says of itself that it is no metric (DTW, ModifiedHausdorff), or the model has another form.
+
+    Notes
+    -----
+    Proposition 1 of the paper, for the features that the model has rather than for their limit: f(x) =
+    w . phi(x) + b, and phi_j = R^(-1/2) exp(-gamma d(x, omega_j)) changes by at most R^(-1/2) gamma d(x, y) by the
+    triangle inequality, so that L = gamma \|w\|. Behind a StandardScaler with scales s, w is coef / s.
+    A distance without ``facts`` (a function of your own) is taken for a metric: that is for you to know.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> words, lengths = ["a", "tree", "trees", "bushes", "in"], [1, 4, 5, 6, 2]
+    >>> embedding = sm.D2KE(sm.distances.Levenshtein(), n_components=64, random_state=0)
+    >>> model = make_pipeline(embedding, Ridge(alpha=0.01)).fit(words, lengths)
+    >>> L = sm.planning.lipschitz(model)
+    >>> f = model.predict(["trees", "tree"])
+    >>> bool(abs(f[0] - f[1]) <= L[0])  # at distance 1
+    True
+    """
+    fitted = getattr(model, "best_estimator_", getattr(model, "pipeline_", model))  # of a search
+    steps = [step for _, step in getattr(fitted, "steps", [])]
+    steps = [step for step in steps if step is not None and not isinstance(step, str)]  # "passthrough"
+    if len(steps) < 2 or not hasattr(steps[0], "gamma_") or not hasattr(steps[-1], "coef_"):
+        raise ValueError(
+            f"lipschitz takes a fitted pipeline of D2KE, StandardScaler (if any) and a linear model, "
+            f"got {type(model).__name__} of {[type(step).__name__ for step in steps]}"
+        )
+    embedding, *scalers, linear = steps
+    facts = getattr(embedding.distance, "facts", None)
+    if facts is not None and not facts.metric:
+        name = type(embedding.distance).__name__
+        raise ValueError(
+            f"{name} is not known to keep the triangle inequality, so a small distance does not bound how much a "
+            f"function of it changes; take a metric such as Levenshtein, ERP or MSM"
+        )
+    w = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
+    for scaler in reversed(scalers):
+        w = w / _scale(scaler)
+    return float(embedding.gamma_) * np.linalg.norm(w, axis=1)
+
+
+def graphlet_samples(size: int, eps: float, delta: float, features: str = "match_iso") -> int:
+    r"""Return a number of sampled graphlets that makes a graph's histogram of graphlets right to within `eps`.
+
+    With at least that many independent samples, :math:`P\{\|\hat f - f\|_1 \ge \epsilon\} \le \delta`, for f the law of
+    the graphlets under any sampling and :math:`\hat f` their histogram.
+
+    Parameters
+    ----------
+    size : int
+        Nodes of a graphlet, 2 to 11.
+    eps : float
+        Error wanted, in (0, 2): the L1 distance of two laws is at most 2.
+    delta : float
+        Probability of a larger one, in (0, 1).
+    features : {"match_iso", "match"}, default="match_iso"
+        What is counted: graphlets up to isomorphism (2, 4, 11, 34, 156, 1044, ... of them), or adjacency patterns of
+        nodes in the order drawn, 2^(size (size - 1) / 2).
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    Theorem 4 of the paper (from Shervashidze et al., 2009), with N what can be counted:
+
+    .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
+
+    The L1 distance is twice the largest error of the probability of a set of graphlets; Hoeffding's inequality for
+    each of the 2^N sets gives exp(-s eps^2 / 2). Where a graph holds fewer different graphlets, N is their number.
+
+    Examples
+    --------
+    >>> from similia.planning import graphlet_samples
+    >>> graphlet_samples(5, eps=0.1, delta=0.05)
+    5313
+    """
+    size = check_positive_int(size, "size", minimum=2)
+    if size > 11:
+        raise ValueError(f"size must be from 2 to 11, got {size}")
+    _check_share(eps, "eps", 2, " (the L1 distance of two laws is at most 2)")
+    _check_share(delta, "delta")
+    if features not in ("match_iso", "match"):
+        raise ValueError(f'features must be "match_iso" or "match", got {features!r}')
+    n_kinds = _N_GRAPHS[size - 2] if features == "match_iso" else 2 ** (size * (size - 1) // 2)
+    return math.ceil(2 * (n_kinds * math.log(2) + math.log(1 / delta)) / eps**2)
+
+
+def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
+    r"""Return how far the squared distance of two graphs' embeddings may be from the MMD^2 of their graphlet laws.
+
+    With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most that,
+    for one given pair of graphs.
+
+    Parameters
+    ----------
+    n_components : int or None
+        Random features m (of ``"gaussian_complex"``: frequencies, each a cosine and a sine). None: the exact kernel, so
+        that only the samples err.
+    n_samples : int
+        Graphlets s sampled from each graph, independently.
+    delta : float
+        Probability of a larger error, in (0, 1).
+    features : {"gaussian_complex", "gaussian"}, default="gaussian_complex"
+        As in `similia.GraphletSampling`. ``"match"`` and ``"match_iso"`` go with ``n_components=None``.
+
+    Returns
+    -------
+    float
+        In units of the kernel, which is 1 for equal graphlets: a bound of 4 or more says nothing.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the theorem does not hold for the features.
+
+    Notes
+    -----
+    Theorem 5 of the paper, for :math:`|\xi_w(F)| \le 1`:
+
+    .. math:: \frac{4 \sqrt{\log(6 / \delta)}}{\sqrt m} + \frac{8 (1 + \sqrt{2 \log(3 / \delta)})}{\sqrt s}.
+
+    Complex exponentials meet the assumption, as do the exact maps of kernels with k(x, x) = 1. Features
+    :math:`\sqrt 2 \cos(w \cdot a + b)` are bounded by :math:`\sqrt 2`, and both terms double: the squares of the proof
+    range over [0, 8] in place of [0, 4], a mean is within :math:`\sqrt 2` times as much of its expectation, and
+    :math:`\|z\|` is at most :math:`\sqrt 2`. Optical features have no bound, hence no such theorem: take their exact
+    map, or the variance of one feature. Hoeffding's inequality would allow :math:`2 \sqrt 2` for the 4.
+
+    The squared distance is a V-statistic: part of its error is a bias, (2 / s) (1 - the mean kernel) for equal
+    laws, which `similia.distances.mmd.mmd2` can leave out. The bound is loose: ``python dev.py reproduce
+    graphlet-mmd`` prints by how much.
+
+    Examples
+    --------
+    >>> from similia.planning import mmd_error
+    >>> round(mmd_error(5000, 10_000, delta=0.05), 2)
+    0.43
+    """
+    s = check_positive_int(n_samples, "n_samples")
+    _check_share(delta, "delta")
+    if features == "optical":
+        raise ValueError(
+            "optical features |w.x + b|^2 are not bounded, so that Theorem 5 does not hold for them; "
+            'take features="gaussian_complex", or the exact map of the optical kernel, which has no error by features'
+        )
+    if features in ("match", "match_iso") and n_components is not None:
+        raise ValueError(f"features={features!r} are the exact map of their kernel; write n_components=None")
+    factors = {"gaussian_complex": 1.0, "gaussian": 2.0, "match": 1.0, "match_iso": 1.0}
+    if features not in factors:
+        raise ValueError(f"features must be one of {', '.join(map(repr, factors))}, got {features!r}")
+    factor = (
+        factors[features] if n_components is not None else 1.0
+    )  # the exact Gaussian kernel is 1 for equal graphlets
+    of_samples = 8 * (1 + math.sqrt(2 * math.log(3 / delta))) / math.sqrt(s)
+    if n_components is None:
+        return factor * of_samples
+    m = check_positive_int(n_components, "n_components")
+    return factor * (4 * math.sqrt(math.log(6 / delta)) / math.sqrt(m) + of_samples)
+
+
+def _scale(scaler: Any) -> npt.NDArray[np.float64]:
+    """Return what a fitted StandardScaler divides columns by."""
+    from sklearn.preprocessing import StandardScaler
+
+    if not isinstance(scaler, StandardScaler):
+        raise ValueError(
+            f"lipschitz cannot see through {type(scaler).__name__}; use StandardScaler, or no step, between D2KE "
+            "and the linear model"
+        )
+    return np.ones(1) if scaler.scale_ is None else np.asarray(scaler.scale_, dtype=np.float64)
+
+
+def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Return the float64 matrix of distances among at most n objects."""
+    from similia.objects import take
+    from similia.objects.sequences import at_least_one
+    from similia.similarity import as_objects, distances_between
+
+    precomputed = isinstance(distance, str) and distance == "precomputed"
+    X = np.asarray(X) if precomputed else as_objects(distance, X)
+    total = at_least_one(X)
+    if precomputed and X.shape != (total, total):
+        raise ValueError(f'distance="precomputed" needs a square matrix of distances, got shape {X.shape}')
+    chosen = rng.choice(total, n, replace=False) if n < total else np.arange(total)
+    D = X[np.ix_(chosen, chosen)] if precomputed else distances_between(distance, take(X, chosen))
+    return D.astype(np.float64)
+
+
+def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
+    """Return centres, each the object farthest from those before, and the radii that 1, 2, ... of them need, above 0.
+
+    All objects are at distance 0 from a centre, so that the centres are the different objects.
+    """
+    centres, radii, nearest = [0], [], D[0].copy()
+    while nearest.max() > 0 and len(centres) < len(D):
+        radii.append(float(nearest.max()))
+        centres.append(int(nearest.argmax()))
+        np.minimum(nearest, D[centres[-1]], out=nearest)
+    return centres, radii
+
+
+def _check_share(value: Any, name: str, most: int = 1, why: str = "") -> None:
+    """Raise if `value` does not lie between 0 and `most`, both excluded."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < most:
+        raise ValueError(f"{name} must lie between 0 and {most}{why}, got {value!r}")

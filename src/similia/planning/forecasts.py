@@ -1,0 +1,353 @@
+r"""What a run over n objects will cost: kernel evaluations, operations, bytes and hours, before it is started.
+
+.. math:: T = \underbrace{T_{fit} + n_0\, t(L, s)}_{\text{fit}} + \underbrace{n\, t(L, s)}_{\text{encode}} + T_{index},
+
+with t(L, s) the seconds that an object of length L takes with s landmarks or random objects, and n_0 = min(n, 20,000)
+the objects that an encoder is fitted to. Evaluations and bytes are counted; the constants of the seconds are measured
+anew on the machine at hand, by running the estimators at sizes up to those asked for (`_calibrate` states the formulas
+and holds the runs).
+
+Cost: that of the calibration, 5 to 20 seconds; with `costs` of an earlier plan, none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from similia.core.config import settings
+from similia.core.threads import n_threads
+from similia.core.validation import check_n_bits, check_positive, check_positive_int, check_vectors
+from similia.embeddings.d2ke import _GAMMA_COLUMNS, _GAMMA_ROWS
+from similia.objects import as_graphs, as_series, as_sets, as_strings, n_objects, take
+from similia.objects.batches import Batch
+from similia.objects.sequences import at_least_one
+from similia.planning.costs import CHUNK, KINDS, Costs, Formula, Method, Objects, calibrate, kind_of
+from similia.similarity import as_objects, check_kernel
+from similia.sources._iterable_streams import kind_of_item
+
+FIT_ON = 20_000  # objects that an encoder is fitted to, as by the commands
+_EIGEN = 9  # operations of a symmetric eigendecomposition with vectors, over s^3 (Golub & Van Loan, Section 8.3)
+_BUSY = 0.5  # load of others above which they are mentioned
+_WORD, _WORD_STEPS = 64, 15  # letters that an edit distance handles together, and operations on such a word
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will cost.
+
+    Attributes
+    ----------
+    objects : int
+        Number n of objects.
+    kind : str
+        Of the objects: strings, graphs, series, sets or vectors.
+    length : float
+        Letters, nodes, points or numbers of an object.
+    method : str
+    size : int or None
+        Landmarks or random objects; None of an encoder that was given as it is.
+    bits, cores : int
+    evaluations : dict of str to int
+        Kernel values or distances of ``fit``, ``encode`` and one ``search``.
+    flops : dict of str to float or None
+        Arithmetic operations of the same; None where those of a kernel value are not known.
+    bytes : dict of str to float
+        ``input`` in memory layout, ``working`` memory of a chunk, ``model``, ``codes``, and ``index`` on disk.
+    seconds : dict of str to float
+        Of ``fit``, ``encode``, ``index`` and one ``search``.
+    formulas : dict of str to str
+        Seconds by size on the cores of this machine.
+    assumptions : list of str
+    costs : Costs
+        What was measured; another plan for the same kind of run may take it instead of measuring again.
+    """
+
+    objects: int
+    kind: str
+    length: float
+    method: str
+    size: int | None
+    bits: int
+    cores: int
+    evaluations: dict[str, int]
+    flops: dict[str, float | None]
+    bytes: dict[str, float]
+    seconds: dict[str, float]
+    formulas: dict[str, str]
+    assumptions: list[str]
+    costs: Costs = field(repr=False)
+
+    @property
+    def hours(self) -> float:
+        """Hours of fit, encode and index."""
+        return sum(self.seconds[step] for step in ("fit", "encode", "index")) / 3600
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but `costs`, and `hours`, as what JSON can hold."""
+        fields = {name: value for name, value in vars(self).items() if name != "costs"}
+        costs = self.costs
+        calibration = {"seconds": costs.seconds, "cores": costs.cores, "largest": costs.measured, "load": costs.load}
+        return {**fields, "hours": self.hours, "calibration": calibration}
+
+
+def plan(
+    objects: float,
+    length: float | None = None,
+    *,
+    kernel: Any = None,
+    distance: Any = None,
+    landmarks: int = 300,
+    random: int | None = None,
+    bits: int = 1024,
+    cores: int | None = None,
+    kind: str | None = None,
+    edges: float | None = None,
+    letters: int = 4,
+    channels: int | None = None,
+    sample: Any = None,
+    encoder: Any = None,
+    costs: Costs | None = None,
+) -> Plan:
+    """Predict what it costs to make packed bits of many objects and to search them.
+
+    A kernel goes through `Nystroem`, a distance through `D2KE`, then `SignRandomProjection`, 10,000 objects at a time.
+
+    Parameters
+    ----------
+    objects : int (or a float such as 1e9)
+        Number of objects.
+    length : float, optional
+        Mean length: letters of a string, nodes of a graph, points of a series or set, numbers of a vector. Not needed
+        with a `sample`.
+    kernel, distance : callable
+        One of the two, unless there is an `encoder`.
+    landmarks : int, default=300
+        Objects of the data that others are compared with.
+    random : int, optional
+        Random objects to take instead of landmarks, with a distance.
+    bits : int, default=1024
+        Of a code.
+    cores : int, optional
+        All of this machine if not given.
+    kind : {"strings", "graphs", "series", "sets", "vectors"}, optional
+        Of the objects, where the kernel or distance leaves it open.
+    edges : float, optional
+        Mean edges of a graph; as many as nodes if not given.
+    letters : int, default=4
+        Different letters of strings, or labels of nodes.
+    channels : int, optional
+        Numbers of a point of a series (1 if not given) or set (2).
+    sample : collection of objects, optional
+        Of the user's data, to calibrate on instead of random objects.
+    encoder : estimator, optional
+        An unfitted transformer from objects to packed bits, run as it is, instead of a kernel or distance.
+    costs : Costs, optional
+        ``costs`` of an earlier plan of the same method and kind of objects: nothing is measured.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number is out of range, or it is open what is compared or how.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.planning import plan
+    >>> p = plan(1e6, 8, kernel=sm.kernels.Cosine(), landmarks=10, bits=64)
+    >>> p.evaluations["encode"], p.bytes["codes"], p.hours > 0
+    (10000000, 8000000.0, True)
+    """
+    n = _count(objects, "objects")
+    cores = n_threads() if cores is None else check_positive_int(cores, "cores")
+    method, s = _method(kernel, distance, encoder, landmarks, random)
+    bits = check_n_bits(bits)
+    comparison = kernel if distance is None else distance
+    batch = None
+    if sample is not None:
+        sample, batch = _read(sample, comparison, kind)
+    kind = _kind(kind, comparison, batch)
+    like = _like(kind, edges, length, letters, channels, sample)
+    L = _length(length, kind, batch)
+    if s is not None and not method.random:
+        s = min(s, n)  # as in `Nystroem.fit`
+    if costs is None:
+        here = min(cores, n_threads())
+        costs = calibrate(method, like, length=max(1, round(L)), size=s or 1, bits=bits, cores=here)
+    sizes = {"n": n, "L": L, "s": s or 1, "b": bits}
+    return Plan(
+        objects=n,
+        kind=kind,
+        length=L,
+        method=str(method),
+        size=s,
+        bits=bits,
+        cores=cores,
+        evaluations=_evaluations(method, n, s),
+        flops=_flops(method, like, costs, sizes),
+        bytes=_bytes(method, costs, sizes),
+        seconds=_seconds(method, costs, sizes, cores),
+        formulas={name: str(value) for name, value in vars(costs).items() if isinstance(value, Formula)},
+        assumptions=_assumptions(like, costs, cores),
+        costs=costs,
+    )
+
+
+def _count(value: Any, name: str) -> int:
+    """Return a number of objects, which may be written 1e9."""
+    return check_positive_int(int(value) if isinstance(value, float) and value.is_integer() else value, name)
+
+
+def _method(kernel: Any, distance: Any, encoder: Any, landmarks: Any, random: Any) -> tuple[Method, int | None]:
+    if sum(part is not None for part in (kernel, distance, encoder)) != 1:
+        raise ValueError("give one of kernel, distance and encoder: it says how bits are made")
+    if random is not None and distance is None:
+        raise ValueError("random objects go with a distance (D2KE); a kernel takes landmarks")
+    if encoder is not None:
+        return Method(encoder=encoder), None
+    if kernel is not None:
+        check_kernel(kernel)
+        return Method(kernel), check_positive_int(landmarks, "landmarks")
+    if random is None:
+        return Method(distance, is_distance=True), check_positive_int(landmarks, "landmarks")
+    return Method(distance, is_distance=True, random=True), check_positive_int(random, "random")
+
+
+def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
+    """Return a sample in the layout that is compared, and as a batch or an array of vectors, whose lengths count."""
+    sample = sample if comparison is None else as_objects(comparison, sample)
+    at_least_one(sample, "sample")
+    if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
+        return sample, sample
+    readers = {"strings": as_strings, "graphs": as_graphs, "series": as_series, "sets": as_sets}
+    kind = kind or kind_of_item(take(sample, [0])[0])
+    return sample, readers[kind](sample) if kind in readers else check_vectors(sample, "sample")
+
+
+def _kind(kind: str | None, comparison: Any, sample: Any) -> str:
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    known = kind_of(comparison)
+    if known and kind and known != kind:
+        raise ValueError(f"{comparison!r} compares {known}, and kind is {kind!r}; leave kind out")
+    batches = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
+    batches["ndarray"] = "vectors"
+    found = kind or known or batches.get(type(sample).__name__)
+    if found is None:
+        raise ValueError(f"say what kind of objects these are: one of {', '.join(KINDS)}")
+    return found
+
+
+def _like(kind: str, edges: Any, length: Any, letters: Any, channels: Any, sample: Any) -> Objects:
+    letters = check_positive_int(letters, "letters")
+    channels = (2 if kind == "sets" else 1) if channels is None else check_positive_int(channels, "channels")
+    ratio = 1.0
+    if edges is not None:
+        if kind != "graphs":
+            raise ValueError(f"edges belong to graphs, and these are {kind}")
+        ratio = check_positive(edges, "edges", zero=True) / check_positive(length, "length")
+    return Objects(kind, ratio, letters, channels, sample)
+
+
+def _length(length: Any, kind: str, sample: Any) -> float:
+    if sample is None:
+        hint = "; it is the mean number of letters, nodes, points or numbers of an object"
+        return check_positive(length, "length", hint=hint)
+    if kind == "vectors":
+        return float(sample.shape[1])
+    total = sample.n_nodes if kind == "graphs" else len(sample.values)
+    return max(1.0, total / n_objects(sample))
+
+
+def _evaluations(method: Method, n: int, s: int | None) -> dict[str, int]:
+    if s is None:
+        return {"fit": 0, "encode": 0, "search": 0}
+    n0 = min(n, FIT_ON)
+    settling = min(n0, _GAMMA_ROWS) * (_GAMMA_COLUMNS if method.random else min(n0, _GAMMA_COLUMNS))
+    return {"fit": (settling if method.is_distance else s * s) + n0 * s, "encode": n * s, "search": s}
+
+
+def _flops(method: Method, like: Objects, costs: Costs, sizes: dict[str, float]) -> dict[str, float | None]:
+    """Return operations; those of a kernel value times their number, then products, signs and the scan."""
+    n, s, b = sizes["n"], sizes["s"], sizes["b"]
+    each = _operations(method, like, costs, sizes["L"])
+    scan = 3 * n * b / _WORD  # xor, count, add
+    if each is None:
+        return {"fit": None, "encode": None, "search": None}
+    an_object = s * each + (0 if method.is_distance else 2 * s * s) + 2 * s * b
+    settling = _evaluations(method, int(n), int(s))["fit"] - min(n, FIT_ON) * s
+    fit = settling * each + (0 if method.is_distance else _EIGEN * s**3) + min(n, FIT_ON) * (an_object - 2 * s * b)
+    return {"fit": fit, "encode": n * an_object, "search": an_object + scan}
+
+
+def _operations(method: Method, like: Objects, costs: Costs, L: float) -> float | None:
+    """Return the operations of a kernel value or distance of objects of length L, or None if not known."""
+    other = costs.random_length if method.random else L
+    if costs.features is not None:
+        return 2 * costs.features * L  # at most: features that both have
+    if like.kind == "vectors":
+        return 2 * L
+    if method.encoder is not None or like.kind == "graphs":
+        return None
+    if like.kind == "strings":
+        return _WORD_STEPS * L * np.ceil(other / _WORD)
+    return L * other * (3 * like.channels + (3 if like.kind == "series" else 0))  # a cell: `distances._dtw`
+
+
+def _bytes(method: Method, costs: Costs, sizes: dict[str, float]) -> dict[str, float]:
+    n, L, s, b = (sizes[name] for name in "nLsb")
+    an_object = costs.bytes_per_length * L
+    chunk = min(n, CHUNK)
+    kept = costs.bytes_of_random if method.random else an_object
+    wide = method.encoder is None
+    values = min(8.0 * chunk * (2 * s if method.is_distance else 3 * s), settings().max_memory) if wide else 0.0
+    rank = 0 if method.is_distance else s  # columns of the components
+    return {
+        "input": n * an_object,
+        "working": chunk * (an_object + b / 8 + (8 * s if wide else 0)) + values,
+        "model": s * (kept + 8 * rank + 2 * b) if wide else 0.0,
+        "codes": n * b / 8,
+        "index": n * (b / 8 + 8),
+    }
+
+
+def _seconds(method: Method, costs: Costs, sizes: dict[str, float], cores: int) -> dict[str, float]:
+    """Return seconds of the steps; objects are shared among cores, and codes where they are searched."""
+    n, share = sizes["n"], costs.cores / cores if cores > costs.cores else 1.0
+
+    def encode(m: float, size: float) -> float:
+        at = {**sizes, "n": m, "calls": np.ceil(m / size)}
+        return costs.embed(**at) + (costs.signs(**at) if method.encoder is None else 0.0)
+
+    calls = float(np.ceil(n / CHUNK))
+    copies = 1 + np.log2(max(1.0, calls / 64)) / 2  # how often `search._store` writes a row, counted
+    n0 = min(n, FIT_ON)
+    fit = costs.fit(**sizes, m=n0) + (costs.embed(**{**sizes, "n": n0, "calls": 1}) if method.encoder is None else 0.0)
+    return {
+        "fit": float(fit),
+        "encode": float(encode(n, CHUNK) * share),
+        "index": float(costs.index(**{**sizes, "calls": calls, "n": n * copies})),
+        "search": float(encode(1, 1) + costs.search(**sizes) * share),
+    }
+
+
+def _assumptions(like: Objects, costs: Costs, cores: int) -> list[str]:
+    drawn = "a sample of the data" if like.own is not None else "random objects of that length"
+    largest = ", ".join(f"{name} = {value}" for name, value in costs.measured.items())
+    lines = [f"measured in {costs.seconds:.0f} s on {costs.cores} of this machine's {n_threads()} cores on {drawn}"]
+    lines[0] += f", at most {largest}; reading the input is not counted"
+    if cores > costs.cores:
+        lines.append(
+            f"{cores} cores: {cores / costs.cores:g} times the speed of {costs.cores} (objects are independent: a "
+            f"process for each {costs.cores}); fit and the index, on one disk, are not shared"
+        )
+    if costs.load + costs.cores > n_threads() + _BUSY:
+        lines.append(f"other work ran before (a load of {costs.load:.1f}): if it went on, the times are too long")
+    lines.append("search: one query against all codes in memory, ten neighbours, not sorted again")
+    return lines

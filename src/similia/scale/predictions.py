@@ -1,0 +1,159 @@
+"""Predictions of chunks as lines of CSV, TSV or JSON, with the scores of the classes beside them where wanted.
+
+Scores have six digits: sums of floats differ in the last places with the chunks, and files should not.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.config import part_of_more
+from similia.sources.streams import Chunk
+
+_FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
+_ITEM, _LABEL = "item", "label"
+
+
+class Predictions:
+    """A model whose predictions become lines of a file.
+
+    Parameters
+    ----------
+    model : fitted classifier or regressor
+    form : {"csv", "tsv", "jsonl"}
+    scores : bool
+        Whether probabilities, or decision values where there are none, of all classes stand beside the labels.
+    names : str, optional
+        Column of the table that names the objects, which is called so here too; "item" if there is none.
+
+    Attributes
+    ----------
+    offset : int
+        Bytes of the line with the names of the columns.
+    belongs : dict
+        What tells the lines from those that another run may have begun.
+
+    Raises
+    ------
+    ValueError
+        If scores are wanted and the model has none, or two columns would have one name.
+    """
+
+    row = None
+
+    def __init__(self, model: Any, form: str = "csv", scores: bool = False, names: str | None = None) -> None:
+        self.model, self.function = model, _scored if scores else _labels
+        self.belongs: dict[str, Any] = ({} if form == "csv" else {"form": form}) | ({"scores": True} if scores else {})
+        self._form, self._classes = form, _classes_of(model) if scores else []
+        self._item = names if isinstance(names, str) else _ITEM
+        if self._item != _ITEM:
+            self.belongs["item"] = self._item
+        ours = {_LABEL, *(["scores"] * bool(self._classes) if form == "jsonl" else self._classes)}
+        if names is not None and self._item in ours:
+            raise ValueError(
+                f"the column {names!r} of the data would stand beside one that is called so among the predictions; "
+                "rename it in the data, or do without names: rows keep their order, and are numbered from 0"
+            )
+        taken = [name for name in self._classes if name in (self._item, _LABEL)]
+        if taken and form != "jsonl":
+            raise ValueError(
+                f"a class is called {taken[0]!r}, as a column of every table of predictions is; write the scores as "
+                "JSON (a file that ends in .jsonl)"
+            )
+        self._head = b"" if form == "jsonl" else self._table([[self._item, _LABEL, *self._classes]])
+        self.offset = len(self._head)
+
+    def bytes_of(self, chunk: Chunk, predicted: Any) -> bytes:
+        """Return the lines of a chunk."""
+        labels, scores = predicted if self._classes else (predicted, np.empty((len(predicted), 0)))
+        names: Iterable[Any] = range(chunk.start, chunk.stop) if chunk.names is None else chunk.names
+        rows = zip(names, labels.tolist(), scores.tolist(), strict=True)
+        if self._form == "jsonl":
+            return "".join(self._json(*row) + "\n" for row in rows).encode()
+        return self._table([name, label, *(f"{value:.6g}" for value in values)] for name, label, values in rows)
+
+    def first(self, n: int) -> bytes:
+        """Return the line with the names of the columns."""
+        return self._head
+
+    def _table(self, rows: Iterable[list[Any]]) -> bytes:
+        lines = io.StringIO(newline="")
+        csv.writer(lines, delimiter="\t" if self._form == "tsv" else ",").writerows(rows)
+        return lines.getvalue().encode()
+
+    def _json(self, name: Any, label: Any, values: list[float]) -> str:
+        facts = {self._item: name, _LABEL: label}
+        if self._classes:
+            facts["scores"] = {c: float(f"{value:.6g}") for c, value in zip(self._classes, values, strict=True)}
+        return json.dumps(facts)
+
+
+def form_of(output: Path) -> str:
+    """Return the form of predictions that the name of a file means, CSV if it means none, or raise."""
+    ending = output.suffix.lower()
+    if ending == ".json":
+        raise ValueError(
+            f"predictions as JSON are a line each, so that a run can go on after any of them; end {output} in .jsonl"
+        )
+    if ending in _NOT_LINES:
+        raise ValueError(f"predictions are written as .csv, .tsv or .jsonl, and {output} is named otherwise")
+    return _FORMS.get(ending, "csv")
+
+
+# ---- what workers do
+@part_of_more()
+def _labels(model: Any, X: Any) -> npt.NDArray:
+    return np.asarray(model.predict(X))
+
+
+@part_of_more()
+def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
+    """Return the labels and a score for each class; what a pipeline makes of the objects is made once for both."""
+    steps, last = _parts(model)
+    for step in steps:
+        X = step.transform(X)
+    scores = np.asarray(getattr(last, _method(last))(X), dtype=np.float64)
+    if scores.ndim == 1:  # of the second class against the first
+        scores = np.column_stack([-scores, scores])
+    if scores.shape[1:] != (len(last.classes_),):
+        raise ValueError(
+            f"{type(last).__name__} gives {scores.shape[1]} values for {len(last.classes_)} classes "
+            "(of pairs of them?), expected one a class; leave scores out"
+        )
+    return np.asarray(last.predict(X)), scores + 0.0  # which is never -0
+
+
+def _parts(model: Any) -> tuple[list[Any], Any]:
+    """Return the transformers before a predictor, and it."""
+    if not hasattr(model, "steps"):
+        return [], model
+    steps = [step for _, step in model.steps]
+    return [step for step in steps[:-1] if hasattr(step, "transform")], steps[-1]  # not None and "passthrough"
+
+
+def _method(last: Any) -> str:
+    return "predict_proba" if hasattr(last, "predict_proba") else "decision_function"
+
+
+def _classes_of(model: Any) -> list[str]:
+    """Return the names of the classes, or raise if the model has no scores of them."""
+    last = _parts(model)[1]
+    name, classes = type(last).__name__, getattr(last, "classes_", None)
+    if classes is None or isinstance(classes, list):
+        what = "numbers" if classes is None else "several labels at once"
+        raise ValueError(f"the model ({name}) predicts {what}, not one of some classes with scores; leave scores out")
+    if not hasattr(last, _method(last)):
+        raise ValueError(
+            f"the model ({name}) has neither probabilities nor decision values (predict_proba, decision_function); "
+            "leave scores out"
+        )
+    return [str(label) for label in np.asarray(classes).tolist()]

@@ -1,0 +1,439 @@
+"""A function of each chunk of a stream, results in order: in this process, or on the workers of a Dask cluster.
+
+In this process a thread reads ahead while a chunk is worked on. On a cluster at most two chunks a worker and two more
+are under way; each task uses one thread. The model is itself the result of a task, so that the scheduler can make it
+again if the workers that hold it die; a chunk whose worker dies is given to another. If the scheduler cannot be
+reached, what was under way is submitted again until `PATIENCE` is over.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import pickle
+import re
+import signal
+import socket
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from queue import Empty, Full, Queue
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from similia.core.config import config, settings
+from similia.core.errors import BadPair, names_object, shifted_text
+from similia.core.threads import limited_to
+from similia.core.warned import heard
+from similia.objects import n_objects, take
+
+if TYPE_CHECKING:
+    from similia.sources.streams import Chunk
+
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+PATIENCE = 60.0  # seconds that a cluster without scheduler or workers is waited for
+_FIRST = 10.0  # seconds that it may take to be there at all
+_POLL = 5.0  # seconds between looks at whether there are workers
+_ALIVE = 4  # chunks in memory in this process: read ahead, waiting, worked on, written
+
+_SETTINGS = {
+    "distributed.admin.large-graph-warning-threshold": "1TB",
+    # without Dask's MALLOC_TRIM_THRESHOLD_, by which workers give each array back to the system: twice the time
+    "distributed.nanny.pre-spawn-environ": dict.fromkeys(_ONE_THREAD, 1),
+}
+
+Function = Callable[[Any, Any], Any]
+Results = Generator[tuple["Chunk", Any], None, None]
+
+
+class Here:
+    """Work in this process; with `ahead`, a thread reads the next chunks meanwhile."""
+
+    alive = _ALIVE
+
+    def __init__(self, ahead: bool = True) -> None:
+        self.ahead = ahead
+
+    def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
+        """Yield each chunk and ``function(model, chunk.objects)``."""
+        known: Heard = set()
+        with closing(_read_ahead(chunks)) if self.ahead else nullcontext(chunks) as stream:
+            for chunk in stream:
+                result, said = _worked(function, model, chunk.objects, chunk.start)
+                _say(said, known)
+                yield chunk, result
+
+
+def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, None, None]:
+    """Yield what `chunks` yields, read by a thread that is ahead by `depth` and one; its errors come in their turn."""
+    ready: Queue[tuple[Chunk | None, BaseException | None]] = Queue(depth)
+    stopped = threading.Event()
+
+    def put(item: Chunk | None, error: BaseException | None = None) -> None:
+        while not stopped.is_set():
+            with suppress(Full):
+                return ready.put((item, error), timeout=0.1)
+
+    def read() -> None:
+        try:
+            for chunk in chunks:
+                put(chunk)
+                if stopped.is_set():
+                    return
+            put(None)
+        except BaseException as error:  # raised where the chunk was expected
+            put(None, error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(read,), name="similia-reader", daemon=True)
+    thread.start()
+    try:
+        while True:
+            chunk, error = ready.get()
+            if error is not None:
+                raise error
+            if chunk is None:
+                return
+            yield chunk
+    finally:
+        stopped.set()
+        with suppress(Empty):
+            ready.get_nowait()
+        thread.join(timeout=5)
+
+
+# ---- which object it was
+_COUNTED = re.compile(r"^(\d+) of (\d+) objects\b")
+Said = list[tuple[type[Warning], str]]
+Heard = set[tuple[type[Warning], str]]  # without numbers
+
+
+def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, Said]:
+    """Return the result and the warnings of a chunk; errors and warnings have the numbers of the stream."""
+    with heard() as caught:
+        try:
+            result = function(model, objects)
+        except Exception as error:
+            located = _located(error, function, model, objects, start)
+            raise located from (None if located is error else error)
+    n = n_objects(objects)
+    return result, list(dict.fromkeys((w.category, _renumbered(str(w.message), n, start)) for w in caught))
+
+
+def _say(said: Said, known: Heard) -> None:
+    """Warn of what was not heard of in this run: the next chunks would say the same with other numbers."""
+    for category, text in said:
+        kind = category, re.sub(r"\d+", "", text)
+        if kind not in known:
+            known.add(kind)
+            warnings.warn(text, category, stacklevel=2)
+
+
+def _renumbered(text: str, n: int, start: int) -> str:
+    """Return a sentence about the n objects of a chunk with their numbers in the stream."""
+    found = _COUNTED.match(text)
+    if found and int(found[2]) == n:
+        text = f"{found[1]} of the objects {start} to {start + n - 1}{text[found.end() :]}"
+    return shifted_text(text, start, n)
+
+
+def _located(error: Exception, function: Function, model: Any, objects: Any, start: int) -> Exception:
+    """Return the error with the number of the object in the stream, which the chunk begins at `start`.
+
+    A sentence about ``X[i]`` is given the right number; for others the object is looked for, by halves.
+    """
+    n, text = n_objects(objects), str(error)
+    where = f"objects {start} to {start + n - 1}"
+    if isinstance(error, MemoryError):
+        return OSError(f"{where} do not fit into memory at once ({text}); take a smaller chunk or max_memory")
+    if isinstance(error, OSError):
+        return error
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    if isinstance(error, BadPair):
+        return error.shifted(start)
+    if names_object(text, n):
+        return kind(_renumbered(text, n, start))
+    first, size = 0, n
+    while size > 1:
+        half = size // 2
+        if not _fails(function, model, take(objects, np.arange(first, first + half))):
+            first, half = first + half, size - half
+        size = half
+    if _fails(function, model, take(objects, [first])):
+        where = f"X[{start + first}]"
+    name = "" if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: "
+    return kind(f"{where}: {name}{text}")
+
+
+def _fails(function: Function, model: Any, objects: Any) -> bool:
+    try:
+        function(model, objects)
+    except Exception:
+        return True
+    return False
+
+
+# ---- Dask
+class OnDask:
+    """Work on a Dask cluster; use it in a ``with`` block.
+
+    Parameters
+    ----------
+    workers : int, str or distributed.Client
+        So many processes of this machine; the address of a scheduler; or a client.
+    """
+
+    def __init__(self, workers: Any) -> None:
+        self.workers = workers
+        self.client: Any = None
+        self._stack = ExitStack()
+        self._tries = 0  # of submitting, which makes keys differ
+
+    def __enter__(self) -> Self:
+        dask, distributed = import_dask()
+        self._stack.enter_context(dask.config.set(_SETTINGS))
+        self._stack.enter_context(_quiet_logs())
+        try:
+            if isinstance(self.workers, int):
+                self.workers = self._stack.enter_context(_local_cluster(self.workers))
+            if isinstance(self.workers, str):
+                _place(self.workers)
+            self._connect(time.monotonic() - PATIENCE + min(PATIENCE, _FIRST))
+            if not isinstance(self.workers, str | distributed.Client):
+                with suppress(OSError):  # a worker died meanwhile; those to come know of it
+                    self.client.register_worker_callbacks(_ignore_interrupts)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(Exception):
+            if self.client is not self.workers:
+                self.client.close(timeout=2)
+        self._stack.close()
+
+    @property
+    def alive(self) -> int:
+        """Chunks in memory at once."""
+        return 2 * self._n_workers() + 2
+
+    def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
+        """Yield each chunk and ``function(model, chunk.objects)``."""
+        import cloudpickle
+
+        payload = cloudpickle.dumps((function, model), protocol=pickle.HIGHEST_PROTOCOL)
+        under_way: deque[tuple[Chunk, Any]] = deque()
+        self._model: Any = None
+        self._heard: Heard = set()
+        try:
+            for chunk in chunks:
+                under_way.append((chunk, self._submit(payload, chunk)))
+                while len(under_way) > 2 * max(1, self._n_workers()):
+                    yield self._first(payload, under_way)
+            while under_way:
+                yield self._first(payload, under_way)
+        finally:
+            for _, future in under_way:
+                with suppress(Exception):
+                    future.cancel(force=True)
+            self._model = None
+
+    def _submit(self, payload: bytes, chunk: Chunk) -> Any:
+        """Return the future of a chunk, or None if there is no connection now."""
+        self._tries += 1
+        name = f"similia-{id(self)}-{self._tries}"
+        try:
+            if self._model is None:
+                self._model = self.client.submit(pickle.loads, payload, key=f"{name}-model", pure=False)
+            task = (self._model, chunk.objects, chunk.start, settings().max_memory)
+            return self.client.submit(_in_worker, *task, key=f"{name}-{chunk.start}", pure=False)
+        except Exception as error:
+            if not self._is_lost(error):
+                raise
+            return None
+
+    def _first(self, payload: bytes, under_way: deque[tuple[Chunk, Any]]) -> tuple[Chunk, Any]:
+        """Return the oldest chunk and its result; submit all again for as long as the scheduler is gone."""
+        since: float | None = None
+        while True:
+            chunk, future = under_way[0]
+            try:
+                if future is None:
+                    raise ConnectionError("not connected")
+                done, value = self._wait(future)
+            except Exception as error:
+                if not self._is_lost(error):
+                    raise _sentence(error, chunk) from error
+                since = since or time.monotonic()
+                self._connect(since)
+                self._model = None
+                again = [(chunk, self._submit(payload, chunk)) for chunk, _ in under_way]
+                under_way.clear()
+                under_way.extend(again)
+                continue
+            under_way.popleft()
+            if not done:
+                kind, text = value
+                raise kind(text)
+            result, said = value
+            _say(said, self._heard)
+            return chunk, result
+
+    def _wait(self, future: Any) -> tuple[bool, Any]:
+        """Return the result of a task; raise if there have been no workers for `PATIENCE`."""
+        from distributed import TimeoutError as NotYet
+
+        idle = time.monotonic()
+        while True:
+            try:
+                result: tuple[bool, Any] = future.result(timeout=_POLL)
+                return result
+            except NotYet:
+                if self.client.status == "running" and self._n_workers():
+                    idle = time.monotonic()
+                if time.monotonic() - idle > PATIENCE:
+                    raise _Gone("has no workers any more") from None
+
+    def _connect(self, since: float) -> None:
+        """Make a new client, or wait for the one that was given; raise if that takes longer than `PATIENCE`."""
+        _, distributed = import_dask()
+        given = self.workers if isinstance(self.workers, distributed.Client) else None
+        while True:
+            left = since + PATIENCE - time.monotonic()
+            try:
+                if given is None:
+                    soon = max(1.0, min(left, 10.0))
+                    if isinstance(self.workers, str):  # before a client is made: many that fail get in each other's way
+                        socket.create_connection(_place(self.workers), timeout=soon).close()
+                    with suppress(Exception):
+                        self.client.close(timeout=1)
+                    self.client = distributed.Client(self.workers, timeout=soon, set_as_default=False)
+                else:
+                    self.client = given
+                self.client.wait_for_workers(1, timeout=max(1.0, left))
+                return
+            except Exception as error:
+                if left <= 0 or (given is not None and given.status == "closed"):
+                    name = given or self.workers
+                    raise _Gone(f"cannot be reached or has no workers ({type(error).__name__}): {name}") from error
+                time.sleep(min(1.0, left))
+
+    def _is_lost(self, error: Exception) -> bool:
+        """Return whether an error means that the scheduler is gone or has forgotten what it was given."""
+        from asyncio import CancelledError as Cancelled
+        from concurrent.futures import CancelledError
+
+        from distributed.comm import CommClosedError
+
+        if isinstance(error, _Gone):
+            return False
+        return isinstance(error, Cancelled | CancelledError | CommClosedError | ConnectionError) or (
+            self.client.status not in ("running",)
+        )
+
+    def _n_workers(self) -> int:
+        try:
+            return len(self.client.nthreads())
+        except Exception:
+            return 0
+
+
+def _place(address: str) -> tuple[str, int]:
+    """Return host and port of a scheduler's address, or raise at once if it cannot be one."""
+    found = re.fullmatch(r"(?:(?:tcp|tls)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address.strip())
+    if found is None:
+        raise ValueError(f"{address!r} is no address of a scheduler, expected one such as tcp://10.0.0.1:8786")
+    try:
+        socket.getaddrinfo(found[1], int(found[2]))
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"{address!r} names no machine that is known here ({error})") from None
+    return found[1], int(found[2])
+
+
+def _local_cluster(n_workers: int) -> Any:
+    """Start processes on this machine; any port will do for the page that Dask serves even when nobody wants one."""
+    from distributed import LocalCluster
+
+    page = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}}
+    try:
+        return LocalCluster(n_workers, processes=True, threads_per_worker=1, silence_logs=50, **page)
+    except RuntimeError as error:
+        raise ConnectionError(
+            f"the processes could not be started ({error}); run the same again, and from a script only under "
+            'if __name__ == "__main__":'
+        ) from error
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Silence what Dask logs about workers and connections that are lost: what matters becomes a sentence."""
+    import distributed  # noqa: F401  (which sets up the handlers)
+
+    handlers = [(handler, handler.level) for handler in logging.getLogger("distributed").handlers]
+    for handler, _ in handlers:
+        handler.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for handler, level in handlers:
+            handler.setLevel(level)
+
+
+class _Gone(ConnectionError):
+    """No cluster any more, for so long that there is no sense in waiting."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the cluster {what}; start it and run the same again to go on")
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that commits."""
+    with suppress(ValueError):  # a worker that is a thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory: int) -> tuple[bool, Any]:
+    """Return True, the result and warnings, or False, kind and text of the error: a task never fails by itself."""
+    function, fitted = model
+    with config(max_memory=max_memory, progress=False), limited_to(1):
+        try:
+            return True, _worked(function, fitted, objects, start)
+        except (TypeError, OSError, ValueError) as error:
+            return False, next(
+                (kind, str(error)) for kind in (TypeError, OSError, ValueError) if isinstance(error, kind)
+            )
+
+
+def _sentence(error: Exception, chunk: Chunk) -> Exception:
+    from distributed import KilledWorker
+
+    if not isinstance(error, KilledWorker):
+        return error
+    return ConnectionError(
+        f"the workers that objects {chunk.start} to {chunk.stop - 1} were given to died, one after the other "
+        "(of memory, perhaps); run the same again to go on, with a smaller chunk"
+    )
+
+
+@contextmanager
+def opened(workers: Any, ahead: bool = True) -> Iterator[Here | OnDask]:
+    """Yield what does the work: this process if `workers` is None, else a Dask cluster (see `OnDask`)."""
+    if workers is None:
+        yield Here(ahead)
+    else:
+        with OnDask(workers) as cluster:
+            yield cluster
+
+
+def import_dask() -> tuple[Any, Any]:
+    """Return the modules dask and distributed, or raise with what installs them."""
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise ImportError("work on a cluster needs Dask: pip install 'similia[dask]'") from None
+    return dask, distributed

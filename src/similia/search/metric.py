@@ -1,0 +1,112 @@
+"""The kernel or distance that candidates are compared by once more, and its values for pairs of objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.pipeline import Pipeline
+
+from similia.core.config import rows_per_block
+from similia.core.errors import pairs_named
+from similia.objects import take
+from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, distances_between, evaluate
+
+Floats = npt.NDArray[np.floating]
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A kernel (larger is closer) or a distance (smaller is closer) of objects."""
+
+    function: Any
+    is_kernel: bool
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the layout the function works on."""
+        return as_objects(self.function, X)
+
+    def decided(self, X: Any) -> Metric:
+        """Return the metric with what its function leaves to the data decided by `X`."""
+        return Metric(decided(self.function, X), self.is_kernel)
+
+    def between(self, X: Any, Y: Any) -> Floats:
+        """Return the values of all pairs, shape (n, m), checked."""
+        return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
+
+    def of_candidates(self, X: Any, Y: Any, candidates: Index, kept: dict[str, Any] | None = None) -> Floats:
+        """Return the values of each object of `X` and those of `Y` at its row of `candidates`, shape (n, c)."""
+        values = np.empty(candidates.shape)
+        if not hasattr(self.function, "paired"):
+            for i, row in enumerate(candidates):
+                with pairs_named([i], row, "X[{}] and object {}"):
+                    values[i] = self.between(take(X, [i]), take(Y, row))[0]
+            return values
+        step = rows_per_block(512 * candidates.shape[1])
+        for start in range(0, len(candidates), step):
+            block = candidates[start : start + step]
+            rows = np.repeat(np.arange(start, start + len(block)), block.shape[1])
+            found = self.function.paired(X, Y, rows, block.ravel(), **(kept or {}))
+            values[start : start + step] = found.reshape(block.shape)
+        return values
+
+    def kept(self, Y: Any) -> dict[str, Any]:
+        """Return what `of_candidates` may be given to look at `Y` only once: the counts, of a kernel that counts."""
+        return {"counts": self.function.counted(Y)} if hasattr(self.function, "counted") else {}
+
+
+def metric_of(encoder: Any, name: str = "rerank") -> Metric:
+    """Return the kernel or distance that the first step of an encoder compares objects by.
+
+    `name` is the parameter that asked for it, which the sentence of an encoder without one speaks of.
+    """
+    first = encoder[0] if isinstance(encoder, Pipeline) else encoder
+    while isinstance(first, Pipeline):
+        first = first[0]
+    for kind in ("kernel", "distance"):
+        function = getattr(first, kind, None)
+        if function is not None and not isinstance(function, str):
+            return Metric(function, kind == "kernel")
+    others = ", or take rerank='projected' or None" if name == "rerank" else ""
+    raise ValueError(
+        f"the encoder's first step {type(first).__name__} has no kernel or distance to compare objects by; name one: "
+        f"of strings {name}=similia.distances.Levenshtein(), of vectors {name}=similia.kernels.Cosine('projection') "
+        f"or similia.distances.FromFunction(cdist, pairwise=True){others}"
+    )
+
+
+def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
+    """Return a kernel or distance given as such, or "kernel" for that of the encoder."""
+    if isinstance(metric, str) and metric == "kernel":
+        return metric_of(encoder, name)
+    if isinstance(metric, Distance):
+        return Metric(metric, False)
+    if isinstance(metric, Kernel) and not isinstance(metric, Pairwise):
+        return Metric(metric, True)
+    if callable(metric) and not isinstance(metric, type):
+        raise ValueError(
+            f"{name} is {metric!r}, which may be a kernel or a distance; "
+            "similia.distances.FromFunction(f) says that it is a distance"
+        )
+    words = "None, 'projected', 'kernel'" if name == "rerank" else "'kernel'"
+    raise ValueError(f"{name} must be {words}, or a kernel or distance of similia, got {metric!r}")
+
+
+def sorted_candidates(values: Floats, ids: Index, descending: bool) -> Index:
+    """Return the order of each row by value, the smaller id first among equals."""
+    by_id = np.argsort(ids, axis=1, kind="stable")
+    keys = np.take_along_axis(-values if descending else values, by_id, axis=1)
+    return np.take_along_axis(by_id, np.argsort(keys, axis=1, kind="stable"), axis=1)
+
+
+def shares_found(values: Floats, rows: Index) -> npt.NDArray[np.float64]:
+    """Return the share of each row of answers that are no farther than the true k-th neighbour, shape (q,).
+
+    `values` are all distances (q, n), or similarities with their sign turned; `rows` (q, k) the answers.
+    """
+    k = rows.shape[1]
+    farthest = np.partition(values, k - 1, axis=1)[:, k - 1 : k]
+    return np.asarray(np.mean(np.take_along_axis(values, rows, axis=1) <= farthest, axis=1))

@@ -1,0 +1,265 @@
+"""All Hamming distances between queries and stored codes, of which the nearest or those in a radius are kept.
+
+Rows go through in tiles that stay in cache, each turned to (words, rows) once, so that a query's distances to a
+tile are sums of popcounts over contiguous rows, which the compiler does eight at a time. Then a tile costs a query
+one comparison, of its smallest distance with the k-th best so far; only a tile that holds a better row, or one as
+good, is looked at again. The k best are a heap ordered by (distance, id): ties are settled by the smaller id, at the
+cut too, whatever the order of the rows, the tiles or the threads.
+
+Cost: queries x rows x n_bits / 64 steps of xor, popcount, add. 1 M x 256 bits, 1000 queries, k = 10, two cores: 0.17 of
+the time of faiss IndexBinaryFlat, 0.4 of knn_hamming; one query: 1.5 to 3 times theirs (2 to 5 ms). Tried: word by word
+without tiles (2 to 4 times slower), tiles of 256 to 2048 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from numbers import Real
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.codes.popcount import as_words
+from similia.core.config import rows_per_block
+from similia.core.hashing import popcount
+from similia.core.jit import njit
+from similia.core.threads import run_in_ranges
+from similia.search._rows import Codes, Part
+from similia.search.ids import Ids
+
+_GRAIN, _WORDS_OF_A_THREAD = 2**14, 2**19  # rows worth a thread, and words compared (half a millisecond)
+_PADDED = 2**12  # rows made into words at a time, where their length is no multiple of 8 bytes
+_HITS = 2**16  # rows in the radius handed back at a time
+_FEW = 2  # queries below which turning a tile costs more than it saves
+_FAR, _LAST = 2**31 - 1, 2**63 - 1
+
+Distances = npt.NDArray[np.int32]
+
+
+def nearest(parts: Sequence[Part], queries: Codes, k: int) -> tuple[Distances, Ids]:
+    """Return distances and ids of the `k` nearest rows of each query, both (q, k), by distance, then id.
+
+    At least `k` rows must be alive.
+    """
+    n_rows = sum(len(part.ids) for part in parts)
+    distances, ids = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.int64)
+    step = rows_per_block(24 * k * (n_rows // _GRAIN + 1), at_most=max(1, len(queries)))
+    for start in range(0, len(queries), step):
+        block = slice(start, start + step)
+        distances[block], ids[block] = _nearest(parts, n_rows, as_words(queries[block]), k)
+    return distances, ids
+
+
+def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64], k: int) -> tuple[Distances, Ids]:
+    found: dict[int, tuple[Distances, Ids]] = {}
+    bounds = np.full(len(queries), _FAR, np.int32)  # shared: the k-th best of one range bounds that of all
+
+    def scan(start: int, stop: int) -> None:
+        distances = np.full((len(queries), k), _FAR, np.int32)
+        ids = np.full((len(queries), k), _LAST, np.int64)
+        for words, part in _pieces(parts, start, stop):
+            _scan_nearest(words, part.ids, part.dead, queries, bounds, distances, ids, _tile_rows(words))
+        found[start] = distances, ids
+
+    run_in_ranges(scan, n_rows, _grain(queries))
+    return best(list(found.values()), k)
+
+
+def best(found: Sequence[tuple[Distances, Ids]], k: int) -> tuple[Distances, Ids]:
+    """Return the `k` best of several answers to the same queries, by distance, then id."""
+    distances = np.concatenate([pair[0] for pair in found], axis=1)
+    ids = np.concatenate([pair[1] for pair in found], axis=1)
+    order = np.lexsort((ids, distances))[:, :k]
+    return np.take_along_axis(distances, order, axis=1), np.take_along_axis(ids, order, axis=1)
+
+
+def within(parts: Sequence[Part], queries: Codes, radius: int) -> tuple[npt.NDArray[np.int64], Distances, Ids]:
+    """Return all rows at most `radius` from each query, by query, distance, id.
+
+    The first array holds q + 1 limits: the rows of query i are those from ``limits[i]`` to ``limits[i + 1]``.
+    """
+    n_rows = sum(len(part.ids) for part in parts)
+    words_of_queries = as_words(queries)
+    found: dict[int, list[npt.NDArray[np.int64]]] = {}
+
+    def scan(start: int, stop: int) -> None:
+        found[start] = []
+        for words, part in _pieces(parts, start, stop):
+            found[start] += _hits(words, part, words_of_queries, radius)
+
+    run_in_ranges(scan, n_rows, _grain(words_of_queries))
+    hits = np.concatenate([np.empty((3, 0), np.int64), *(block for blocks in found.values() for block in blocks)], 1)
+    query, distance, ids = hits[:, np.lexsort((hits[2], hits[1], hits[0]))]
+    limits = np.searchsorted(query, np.arange(len(queries) + 1))
+    return limits, distance.astype(np.int32), ids
+
+
+def _grain(queries: npt.NDArray[np.uint64]) -> int:
+    """Return how many rows are worth a thread."""
+    return max(_GRAIN, _WORDS_OF_A_THREAD // max(1, queries.size))
+
+
+def _hits(
+    words: npt.NDArray[np.uint64], part: Part, queries: npt.NDArray[np.uint64], radius: int
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield arrays (3, n) of query, distance, id; a full buffer is handed over and the scan goes on from there."""
+    tile = _tile_rows(words)
+    hits = np.empty((3, _HITS + tile), np.int64)
+    row = query = 0
+    while row < len(words):
+        n_hits, row, query = _scan_within(words, part.ids, part.dead, queries, radius, tile, hits, row, query, _HITS)
+        yield hits[:, :n_hits].copy()
+
+
+def _pieces(parts: Sequence[Part], start: int, stop: int) -> Iterator[tuple[npt.NDArray[np.uint64], Part]]:
+    """Yield rows start..stop as words beside their ids; only codes that are not whole words are copied."""
+    first = 0
+    for part in parts:
+        begin, end = max(0, start - first), min(len(part.ids), stop - first)
+        first += len(part.ids)
+        whole = part.codes.shape[1] % 8 == 0 and part.codes.ctypes.data % 8 == 0
+        step = max(1, end - begin) if whole else _PADDED
+        for row in range(begin, end, step):
+            rows = slice(row, min(end, row + step))
+            words, ids, dead = as_words(part.codes[rows]), part.ids[rows], part.dead[rows]
+            for array in (words, ids, dead):  # views: one type to compile for, memory map or not
+                array.flags.writeable = False
+            yield words, Part(part.codes[rows], ids, dead)
+
+
+def _tile_rows(words: npt.NDArray[np.uint64]) -> int:
+    return max(64, min(512, 4096 // words.shape[1]))
+
+
+def radius_in_bits(radius: float, n_bits: int) -> int:
+    """Return a radius as a number of bits, of which there are `n_bits`; raise if it is no number >= 0."""
+    if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
+        raise ValueError(f"radius must be a number >= 0, got {radius!r}")
+    return int(min(float(radius), n_bits))
+
+
+@njit()
+def _scan_nearest(words, ids, dead, queries, bounds, distances, found, tile):  # type: ignore[no-untyped-def]
+    turned, counts = np.empty((words.shape[1], tile), np.uint64), np.empty(tile, np.uint64)
+    few = len(queries) < _FEW
+    for first in range(0, len(words), tile):
+        n = min(tile, len(words) - first)
+        if not few:
+            _turn(words, first, n, turned)
+        for i in range(len(queries)):
+            if few:
+                smallest = _count_rows(words, first, n, queries[i], counts)
+            else:
+                smallest = _count(turned, n, queries[i], counts)
+            bound = bounds[i]
+            if smallest > bound:
+                continue
+            worst = distances[i, 0]
+            for j in range(n):
+                distance = np.int32(counts[j])
+                if distance > bound or dead[first + j]:
+                    continue
+                if distance < worst or (distance == worst and ids[first + j] < found[i, 0]):
+                    _replace_last(distances[i], found[i], distance, ids[first + j])
+                    worst = distances[i, 0]
+                    bound = min(bound, worst)
+            bounds[i] = min(bounds[i], bound)
+
+
+@njit()
+def _scan_within(words, ids, dead, queries, radius, tile, hits, row, query, enough):  # type: ignore[no-untyped-def]
+    turned, counts = np.empty((words.shape[1], tile), np.uint64), np.empty(tile, np.uint64)
+    few = len(queries) < _FEW
+    n_hits = 0
+    for first in range(row, len(words), tile):
+        n = min(tile, len(words) - first)
+        if not few:
+            _turn(words, first, n, turned)
+        for i in range(query, len(queries)):
+            if n_hits > enough - 1:
+                return n_hits, first, i
+            if few:
+                smallest = _count_rows(words, first, n, queries[i], counts)
+            else:
+                smallest = _count(turned, n, queries[i], counts)
+            if smallest > radius:
+                continue
+            for j in range(n):
+                if np.int64(counts[j]) <= radius and not dead[first + j]:
+                    hits[0, n_hits], hits[1, n_hits], hits[2, n_hits] = i, counts[j], ids[first + j]
+                    n_hits += 1
+        query = 0
+    return n_hits, len(words), 0
+
+
+@njit()
+def _turn(words, first, n, turned):  # type: ignore[no-untyped-def]
+    for word in range(words.shape[1]):
+        for j in range(n):
+            turned[word, j] = words[first + j, word]
+
+
+@njit()
+def _count(turned, n, query, counts):  # type: ignore[no-untyped-def]
+    """Fill `counts` with the distances of `query` to a turned tile; return the smallest."""
+    counts[:n] = 0
+    word = 0
+    while word + 4 <= len(query):  # four at a time: counts are loaded and stored once
+        a, b, c, d = query[word], query[word + 1], query[word + 2], query[word + 3]
+        A, B, C, D = turned[word], turned[word + 1], turned[word + 2], turned[word + 3]
+        for j in range(n):
+            counts[j] += popcount(a ^ A[j]) + popcount(b ^ B[j]) + popcount(c ^ C[j]) + popcount(d ^ D[j])
+        word += 4
+    while word < len(query):
+        a, A = query[word], turned[word]
+        for j in range(n):
+            counts[j] += popcount(a ^ A[j])
+        word += 1
+    smallest = counts[0]
+    for j in range(n):
+        smallest = min(smallest, counts[j])
+    return np.int64(smallest)
+
+
+@njit()
+def _count_rows(words, first, n, query, counts):  # type: ignore[no-untyped-def]
+    """Fill `counts` with the distances of `query` to rows as they lie; return the smallest."""
+    counts[:n] = 0
+    word = 0
+    while word + 4 <= len(query):
+        a, b, c, d = query[word], query[word + 1], query[word + 2], query[word + 3]
+        for j in range(n):
+            row = words[first + j]
+            counts[j] += (
+                popcount(a ^ row[word])
+                + popcount(b ^ row[word + 1])
+                + popcount(c ^ row[word + 2])
+                + popcount(d ^ row[word + 3])
+            )
+        word += 4
+    while word < len(query):
+        for j in range(n):
+            counts[j] += popcount(query[word] ^ words[first + j, word])
+        word += 1
+    smallest = counts[0]
+    for j in range(n):
+        smallest = min(smallest, counts[j])
+    return np.int64(smallest)
+
+
+@njit()
+def _replace_last(distances, ids, distance, id_):  # type: ignore[no-untyped-def]
+    """Put (distance, id_) in place of the greatest pair, which is at the root of a heap."""
+    k = len(distances)
+    place, child = 0, 1
+    while child < k:
+        other = child + 1
+        if other < k and (
+            distances[other] > distances[child] or (distances[other] == distances[child] and ids[other] > ids[child])
+        ):
+            child = other
+        if distances[child] < distance or (distances[child] == distance and ids[child] < id_):
+            break
+        distances[place], ids[place] = distances[child], ids[child]
+        place, child = child, 2 * child + 1
+    distances[place], ids[place] = distance, id_

@@ -1,0 +1,428 @@
+"""Codes and ids on disk: a folder of array files and one manifest, which alone says what counts.
+
+``index.json`` names the array files of each segment (codes and ids of rows, in order), the files of row numbers that
+are removed, and how far an input was read (``progress``). A change writes new files under names never used before,
+flushes them to the disk, and then replaces the manifest in one step (`os.replace`): a crash at any moment
+leaves the index as it was before the change or after it. Files that no manifest names are cleaned up by the next
+change. One process writes at a time (a lock on ``index.lock``, where the system has `fcntl`); any number may read.
+
+A row keeps its number until `compact`. More than 64 segments are merged, newest first, with those that are at most
+twice as large together: every row is copied O(log n) times, and opening stays quick.
+
+This module imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.validation import check_codes, check_n_bits
+from similia.search._manifest import FORMAT, MANIFEST, OURS, VERSION, read_manifest, sealed
+from similia.search.ids import Ids, check_ids, count_on
+from similia.storage.disk import is_leftover, is_temporary, replacing, sync_folder, take_lock
+from similia.storage.npy import read_header
+
+_MAX_SEGMENTS = 64
+_BLOCK = 2**16  # rows copied at a time
+_ATTEMPTS = 5  # at reading what another process is changing
+_TYPES = {"codes": np.uint8, "ids": np.int64, "dead": np.int64, "structure": np.uint8}
+
+Codes = npt.NDArray[np.uint8]
+T = TypeVar("T")
+
+
+class Store:
+    """Rows of codes with ids in a folder; see the head of this file for what a crash can do.
+
+    Made by `create` or `open`. All methods that change the folder take its lock, read the manifest anew, and
+    commit once or not at all.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+    manifest : dict
+        What ``index.json`` said when it was last read.
+    """
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._lock: Any = None
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | os.PathLike[str],
+        n_bits: int,
+        settings: dict[str, Any] | None = None,
+        meta: dict[str, Any] | None = None,
+        first: Callable[[], None] | None = None,
+    ) -> Store:
+        """Make an empty index in `folder`, which must be new or empty.
+
+        `settings` (of the search) and `meta` (the user's) are JSON dicts kept in the manifest; ``first()`` is called
+        before it is written, while no other process can make the same index.
+        """
+        folder = Path(folder)
+        if folder.exists() and (not folder.is_dir() or any(not is_leftover(name) for name in _names(folder))):
+            raise ValueError(f"{folder} exists and is not an empty folder; name a new folder, or open this index")
+        folder.mkdir(parents=True, exist_ok=True)
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "n_bits": check_n_bits(n_bits),
+            "commit": 0,
+            "token": os.urandom(8).hex(),
+            "next_file": 1,
+            "next_id": 0,
+            "segments": [],
+            "dead": [],
+            "structure": None,
+            "settings": settings or {},
+            "meta": meta or {},
+            "progress": {},
+        }
+        store = cls(folder, manifest)
+        with store.writing(fresh=True):
+            if (folder / MANIFEST).exists():
+                raise ValueError(f"{folder} has become an index meanwhile; open it")
+            if first is not None:
+                first()
+            store._commit(manifest)
+        return store
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Store:
+        """Read the manifest of an index and check that its files are there and as long as it says."""
+
+        def checked(store: Store) -> Store:
+            for entry in store._entries():
+                store._check_file(entry)
+            return store
+
+        return consistent(Path(folder), checked)
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return int(self.manifest["n_bits"])
+
+    @property
+    def n_rows(self) -> int:
+        """Rows, removed ones included."""
+        return sum(segment["rows"] for segment in self.manifest["segments"])
+
+    @property
+    def n_dead(self) -> int:
+        """Removed rows that still take space."""
+        return sum(entry["rows"] for entry in self.manifest["dead"])
+
+    def __len__(self) -> int:
+        return self.n_rows - self.n_dead
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The user's dict; change it with `set_meta`."""
+        return dict(self.manifest["meta"])
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """The dict given with the last `append` that had one."""
+        return dict(self.manifest["progress"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Kind and parameters of the search."""
+        return dict(self.manifest["settings"])
+
+    @property
+    def version(self) -> tuple[str, int]:
+        """Changes with every commit, and differs between indexes."""
+        return self.manifest["token"], self.manifest["commit"]
+
+    # reading
+
+    def arrays(self, mmap: bool = False) -> list[tuple[Codes, Ids]]:
+        """Return codes and ids of each segment, as read-only memory maps or read and checked in full."""
+        return [
+            (self._array(segment["codes"], mmap), self._array(segment["ids"], mmap))
+            for segment in self.manifest["segments"]
+        ]
+
+    def dead_rows(self) -> Ids:
+        """Return the numbers of the removed rows."""
+        dead = [self._array(entry, False) for entry in self.manifest["dead"]]
+        rows = np.concatenate([np.empty(0, np.int64), *dead])
+        if len(rows) and (rows.min() < 0 or rows.max() >= self.n_rows or len(np.unique(rows)) < len(rows)):
+            raise ValueError(
+                f"{self.folder} removes rows that do not exist, or some twice: it is damaged; restore it from a copy"
+            )
+        return rows
+
+    def structure(self) -> tuple[Codes, int] | None:
+        """Return the bytes of a search structure and the number of rows in it, if one is kept."""
+        entry = self.manifest["structure"]
+        return None if entry is None else (self._array(entry, False), int(entry["covers"]))
+
+    def find(self, ids: Ids) -> Ids:
+        """Return the row number of each of `ids`, -1 where no live row has it."""
+        rows = np.full(len(ids), -1, np.int64)
+        if not len(ids):
+            return rows
+        order = np.argsort(ids)
+        wanted, dead, first = ids[order], np.zeros(self.n_rows, np.bool_), 0
+        dead[self.dead_rows()] = True
+        for segment in self.manifest["segments"]:
+            if segment["min_id"] <= wanted[-1] and segment["max_id"] >= wanted[0]:
+                stored = self._array(segment["ids"], True)
+                place = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
+                hit = np.flatnonzero((wanted[place] == stored) & ~dead[first : first + len(stored)])
+                rows[order[place[hit]]] = first + hit
+            first += segment["rows"]
+        return rows
+
+    def verify(self) -> None:
+        """Read every file and compare its checksum."""
+        for entry in self._entries():
+            self._same(entry, self._array(entry, True))
+
+    # writing
+
+    @contextmanager
+    def writing(self, fresh: bool = False) -> Iterator[None]:
+        """Hold the lock, so that several changes are not mixed with those of another process; may be nested."""
+        if self._lock is not None:
+            yield
+            return
+        self._lock = take_lock(self.folder)
+        try:
+            if not fresh:
+                self.manifest = read_manifest(self.folder)
+            yield
+        finally:
+            self._lock.close()
+            self._lock = None
+
+    def append(self, codes: Any, ids: Any = None, progress: dict[str, Any] | None = None) -> Ids:
+        """Add rows in one commit and return their ids, by default counted on from the largest ever given.
+
+        `progress`, a JSON dict, replaces the one kept so far in that same commit: a killed run reads it and
+        goes on from there without loss or doubling.
+        """
+        with self.writing():
+            codes = check_codes(codes, n_bits=self.n_bits)
+            ids = self.new_ids(ids, len(codes))
+            self.change([(codes, ids)], progress=progress)
+            return ids
+
+    def remove(self, ids: Any) -> None:
+        """Remove rows by id in one commit; compacts if more than half of the rows are removed then."""
+        with self.writing():
+            ids = check_ids(ids)
+            rows = self.find(ids)
+            if (rows < 0).any():
+                raise ValueError(f"id {ids[np.argmax(rows < 0)]} is not in the index, so it cannot be removed")
+            self.change(dead=rows)
+            if 2 * self.n_dead > self.n_rows:
+                self.compact()
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        """Replace the user's dict."""
+        with self.writing():
+            self._commit({**self.manifest, "meta": meta})
+
+    def compact(self) -> None:
+        """Write the live rows anew, in their order, into one segment."""
+        with self.writing():
+            alive = np.ones(self.n_rows, np.bool_)
+            alive[self.dead_rows()] = False
+            limits = np.cumsum([segment["rows"] for segment in self.manifest["segments"]])[:-1]
+            masks = np.split(alive, limits)
+            segments = self.manifest["segments"]
+            parts = [(*self._whole(segment), mask) for segment, mask in zip(segments, masks, strict=False)]
+            manifest = {**self.manifest, "dead": [], "structure": None}
+            segment = self._write_segment(manifest, parts, int(alive.sum()))
+            manifest["segments"] = [segment] if segment["rows"] else []
+            self._commit(manifest)
+
+    def change(
+        self,
+        parts: Iterable[tuple[Codes, Ids]] = (),
+        dead: Ids | None = None,
+        replace: bool = False,
+        structure: tuple[Codes, int] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Commit new rows, removals (by row number), a search structure and manifest fields at once; unchecked.
+
+        `replace` drops what was there. Fields that are None stay as they are.
+        """
+        with self.writing():
+            manifest = {**self.manifest, **{name: value for name, value in fields.items() if value is not None}}
+            if replace:
+                manifest |= {"segments": [], "dead": [], "structure": None}
+            added = [(codes, ids, None) for codes, ids in parts if len(ids)]
+            if added:
+                segment = self._write_segment(manifest, added, sum(len(ids) for _, ids, _ in added))
+                manifest["segments"] = [*manifest["segments"], segment]
+                manifest["next_id"] = max(manifest["next_id"], segment["max_id"] + 1)
+            if dead is not None and len(dead):
+                manifest["dead"] = [*manifest["dead"], self._write(manifest, "dead", [dead], len(dead))]
+            if structure is not None:
+                entry = self._write(manifest, "structure", [structure[0]], len(structure[0]))
+                manifest["structure"] = {**entry, "covers": structure[1]}
+            self._merge(manifest)
+            self._commit(manifest)
+
+    def new_ids(self, ids: Any, n: int) -> Ids:
+        """Return ids for `n` new rows: those given, if none is in the index, or counted on."""
+        if ids is None:
+            return count_on(self.manifest["next_id"], n)
+        ids = check_ids(ids, n)
+        known = self.find(ids) >= 0
+        if known.any():
+            raise ValueError(f"id {ids[np.argmax(known)]} is in the index already; remove it first, or use update")
+        return ids
+
+    def _merge(self, manifest: dict[str, Any]) -> None:
+        """Merge the newest segments if there are too many; their rows keep their numbers."""
+        segments = manifest["segments"]
+        if len(segments) > _MAX_SEGMENTS:
+            first, rows = len(segments) - 1, segments[-1]["rows"]
+            while first > 0 and (segments[first - 1]["rows"] <= 2 * rows or len(segments) - first < _MAX_SEGMENTS // 2):
+                first -= 1
+                rows += segments[first]["rows"]
+            parts = [(*self._whole(segment), None) for segment in segments[first:]]
+            manifest["segments"] = [*segments[:first], self._write_segment(manifest, parts, rows)]
+        if len(manifest["dead"]) > _MAX_SEGMENTS:
+            dead = [self._array(entry, False) for entry in manifest["dead"]]
+            manifest["dead"] = [self._write(manifest, "dead", dead, sum(map(len, dead)))]
+
+    def _write_segment(self, manifest: dict[str, Any], parts: list[Any], n: int) -> dict[str, Any]:
+        """Write the rows of `parts` (codes, ids, mask of those to keep or None) as one segment."""
+        lowest = min((int(ids.min()) for _, ids, _ in parts if len(ids)), default=0)
+        highest = max((int(ids.max()) for _, ids, _ in parts if len(ids)), default=-1)
+        width = manifest["n_bits"] // 8
+        return {
+            "rows": n,
+            "min_id": lowest,
+            "max_id": highest,
+            "codes": self._write(manifest, "codes", _blocks((c, mask) for c, _, mask in parts), n, width),
+            "ids": self._write(manifest, "ids", _blocks((ids, mask) for _, ids, mask in parts), n),
+        }
+
+    def _write(self, manifest: dict[str, Any], name: str, blocks: Iterable[npt.NDArray], n: int, *width: int) -> dict:
+        """Write blocks as one .npy file under a new name, flushed to the disk."""
+        file = f"{name}-{manifest['next_file']:06d}.npy"
+        manifest["next_file"] += 1
+        dtype = np.dtype(_TYPES[name])
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (n, *width)}
+        checksum = 0
+        with replacing(self.folder / file) as stream:
+            np.lib.format.write_array_header_1_0(stream, header)
+            for block in blocks:
+                data = _bytes(np.ascontiguousarray(block, dtype))
+                checksum = zlib.crc32(data, checksum)
+                stream.write(data)
+            size = stream.tell()
+        return {"file": file, "rows": n, "bytes": size, "crc32": checksum}
+
+    def _commit(self, manifest: dict[str, Any]) -> None:
+        manifest = {**manifest, "commit": manifest["commit"] + 1}
+        try:
+            text = json.dumps(manifest)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"progress, meta and settings must be JSON: {error}") from None
+        sync_folder(self.folder)  # the array files first, then the manifest that names them
+        with replacing(self.folder / MANIFEST) as stream:
+            stream.write(sealed(text))
+        sync_folder(self.folder)
+        self.manifest = json.loads(text)
+        self._clean()
+
+    def _clean(self) -> None:
+        """Delete what a killed process left and what no manifest names any more."""
+        named = {entry["file"] for entry in self._entries()}
+        for name in _names(self.folder):
+            if is_temporary(name) or (OURS.fullmatch(name) and name not in named):
+                with suppress(OSError):  # Windows keeps files that someone has mapped
+                    (self.folder / name).unlink()
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        for segment in self.manifest["segments"]:
+            yield from (segment["codes"], segment["ids"])
+        yield from self.manifest["dead"]
+        if self.manifest["structure"] is not None:
+            yield self.manifest["structure"]
+
+    def _check_file(self, entry: dict[str, Any]) -> Path:
+        path = self.folder / entry["file"]
+        size = path.stat().st_size if path.exists() else None
+        if size != entry["bytes"]:
+            found = "is missing" if size is None else f"has {size} bytes"
+            raise ValueError(f"{path} {found}, expected {entry['bytes']} bytes; restore the index from a copy")
+        return path
+
+    def _array(self, entry: dict[str, Any], mmap: bool) -> npt.NDArray:
+        path = self._check_file(entry)
+        name = entry["file"].partition("-")[0]
+        shape = (entry["rows"], self.n_bits // 8) if name == "codes" else (entry["rows"],)
+        try:
+            with path.open("rb") as stream:
+                header = read_header(stream)
+                whole = stream.tell() + header.n_bytes == entry["bytes"]
+            if not whole or header.dtype != _TYPES[name] or header.shape != shape:
+                raise ValueError
+            array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        except ValueError:
+            raise ValueError(f"{path} is not the array that {MANIFEST} names; restore the index from a copy") from None
+        return array if mmap else self._same(entry, np.array(array))
+
+    def _same(self, entry: dict[str, Any], array: npt.NDArray) -> npt.NDArray:
+        if zlib.crc32(_bytes(array)) != entry["crc32"]:
+            path = self.folder / entry["file"]
+            raise ValueError(f"{path} has another checksum than {MANIFEST} says; restore the index from a copy")
+        return array
+
+    def _whole(self, segment: dict[str, Any]) -> tuple[Codes, Ids]:
+        """Map a segment that is to be written anew: its new checksums must not be those of damaged rows."""
+        codes, ids = (self._same(segment[name], self._array(segment[name], True)) for name in ("codes", "ids"))
+        return codes, ids
+
+
+def consistent(folder: Path, read: Callable[[Store], T]) -> T:
+    """Return ``read(store)`` of an index, once more if a writer merged files away between manifest and reading."""
+    for attempt in count(1):
+        store = Store(folder, read_manifest(folder))
+        try:
+            return read(store)
+        except (ValueError, FileNotFoundError):
+            if attempt == _ATTEMPTS or Store(folder, read_manifest(folder)).version == store.version:
+                raise
+    raise AssertionError
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def _blocks(parts: Iterable[tuple[npt.NDArray, npt.NDArray[np.bool_] | None]]) -> Iterator[npt.NDArray]:
+    for array, keep in parts:
+        for start in range(0, len(array), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            yield array[rows] if keep is None else array[rows][keep[rows]]
+
+
+def _bytes(array: npt.NDArray) -> memoryview:
+    """View an array as its bytes, without a copy."""
+    return array.reshape(-1).view(np.uint8).data

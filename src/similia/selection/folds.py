@@ -1,0 +1,158 @@
+"""Targets checked, and objects put in an order of which every beginning is stratified, in folds as well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import train_test_split
+
+from similia.core.text import _short
+from similia.core.validation import check_labels, check_positive_int
+from similia.learn.targets import Task, as_numbers, task_of
+from similia.objects.identical import identical, with_groups
+
+Index = npt.NDArray[np.int64]
+
+
+def checked_targets(y: Any, n: int, task: str, cv: Any, scoring: Any = None) -> tuple[npt.NDArray, Task, int]:
+    """Return the targets as an array, the task and the number of folds, or raise with what is wrong with them."""
+    folds = check_positive_int(cv, "cv", minimum=3)
+    y = check_labels(y, n)
+    _check_complete(y)
+    decided = task_of(y, task, scoring)
+    if n < 2 * folds:
+        raise ValueError(f"select needs at least {2 * folds} objects for cv={folds} folds, found {n}")
+    numbers = as_numbers(y) if decided == "regression" else None
+    if numbers is None:
+        _check_classes(y, folds)
+        return y, decided, folds
+    if numbers.min() == numbers.max():
+        raise ValueError(f"all {n} targets are {numbers[0]:g}, expected at least two different numbers")
+    return numbers, decided, folds
+
+
+def _check_complete(y: npt.NDArray) -> None:
+    missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([label is None or label != label for label in y])
+    if missing.any():
+        i = int(np.argmax(missing))
+        raise ValueError(f"y[{i}] is {y[i]}, expected a label or a finite number; leave that object out")
+
+
+def _check_classes(y: npt.NDArray, folds: int) -> None:
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) == 1:
+        raise ValueError(f"y has the one class {_short(_plain(classes[0]))}, expected at least two")
+    least = int(counts.argmin())
+    if counts[least] >= folds:
+        return
+    found = f"the class {_short(_plain(classes[least]))} has {counts[least]} object{'s' * int(counts[least] > 1)}"
+    if len(classes) > 20 and as_numbers(y) is not None:
+        raise ValueError(f'{found}, cv={folds} folds need {folds}; are these numbers? write task="regression"')
+    if counts[least] >= 3:
+        raise ValueError(f"{found}, and cv={folds} folds need {folds} of each class; write cv={counts[least]}")
+    raise ValueError(f"{found}, and folds need at least 3 of each class; leave it out or join it with another class")
+
+
+@dataclass(frozen=True)
+class Order:
+    """Objects in an order of which every beginning is a fair sample.
+
+    Attributes
+    ----------
+    objects : ndarray of int64, shape (n,)
+        Objects in that order.
+    fold : ndarray of int64, shape (n,)
+        Fold of each, in that order: of each class the folds take turns.
+    """
+
+    objects: Index
+    fold: Index
+
+
+def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
+    """Return a random order; of classes, `folds` objects of each come first, then all in proportion.
+
+    With `groups`, numbers from 0, the first object of each group is put into this order and takes its group into its
+    fold; then come the second objects of all groups, and so on.
+    """
+    if groups is not None and len(np.unique(groups)) < len(groups):
+        _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
+        order = ordered(y[firsts], task, folds, rng)
+        place, fold = np.empty((2, len(firsts)), dtype=np.int64)
+        place[order.objects], fold[order.objects] = np.arange(len(firsts)), order.fold
+        by_group = np.argsort(members, kind="stable")
+        turn = np.empty(len(groups), dtype=np.int64)
+        sizes = np.bincount(members)
+        turn[by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        objects = np.lexsort((place[members], turn))
+        return Order(objects, fold[members][objects])
+    n = len(y)
+    if task == "regression":
+        return Order(rng.permutation(n), np.arange(n) % folds)
+    _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
+    rank = np.empty(n, dtype=np.int64)
+    for label in range(len(counts)):
+        members = np.flatnonzero(labels == label)
+        rank[members] = rng.permutation(len(members))
+    share = (rank + rng.random(len(counts))[labels]) / counts[labels]
+    objects = np.argsort(np.where(rank < folds, share - 2, share), kind="stable")
+    shift = np.cumsum(counts) - counts  # classes begin at different folds, so that folds are of one size
+    return Order(objects, ((rank + shift[labels]) % folds)[objects])
+
+
+def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None = None) -> Index:
+    """Return another partition of objects into folds."""
+    order = ordered(y, task, folds, np.random.default_rng(seed), groups)
+    fold = np.empty(len(y), dtype=np.int64)
+    fold[order.objects] = order.fold
+    return fold
+
+
+def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool) -> tuple[Index, Index]:
+    """Return random training and test objects; the copies of an object are on one side.
+
+    Parameters
+    ----------
+    X : collection of n objects
+    y : ndarray, shape (n,)
+    share : float
+        Of the objects (of copies the first counts) that are held out.
+    seed : int
+    stratify : bool
+        Whether `y` are classes, to be shared out in proportion where each has two objects or more.
+    """
+    _, firsts, members = np.unique(identical(X), return_index=True, return_inverse=True)
+    classes = y[firsts] if stratify and np.unique(y[firsts], return_counts=True)[1].min() > 1 else None
+    train, _ = train_test_split(np.arange(len(firsts)), test_size=share, random_state=seed, stratify=classes)
+    place = np.empty(len(firsts), dtype=np.int64)  # objects without copies are split, and ordered, as by scikit-learn
+    place[train] = np.arange(len(train))
+    inside = np.isin(members, train)
+    rows = np.flatnonzero(inside)
+    return rows[np.argsort(place[members[rows]], kind="stable")], np.flatnonzero(~inside)
+
+
+def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
+    """Return the group of each object, from 0, and what there is to say of it; identical objects are in one group.
+
+    Two groups that have an object in common are joined.
+    """
+    same = identical(X)
+    n, notes = len(same), []
+    if len(np.unique(same)) < n:
+        notes.append(
+            f"{n - len(np.unique(same))} of {n} objects are copies of others; all copies are kept on one side of a fold"
+        )
+    same = same if groups is None else with_groups(same, groups)
+    same = np.unique(same, return_inverse=True)[1]
+    if same.max() + 1 < folds:
+        what = "different objects" if groups is None else "groups (copies of an object are in one)"
+        raise ValueError(f"X has {same.max() + 1} {what}, and cv={folds} folds need {folds} at least")
+    return same, notes
+
+
+def _plain(value: Any) -> Any:
+    """Return a numpy scalar as Python has it."""
+    return value.item() if hasattr(value, "item") else value

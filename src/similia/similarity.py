@@ -1,0 +1,489 @@
+"""Any kernel, evaluated and checked: what the rooms on the right see of a user's callable.
+
+A kernel k(X, Y=None) may return float32, float64, integers, lists or a sparse matrix. Here it becomes a dense
+float array of the right shape, or one sentence that says what is wrong with it. Cost: that of the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from similia.core.config import settings
+from similia.core.errors import BadPairType, BadPairValue, pairs_named
+from similia.core.progress import track
+from similia.core.validation import check_table, unmasked
+from similia.objects import n_objects, take
+from similia.objects.distributed import Distributed
+from similia.objects.sequences import at_least_one
+from similia.objects.tables import objects_in
+
+_DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
+_FEW_OF_A_PART = 20  # objects, most of which say nothing about the whole
+_TOLD = 100  # letters of another's error
+_LIFTS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
+
+
+def as_objects(kernel: Any, X: Any) -> Any:
+    """Return `X` in the layout `kernel` (or a distance) works on: its ``as_objects`` hook, or `X` itself.
+
+    A table of one column that holds no numbers is the objects in it.
+    """
+    refuse_class(kernel, "the kernel or distance")
+    if hasattr(X, "__array__") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
+    if not hasattr(kernel, "as_objects"):
+        return objects_in(X)
+    return X.converted(kernel.as_objects) if isinstance(X, Distributed) else kernel.as_objects(X)
+
+
+def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
+    """Return `X` in the layout of a kernel or distance; of vectors, `estimator` learns or checks the columns."""
+    if not reset and hasattr(estimator, "n_features_in_"):
+        check_table(estimator, X, reset=False)
+    objects = as_objects(function, X)
+    check_table(estimator, objects, X, reset=reset)
+    return objects
+
+
+def takes_sparse(function: Any) -> bool:
+    """Return whether a kernel or distance takes sparse rows: ours say so, and of others it is supposed."""
+    return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
+
+
+def decided(kernel: Any, X: Any) -> Any:
+    """Return `kernel` with what it leaves to the data decided by `X`: its ``decided`` hook, or `kernel` itself."""
+    return kernel.decided(X) if hasattr(kernel, "decided") else kernel
+
+
+def compared(kernel: Any, X: Any) -> dict[str, str]:
+    """Return in words what of these objects a kernel compares, where that depends on what they have."""
+    return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
+
+
+def refuse_class(function: Any, what: str) -> None:
+    """Raise for a class where an object of it is wanted."""
+    if isinstance(function, type):
+        name = function.__name__
+        raise TypeError(f"{what} is the class {name}, expected an object that can be called; write {name}(...)")
+
+
+def check_kernel(kernel: Any, what: str = "kernel") -> None:
+    """Raise unless `kernel` can be called and is no distance."""
+    from similia.similarity import Distance
+
+    refuse_class(kernel, what)
+    if isinstance(kernel, Distance):
+        raise TypeError(
+            f"{kernel!r} is a distance, expected a kernel; similia.kernels.DistanceRBF(distance) makes one of it "
+            "(NegativeDistance that of the energy distance), similia.D2KE and recipes.d2ke take the distance itself"
+        )
+    if not callable(kernel):
+        raise TypeError(f"{what} is {kernel!r}, expected a kernel: an object called as k(X, Y)")
+
+
+def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
+    """Warn that the objects at `rows` share nothing with the training objects.
+
+    More than half of `n` objects have to; of a stream, whose warnings are told once, one is enough.
+    """
+    most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
+    if most or (len(rows) and settings().part):
+        warnings.warn(
+            f"{len(rows)} of {n} objects {what}, e.g. X[{rows[0]}]; are they of the same kind (case, alphabet, labels) "
+            "as the training objects?",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
+    """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
+    check_kernel(kernel)
+    values = as_floats(called(kernel, X, Y, "kernel"), f"the kernel {name_of(kernel)} returned")
+    expected = (n_objects(X), n_objects(X if Y is None else Y))
+    if values.shape != expected:
+        raise ValueError(
+            f"the kernel {name_of(kernel)} returned shape {values.shape} for {expected[0]} x {expected[1]} objects, "
+            f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
+        )
+    return values
+
+
+def called(function: Any, X: Any, Y: Any, what: str) -> Any:
+    """Return ``function(X)`` or ``function(X, Y)``, or raise and say so where it is one of two objects.
+
+    A function of two objects cannot be told from one of two collections before it is called: only one that fails is
+    tried on a pair.
+    """
+    try:
+        return function(X) if Y is None else function(X, Y)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(function, BaseEstimator) or not _is_of_pairs(function, X, X if Y is None else Y):
+            raise
+        text = " ".join(str(error).split())
+        raise TypeError(
+            f"the {what} {name_of(function)} is a function of two objects, and fails on collections "
+            f"({type(error).__name__}: {text[:_TOLD]}); lift it with {_LIFTS[what]}, or define it as "
+            "f(X, Y=None) -> (n, m)"
+        ) from error
+
+
+def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
+    """Return whether `function` gives one number for the first objects of two collections."""
+    try:
+        x, y = ((objects.iloc if hasattr(objects, "iloc") else objects)[0] for objects in (X, Y))
+        value = function(x, y)
+    except Exception:  # whatever it is: the failure on collections is told then
+        return False
+    return isinstance(value, Real) or getattr(value, "shape", None) == ()
+
+
+def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
+    """Return k(x, x) for each object, shape (n,): the kernel's ``diag``, or blocks on its diagonal."""
+    refuse_class(kernel, "kernel")
+    n = n_objects(X)
+    if not hasattr(kernel, "diag"):
+        parts = []
+        for start in range(0, n, _DIAGONAL_BLOCK):
+            rows = np.arange(start, min(start + _DIAGONAL_BLOCK, n))
+            block = take(X, rows)
+            with pairs_named(rows, rows, "X[{}] and X[{}]"):
+                parts.append(evaluate(kernel, block, block).diagonal())
+        return np.concatenate(parts).astype(np.float64)
+    with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
+        values = as_floats(kernel.diag(X), f"{name_of(kernel)}.diag returned")
+    if values.shape != (n,):
+        raise ValueError(
+            f"{name_of(kernel)}.diag returned shape {values.shape}, expected ({n},), a value for each object"
+        )
+    return values.astype(np.float64)
+
+
+def as_floats(values: Any, subject: str) -> npt.NDArray:
+    """Return a dense float32 or float64 array, or raise if the values are not real numbers."""
+    unmasked(values, subject.removesuffix(" holds").removesuffix(" has"))
+    try:
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise ValueError(f"{subject} a {type(values).__name__} that is no array, expected rows of one length") from None
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def without_addresses(value: Any) -> str:
+    """Return ``repr(value)`` with the names of functions in the place of where they are in memory.
+
+    Classes have no ``__repr__`` of their own for it: scikit-learn's printer of nested estimators trips over those.
+    """
+    text = re.sub(r"<(?:[\w.]*?(\w+) object at 0x[0-9a-f]+|built-in function (\w+))>", r"\1\2", repr(value))
+    text = re.sub(r"<(?:cy)?function ([\w.<>]+?) at 0x[0-9a-f]+>", lambda found: found[1].split(".<locals>.")[-1], text)
+    return re.sub(r"<bound method ([\w.]+) of [^<>]*>", r"\1", text)
+
+
+def name_of(function: Any) -> str:
+    """Return what a message calls a kernel or distance: a function by its name, also one bound or lifted."""
+    if not hasattr(function, "__name__"):
+        inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
+        if callable(inner):
+            return name_of(inner)
+    return getattr(function, "__name__", type(function).__name__)
+
+
+class Kernel(BaseEstimator):
+    """Base of the built-in kernels: an object that holds parameters and learns nothing."""
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        """Return the Gram block of `X` against `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        Y : sequence of m objects, optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, m)
+        """
+        raise NotImplementedError
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return k(x, x) for each object, shape (n,)."""
+        raise NotImplementedError
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the memory layout this kernel works on (as it is for a kernel of any objects)."""
+        return objects_in(X)
+
+    def _compared(self, X: Any) -> dict[str, str]:
+        """Return in words what of these objects is compared, where that depends on what they have."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is true of a distance for all its parameters; tests hold every distance against its own.
+
+    Attributes
+    ----------
+    symmetric : bool
+        d(x, y) = d(y, x).
+    identity : bool
+        d(x, x) = 0.
+    metric : bool
+        The triangle inequality holds, and d(x, y) = 0 only for x = y (as what the distance compares: a set of
+        points, not a list): `similia.planning.lipschitz` needs it.
+    unequal_length : bool
+        Objects of different length can be compared.
+    cost : str
+        Operations for one pair of objects of lengths m and n, such as ``"m n"``.
+    """
+
+    symmetric: bool
+    identity: bool
+    metric: bool
+    unequal_length: bool
+    cost: str
+
+
+class Distance(BaseEstimator):
+    """Base of the built-in distances: an object that holds parameters and learns nothing."""
+
+    facts: ClassVar[Facts]
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
+        """Return the distances of `X` to `Y`.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        Y : sequence of m objects, optional
+            `X` itself if not given.
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (n, m)
+        """
+        raise NotImplementedError
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the memory layout this distance works on."""
+        return objects_in(X)
+
+
+def check_distance(distance: Any) -> None:
+    """Raise unless `distance` can be called and is no kernel."""
+    refuse_class(distance, "distance")
+    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # a lifted function may be either
+        raise TypeError(
+            f"{distance!r} is a kernel, which is large for like objects; expected a distance, such as DTW()"
+        )
+    if not callable(distance):
+        raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
+
+
+def distances_between(
+    distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None
+) -> npt.NDArray[np.floating]:
+    """Return d(X, Y) of any callable as a float32 or float64 array, or raise if it is no distance.
+
+    Where `X` is a block of a larger collection, `start` is the position of its first object there; `pair` names two
+    objects in a message.
+
+    Raises
+    ------
+    ValueError
+        If the result is not of shape (n, m), or a value is NaN, infinite or negative; the pair is named.
+    TypeError
+        If `distance` is a kernel or cannot be called, or the values are not real numbers.
+    """
+    check_distance(distance)
+    name = name_of(distance)
+    expected = (n_objects(X), n_objects(X if Y is None else Y))
+    with pairs_named(range(start, start + expected[0]), range(expected[1]), pair):
+        values = as_floats(called(distance, X, Y, "distance"), f"the distance {name} returned")
+    if values.shape != expected:
+        raise ValueError(
+            f"the distance {name} returned shape {values.shape} for {expected[0]} x {expected[1]} objects, "
+            f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
+        )
+    bad = ~(values >= 0) | np.isinf(values)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        found = f"the distance {name} returned {values[i, j]:.6g} for"
+        names = pair or "X[{}] and Y[{}]"
+        raise BadPairValue(found, (int(i) + start, int(j)), ", expected a finite number >= 0", names)
+    return values
+
+
+_TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
+
+
+def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
+    """Lift a Python function of two objects to a kernel of two collections.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x, y) -> float``.
+    symmetric : bool, default=True
+        Whether f(x, y) = f(y, x): the Gram matrix of one collection then takes half the calls.
+    n_jobs : int, optional
+        Processes (started afresh, never forked); -1 means one for each core. What
+        ``similia.config(n_jobs=...)`` says if not given, else this process alone. Lambdas and
+        closures are fine. The result does not depend on it.
+
+    Returns
+    -------
+    Pairwise
+        A kernel ``k(X, Y=None) -> (n, m)`` with ``diag``, on any sequence of objects.
+
+    Raises
+    ------
+    TypeError
+        If `function` is not callable.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> same_length = sm.pairwise(lambda x, y: float(len(x) == len(y)))
+    >>> same_length(["A", "C", "GT"])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    if not callable(function):
+        raise TypeError(f"pairwise takes a function f(x, y) of two objects, got {function!r}")
+    return Pairwise(function, symmetric, n_jobs)
+
+
+class Pairwise(Kernel):
+    """A kernel that calls a Python function for each pair; see `pairwise`."""
+
+    def __init__(
+        self, function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None
+    ) -> None:
+        self.function = function
+        self.symmetric = symmetric
+        self.n_jobs = n_jobs
+
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        """Return f(x, y) for all pairs, float64 of shape (n, m).
+
+        Raises
+        ------
+        ValueError
+            If the function fails or returns NaN or infinity; the message names the pair.
+        TypeError
+            If it returns something that is not one real number.
+        """
+        mirror = bool(self.symmetric) and Y is None
+        xs = _objects(X, "X")
+        ys = xs if Y is None else _objects(Y, "Y")
+        tiles = [(r, c) for r in _runs(len(xs)) for c in _runs(len(ys)) if not mirror or r.start <= c.start]
+        out = np.empty((len(xs), len(ys)))
+        for (r, c), values in zip(tiles, self._evaluate(xs, ys, tiles, mirror), strict=True):
+            out[r.start : r.stop, c.start : c.stop] = values
+            if mirror:
+                out[c.start : c.stop, r.start : r.stop] = np.transpose(values)
+        return out
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return f(x, x) for each object, shape (n,)."""
+        return np.array([_checked(self.function, x, x, i, i) for i, x in enumerate(_objects(X, "X"))], dtype=np.float64)
+
+    def _evaluate(
+        self, xs: list, ys: list, tiles: list[tuple[range, range]], mirror: bool
+    ) -> Iterator[npt.NDArray[np.float64]]:
+        """Yield the values of each tile, in order; raise the failure of the first tile that has one."""
+        failures: list[Exception] = []
+        tasks = (
+            (self.function, xs[r.start : r.stop], ys[c.start : c.stop], r, c, mirror)
+            for r, c in tiles
+            if not failures  # no new task is handed out after a failure
+        )
+        outcomes = _run(tasks, self.n_jobs if self.n_jobs is not None else settings().n_jobs)
+        for outcome in track(outcomes, "pairwise", len(tiles)):
+            if isinstance(outcome, Exception):
+                failures.append(outcome)
+            elif not failures:
+                yield outcome
+        if failures:
+            raise failures[0]
+
+
+def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.float64] | Exception]:
+    """Return the outcomes of tiles in order, computed here or in processes."""
+    if n_jobs in (None, 1):
+        return (_outcome(*task) for task in tasks)
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=n_jobs, backend="loky", return_as="generator")(delayed(_outcome)(*task) for task in tasks)
+
+
+def _runs(n: int) -> list[range]:
+    """Return 0 ... n - 1 in at most `_TILES_PER_SIDE` runs."""
+    step = max(1, -(-n // _TILES_PER_SIDE))
+    return [range(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _objects(X: Any, name: str) -> list[Any]:
+    """Return the objects as a list; the rows of a frame, the scalars of Arrow as Python values."""
+    X = objects_in(X)
+    n = at_least_one(X, name)
+    if hasattr(X, "to_pylist"):
+        return X.to_pylist()
+    rows = X.iloc if hasattr(X, "iloc") else X
+    return [rows[i] for i in range(n)]
+
+
+def _tile(
+    function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
+) -> npt.NDArray[np.float64]:
+    """Return f for the pairs of one tile; on the diagonal of a symmetric block, compute one half."""
+    out = np.empty((len(xs), len(ys)))
+    for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
+        for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
+            if mirror and j < i:
+                out[a, b] = out[b, a]  # here rows and columns are the same run
+            else:
+                out[a, b] = _checked(function, x, y, i, j)
+    return out
+
+
+def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
+    """Return what `_tile` returns or raises, so that the first failure in order is reported, not in time."""
+    try:
+        return _tile(*arguments)
+    except (TypeError, ValueError) as error:
+        return error
+
+
+def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: int) -> float:
+    """Return f(x, y), or raise naming the pair."""
+    name = name_of(function)
+    try:
+        value = function(x, y)
+    except Exception as error:
+        raise BadPairValue(f"{name} failed for", (i, j), f": {type(error).__name__}: {error}") from error
+    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, Real):
+        raise BadPairType(f"{name} returned {type(value).__name__} for", (i, j), ", expected one real number")
+    if not np.isfinite(float(value)):
+        raise BadPairValue(f"{name} returned {float(value)} for", (i, j), ", expected a finite number")
+    return float(value)

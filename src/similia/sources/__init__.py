@@ -1,0 +1,17 @@
+"""Objects that are not here yet: files, tables, arrays, iterators and Dask collections, read as they are needed."""
+
+from similia.core.lazy import attach
+
+_NAMES = {
+    "read_fasta": "readers",
+    "read_fastq": "readers",
+    "read_columns": "readers",
+    "read_ts": "ts_files",
+    "read_objects": "files",
+    "Objects": "reading",
+    "open_stream": "streams",
+    "ObjectStream": "streams",
+    "Chunk": "streams",
+}
+__all__ = [*_NAMES]
+__getattr__, __dir__ = attach(__name__, _NAMES)

@@ -1,0 +1,232 @@
+"""Text files of any length as blocks of bytes that hold whole records, in constant memory.
+
+A block ends where a record ends, so that a parser is a function of the bytes of one block: it needs no state, may
+be fast where the block is plain ASCII, and can start at any record of a plain file. A record longer than
+``max_memory // RECORD_SHARE`` is refused before more of it is read; a file that is compressed is never unpacked
+further than that either.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.config import settings
+from similia.core.validation import as_path
+
+RECORD_SHARE = 4  # a record may take a quarter of max_memory: its bytes, their join, its letters and a mask
+WIDE_SHARE = 4  # a quarter of that where it is not ASCII: a letter takes four bytes, and the csv module's eight
+_BLOCK = 2**20  # bytes read at once: few calls, and small enough for the caches
+_BOM = b"\xef\xbb\xbf"
+Int = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records of one block.
+
+    Attributes
+    ----------
+    columns : tuple of StringBatch
+        Sequences of FASTA; sequences and qualities of FASTQ; columns of a table, of which the first may be a batch of
+        other objects or an array.
+    ends : ndarray of int64, shape (n,)
+        Position in the (unpacked) file behind each record.
+    lines : ndarray of int64, shape (n,), optional
+        Number of the line there, from 1; of text files.
+    begins : ndarray of int64, shape (n,), optional
+        Number of the line in which each record begins, counted as editors do.
+    rows : ndarray of int64, shape (n,), optional
+        Number of each record in the file, from 0, where some records may be left out.
+    headers : list of str, optional
+        Of FASTA and FASTQ, without ``>`` or ``@``.
+    position : int, optional
+        Bytes of the file read so far, where `ends` are others: the file is compressed.
+    """
+
+    columns: tuple[Any, ...]
+    ends: Int
+    lines: Int | None = None
+    headers: list[str] | None = None
+    position: int | None = None
+    begins: Int | None = None
+    rows: Int | None = None
+
+
+def record_limit() -> int:
+    """Return the most bytes that one record may take."""
+    return max(1, settings().max_memory // RECORD_SHARE)
+
+
+class Blocks:
+    """Blocks of whole records of a plain or gzip (``.gz``) file.
+
+    Parameters
+    ----------
+    path : path
+    offset, line : int
+        Where to begin in the unpacked file, and the number of the line there.
+    encoding : str
+        Of the file; blocks are UTF-8, and offsets count bytes of that.
+    """
+
+    def __init__(self, path: Any, offset: int = 0, line: int = 1, encoding: str = "utf-8") -> None:
+        self.path, self.offset, self.line, self.encoding = path, offset, line, encoding
+        self.limit = record_limit()
+
+    def __enter__(self) -> Blocks:
+        self._raw: BinaryIO = open(as_path(self.path), "rb")
+        packed = Path(self.path).suffix.lower() == ".gz"
+        self._file: Any = gzip.GzipFile(fileobj=self._raw) if packed else self._raw
+        if not is_utf8(self.encoding):
+            self._file = _Recoded(self._file, self.encoding)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._raw.close()
+
+    @property
+    def position(self) -> int | None:
+        """Bytes of a compressed file read so far."""
+        return None if self._file is self._raw else self._raw.tell()
+
+    def split(self, cut: Callable[[bytes], int]) -> Iterator[bytes]:
+        """Yield blocks; ``cut(data)`` is the length of the whole records that `data` begins with, 0 if there is none.
+
+        While a block is in use, `offset` and `line` are where it begins.
+        """
+        with one_sentence(self.path, self.encoding):
+            self._seek()
+            few = min(_BLOCK, 1 + self.limit // (2 * WIDE_SHARE))
+            rest, size = b"", few
+            while data := self._file.read(min(size, self.limit + 1 - len(rest))):
+                rest = rest + data if rest else data
+                length = cut(rest)
+                if length:
+                    block, rest, size = rest[:length], rest[length:], few
+                    yield self._checked(block)
+                    self._pass(block)
+                elif len(rest) > self.limit:
+                    raise ValueError(self.too_long(self.line, self.limit))
+                else:
+                    size = max(size, len(rest))  # doubling: a long record is searched few times
+            if rest:
+                yield self._checked(rest)
+                self._pass(rest)
+
+    def too_long(self, line: int, limit: int, record: str = "record") -> str:
+        """Return the sentence about the record that begins in `line`."""
+        return (
+            f"{self.path}, line {line}: the {record} that begins here is longer than {limit} bytes; raise max_memory "
+            f"(similia.config or --max-memory), of which it may take 1/{settings().max_memory // limit}, or is the "
+            "file damaged?"
+        )
+
+    def _seek(self) -> None:
+        self._file.seek(self.offset)
+        if self.offset == 0:
+            begin = self._file.read(len(_BOM))
+            self.offset = len(_BOM) if begin == _BOM else 0
+            self._file.seek(self.offset)
+
+    def _checked(self, block: bytes) -> bytes:
+        wide = self.limit // WIDE_SHARE
+        if len(block) > wide and not block.isascii():
+            raise ValueError(self.too_long(self.line, wide))
+        nul = block.find(b"\0")
+        if nul >= 0:
+            line = self.line + count_lines(block[:nul])
+            raise ValueError(f"{self.path}, line {line}: a NUL byte; {_not_text(self.encoding)}")
+        return block
+
+    def _pass(self, block: bytes) -> None:
+        self.offset += len(block)
+        self.line += count_lines(block)
+
+
+def count_lines(block: bytes) -> int:
+    r"""Return the number of line ends (\n, \r\n or \r)."""
+    n = block.count(b"\n")
+    return n if b"\r" not in block else n + block.count(b"\r") - block.count(b"\r\n")
+
+
+def whole_lines(data: bytes) -> int:
+    r"""Return the length of the whole lines that `data` begins with."""
+    end = data.rfind(b"\n") + 1
+    return end or data.rfind(b"\r", 0, len(data) - 1) + 1  # the last \r may be half of a \r\n
+
+
+def decode(raw: bytes, path: Any, line: int) -> str:
+    """Return bytes as text, or raise naming the line."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line += count_lines(raw[: error.start])
+        raise ValueError(f"{path}, line {line}: {_not_text('utf-8')} ({error})") from None
+
+
+def is_utf8(encoding: str) -> bool:
+    """Return whether an encoding is UTF-8, with or without a byte order mark."""
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+
+
+def _not_text(encoding: str) -> str:
+    """Return what to do about bytes that are no text."""
+    if is_utf8(encoding):
+        return (
+            "it is truncated or not a UTF-8 text file; name another encoding, such as latin-1 or utf-16 "
+            "(encoding= or --encoding)"
+        )
+    return f"it is truncated or not {encoding} text; name another encoding (encoding= or --encoding)"
+
+
+@contextmanager
+def one_sentence(path: Any, encoding: str = "utf-8") -> Iterator[None]:
+    """Turn what a damaged file raises while it is unpacked or decoded into ValueError."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is truncated or not a whole gzip file: {error}") from None
+    except UnicodeError as error:
+        raise ValueError(f"{path}: {_not_text(encoding)} ({error})") from None
+
+
+class _Recoded:
+    """A file in another encoding, read as UTF-8; going back reads it anew from its beginning."""
+
+    def __init__(self, file: Any, encoding: str) -> None:
+        self._file, self._encoding = file, encoding
+        self._start()
+
+    def _start(self) -> None:
+        self._file.seek(0)
+        if "a".encode(self._encoding) != b"a" or self._file.read(len(_BOM)) != _BOM:  # a mark is no letter
+            self._file.seek(0)
+        self._decoder = codecs.getincrementaldecoder(self._encoding)()
+        self._ready, self._at, self._done = io.BytesIO(), 0, False
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes of UTF-8, none at the end of the file."""
+        while not (data := self._ready.read(size)) and not self._done:
+            raw = self._file.read(size)
+            self._done = not raw
+            self._ready = io.BytesIO(self._decoder.decode(raw, final=self._done).encode())
+        self._at += len(data)
+        return data
+
+    def seek(self, offset: int) -> None:
+        """Go to a position in the UTF-8."""
+        if offset < self._at:
+            self._start()
+        while self._at < offset and self.read(min(_BLOCK, offset - self._at)):
+            pass

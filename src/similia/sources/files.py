@@ -1,0 +1,308 @@
+"""Whole files of any kind as objects, labels and names: tables, sequences, molecules, series, arrays, graphs."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.config import settings
+from similia.core.text import _short
+from similia.core.validation import as_path
+from similia.objects._vectors import SeriesBatch
+from similia.objects.sequences import concatenate, n_objects, take
+from similia.objects.series import as_series
+from similia.objects.strings import as_strings
+from similia.objects.tudataset import read_tudataset
+from similia.sources._series_files import array_of, long_table, series_folder
+from similia.sources.readers import read_fasta, read_fastq
+from similia.sources.reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric, typed
+from similia.sources.streams import FASTA, FASTQ, ObjectStream, is_table, meaningless
+from similia.sources.ts_files import read_ts
+
+_ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # how the arrays of .npz are called
+_BOMB = 100  # times that an .npz may grow
+_CHUNK, _BYTES = 2**62, 2**26
+
+
+def read_objects(
+    path: str | os.PathLike[str],
+    *,
+    text: Column | None = None,
+    smiles: Column | None = None,
+    values: str | Sequence[Column] | None = None,
+    series: bool = False,
+    label: Column | None = None,
+    names: Column | None = None,
+    time: Column | None = None,
+    axes: str | None = None,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    header: bool = True,
+    decimal: str = ".",
+    on_error: str = "stop",
+    skipped: str | os.PathLike[str] | None = None,
+) -> Objects:
+    r"""Read a whole file or folder: objects, labels and names.
+
+    Parameters
+    ----------
+    path : path
+        What `open_stream` reads; ``.ts``; ``.npz`` with an array ``X`` (or the only one) and labels ``y``; a folder or
+        zip of the TUDataset format; or a folder of series, a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
+        ``.txt``) for each: rows are time points, columns are channels. If the files are in subfolders, the names of
+        these are the labels.
+    text, smiles : str or int, optional
+        Column of strings, or of SMILES; see `open_stream`.
+    values : str or sequence of columns, optional
+        Columns of numbers; see `open_stream`. In an ``.npz``, the array.
+    series : bool, default=False
+        Rows of numbers are time series, not vectors.
+    label : str or int, optional
+        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers. The one called
+        "label" if not given and there is one.
+    names : str or int, optional
+        Column, or field of SDF, which names the objects.
+    time : str or int, optional
+        The table is long: a row is one time point of the series that the column `names` names, sorted by this column.
+        `values` are its channels.
+    axes : {"time, channel", "channel, time"}, optional
+        Order of the last axes of a 3-D array of series; see `as_series`.
+    sep, encoding : str
+        Of text files; see `open_stream`.
+    header : bool, default=True
+        Whether the first line of a text table holds the names of its columns.
+    decimal : {".", ","}, default="."
+        What stands before the decimals of numbers in text tables.
+    on_error : {"stop", "skip"}, default="stop"
+        With "skip", what cannot be used, or has no label, is left out and counted.
+    skipped : path, optional
+        A CSV file that lists what was left out.
+
+    Returns
+    -------
+    Objects
+        Its ``labels`` are numbers (int64 or float64) where all of them are, in files of text too, unless one begins
+        with a 0 as 007 does; otherwise text.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        As `open_stream`, or if a label is missing; the sentence names the line.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from similia.sources import read_objects
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "reads.csv")
+    ...     _ = path.write_text("sequence;species\nACGT;a\nGG;b\n")
+    ...     found = read_objects(path, sep=";", label="species")
+    >>> found.kind, found.objects.tolist(), found.labels.tolist(), found.told
+    ('strings', ['ACGT', 'GG'], ['a', 'b'], "the objects are the strings of column 'sequence', the only one of text")
+    """
+    reading = Reading(
+        text, smiles, values, series, label, names, time, axes, sep, encoding, header, decimal, on_error, skipped
+    )
+    return read_with(path, reading)
+
+
+def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = True) -> Objects:
+    """Read a file as `read_objects`; unless `labelled`, labels are left as they are and may be missing."""
+    place = as_path(path)
+    source, ending = str(path), ending_of(place)
+    if not place.is_dir() and is_table(place, reading):
+        found = long_table(place, reading) if reading.time is not None else _streamed(place, reading)
+    elif place.is_dir() and not any(place.rglob("*_A.txt")):
+        found = series_folder(place, reading)
+    elif place.is_dir() or ending in (".zip", ".ts"):
+        for option in reading.is_set("smiles", "names", "values", "sep"):
+            raise ValueError(meaningless(path, option, ending))
+        kind, read = ("series", read_ts) if ending == ".ts" and not place.is_dir() else ("graphs", read_tudataset)
+        found = Objects(source, kind, *read(place))
+    elif ending == ".npz":
+        found = _npz(place, reading)
+    elif ending == ".npy" and reading.kind == "series":
+        found = Objects(source, "series", _series(place, array_of(place), reading))
+    elif ending in FASTA | FASTQ:
+        found = _sequences(place, reading, labelled)
+    else:
+        found = _streamed(place, reading)
+    return _with_labels(found, reading) if labelled and found.labels is not None else found
+
+
+# --- labels -----------------------------------------------------------------------------------
+
+
+def _with_labels(found: Objects, reading: Reading) -> Objects:
+    """Return objects without those that have no label, or raise if they may not be left out."""
+    y = found.labels
+    assert y is not None
+    if y.dtype == object or y.dtype.kind in "UT":
+        y = _as_numbers(y, reading.decimal)
+    bad = np.flatnonzero(_missing(y))
+    if len(bad) == 0:
+        return _replaced(found, y, np.arange(len(y)))
+    skips = found.skips
+    name = reading.label if reading.label is not None else "label"
+    for i in bad.tolist():
+        line = i if found.lines is None else int(found.lines[i])
+        place = f"row {i} (from 0)" if found.lines is None else f"line {line}"
+        if skips is None:
+            raise ValueError(
+                f"{found.source}, {place}: the label (column {_short(name)}) is missing; fill it in or leave the row "
+                "out (on_error='skip' or --on-error skip)"
+            )
+        skips.add(line, f"the label (column {_short(name)}) is missing")
+    if skips is not None:
+        skips.sort()
+    kept = np.setdiff1d(np.arange(len(y)), bad)
+    if len(kept) == 0:
+        raise ValueError(f"{found.source}: no label in column {_short(name)} is filled in")
+    return _replaced(found, y[kept], kept)
+
+
+def _replaced(found: Objects, y: npt.NDArray, kept: npt.NDArray[np.int64]) -> Objects:
+    """Return the objects at `kept` with labels y, which have one type where that is possible."""
+    if y.dtype == object:
+        y = np.asarray(y.tolist())
+    if y.dtype.kind in "UT":
+        y = np.asarray(typed(y.tolist()))
+    if len(kept) == n_objects(found.objects):
+        return replace(found, labels=y)
+    names = None if found.names is None else [found.names[i] for i in kept.tolist()]
+    lines = None if found.lines is None else found.lines[kept]
+    return replace(found, objects=take(found.objects, kept), labels=y, names=names, lines=lines)
+
+
+def _missing(y: npt.NDArray) -> npt.NDArray[np.bool_]:
+    if y.dtype.kind == "f":
+        return np.isnan(y)
+    return np.array([v is None or v == "" or (isinstance(v, float) and v != v) for v in y.tolist()])
+
+
+def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
+    """Return labels of text with a decimal point; those that are missing among numbers (NA, ?) become empty."""
+    cells = y.tolist()
+    if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
+        return y
+    return np.array(["" if cell.strip().lower() in MISSING else cell.replace(decimal, ".") for cell in cells])
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def _streamed(path: Path, reading: Reading) -> Objects:
+    """Return all objects of what can be read as a stream."""
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty")
+    if ending_of(path) == ".npy":
+        ObjectStream(path, reading, 1, _BYTES)  # raises if the header is damaged or lies
+        return Objects(str(path), "vectors", array_of(path))
+    stream = ObjectStream(path, reading, _CHUNK, _BYTES)
+    chunks = list(_bounded(path, stream))
+    if not chunks:
+        raise ValueError(f"{path} holds no objects")
+    labels = None if chunks[0].labels is None else [y for chunk in chunks for y in chunk.labels]
+    names = None if chunks[0].names is None else [name for chunk in chunks for name in chunk.names]
+    lines = None if chunks[0].lines is None else np.concatenate([chunk.lines for chunk in chunks])
+    objects = concatenate([chunk.objects for chunk in chunks]) if len(chunks) > 1 else chunks[0].objects
+    y = None
+    if labels is not None:
+        y = np.empty(len(labels), dtype=object)
+        y[:] = labels
+    return Objects(str(path), stream.kind, objects, y, names, stream.told, stream.skips, lines, stream.called)
+
+
+def _bounded(path: Path, stream: ObjectStream) -> Iterator[Any]:
+    """Yield chunks; raise where a small file unpacks to a huge one."""
+    most, size, total = settings().max_memory, path.stat().st_size, 0
+    for chunk in stream.chunks():
+        total += getattr(getattr(chunk.objects, "values", chunk.objects), "nbytes", 0)
+        if total > max(most, _BOMB * size):
+            raise ValueError(f"{path} unpacks to more than max_memory ({most} bytes), as a bomb does; raise max_memory")
+        yield chunk
+
+
+def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
+    """Return the records of FASTA or FASTQ; labels are in their headers."""
+    ObjectStream(path, reading, 1, _BYTES)  # raises if an option means nothing for them
+    headers, sequences, *_ = read_fastq(path) if ending_of(path) in FASTQ else read_fasta(path)
+    first = [name.split()[0] if name.split() else "" for name in headers]
+    names = first if len(set(first)) == len(headers) else headers
+    objects = as_strings(sequences)
+    skips = reading.skips()
+    if skips is not None:
+        skips.begin(0)
+    if not labelled:
+        return Objects(str(path), "strings", objects, None, names, None, skips)
+    field = "label" if reading.label is None else str(reading.label)
+    found = [re.search(rf"\b{re.escape(field)}=(\S+)", name) for name in headers]
+    if reading.label is None and not all(found):
+        return Objects(str(path), "strings", objects, None, names, None, skips)
+    for i, name in enumerate(headers):
+        if found[i] is None and skips is None:
+            raise ValueError(
+                f"record {i} of {path} has no {field}=... in its header ({_short(name, 60)}); write the label there, "
+                "or use a table with a column of labels"
+            )
+    y = np.array(["" if match is None else match[1] for match in found], dtype=object)
+    return Objects(str(path), "strings", objects, y, names, None, skips)
+
+
+def _npz(path: Path, reading: Reading) -> Objects:
+    """Return the arrays of an ``.npz``."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(info.file_size for info in packed.infolist())
+        if size > max(settings().max_memory, _BOMB * path.stat().st_size):
+            raise ValueError("it unpacks to more than max_memory, as a bomb does")
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is not an archive of plain arrays that numpy.savez wrote ({_short(error, 100)}); pad series of "
+            "several lengths with NaN at their ends"
+        ) from None
+    label = reading.label if reading.label is not None else next((name for name in _TARGETS if name in arrays), None)
+    wanted = reading.values[0] if reading.values is not None else next((n for n in _ARRAYS if n in arrays), None)
+    others = [name for name in arrays if name != label]
+    wanted = others[0] if wanted is None and len(others) == 1 else wanted
+    for what, name in (("the objects (values= or --values)", wanted), ("the labels (label= or --label)", label)):
+        if (name is None and "objects" in what) or (name is not None and name not in arrays):
+            known = ", ".join(map(_short, arrays)) or "none"
+            raise ValueError(f"{path} has no array {_short(name or 'X')} for {what}; it has {known}")
+    X, y = arrays[str(wanted)], None if label is None else arrays[str(label)]
+    if y is not None and y.shape != X.shape[:1]:
+        raise ValueError(f"{path}: the labels {_short(label)} have shape {y.shape} for objects of shape {X.shape}")
+    if X.dtype.kind in "UST" and X.ndim == 1:
+        return Objects(str(path), "strings", as_strings(X), y)
+    if X.dtype.kind not in "fiub" or X.ndim not in (2, 3):
+        raise ValueError(
+            f"{path}: {_short(wanted)} holds {X.dtype} of shape {X.shape}, expected rows of numbers or text"
+        )
+    if X.ndim == 3 or reading.kind == "series":
+        return Objects(str(path), "series", _series(path, X, reading), y)
+    if not np.isfinite(X).all():
+        row = int(np.isfinite(X).all(axis=1).argmin())
+        raise ValueError(f"{path}, row {row} (from 0) of {_short(wanted)}: it holds NaN or infinity; drop or impute it")
+    return Objects(str(path), "vectors", X, y)
+
+
+def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
+    if X.ndim == 3 and reading.axes is None:
+        raise ValueError(
+            f"{path} holds an array of shape {X.shape}: say which axis is time with axes='time, channel' or "
+            "'channel, time' (--axes)"
+        )
+    try:
+        return as_series(X, axes=reading.axes)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{path}: {error}") from None

@@ -1,0 +1,65 @@
+"""Methods of estimators that also take Dask collections; the engine (`similia.scale`) is imported when one comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def is_lazy(X: Any) -> bool:
+    """Return whether `X` is a Dask collection, or one that `similia.scale` made."""
+    from similia.objects.distributed import Distributed
+
+    return hasattr(X, "__dask_graph__") or isinstance(X, Distributed)
+
+
+def lazily(method: Method) -> Method:
+    """Let a method of objects or vectors (transform, predict ...) take a Dask collection and return a Dask array.
+
+    Block by block it is what the method returns for the objects of each part.
+    """
+
+    @wraps(method)
+    def of_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_lazy(X):
+            return method(self, X, *args, **kwargs)
+        from similia.scale import apply
+
+        return apply(getattr(self, method.__name__), X, *args, **kwargs)
+
+    return of_any  # type: ignore[return-value]
+
+
+def from_parts(method: Method) -> Method:
+    """Let `fit` take a Dask collection: it sees a `similia.objects.distributed.Distributed` one, and all labels."""
+
+    @wraps(method)
+    def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
+        X = as_parts(X)
+        args, kwargs = tuple(map(_here, args)), {name: _here(value) for name, value in kwargs.items()}
+        return method(self, X, *args, **kwargs)
+
+    return of_any  # type: ignore[return-value]
+
+
+def as_parts(X: Any) -> Any:
+    """Return a Dask collection as a `similia.objects.distributed.Distributed` one, anything else as it is."""
+    if not hasattr(X, "__dask_graph__"):
+        return X
+    from similia.sources.partitions import as_partitions
+
+    return as_partitions(X)
+
+
+def refuse_lazy(X: Any, needs: str) -> None:
+    """Raise for a Dask collection; `needs` says what for the objects must be here, and what does without."""
+    if is_lazy(X):
+        raise TypeError(f"X is a Dask collection, and {needs}")
+
+
+def _here(value: Any) -> Any:
+    """Return labels that Dask holds as they are when computed."""
+    return value.compute() if hasattr(value, "__dask_graph__") else value

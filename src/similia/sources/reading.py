@@ -1,0 +1,282 @@
+"""How a file is read: the options that streams, whole files and the command line share, and the columns they choose."""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from similia.core.text import _short
+from similia.sources._delimited_streams import position_of
+from similia.sources._skipped import Skips
+
+_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+_TEXT, _LABEL = "text", "label"  # columns that are taken where none is named
+Column = str | int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options of reading, as `open_stream` explains them; `names` is ``--id`` on the command line."""
+
+    text: Column | None = None
+    smiles: Column | None = None
+    values: str | Sequence[Column] | None = None
+    series: bool = False
+    label: Column | None = None
+    names: Column | None = None
+    time: Column | None = None
+    axes: str | None = None
+    sep: str | None = None
+    encoding: str = "utf-8"
+    header: bool = True
+    decimal: str = "."
+    on_error: str = "stop"
+    skipped: Any = None
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on a file, and give each option one form."""
+        given = [name for name in ("text", "smiles", "values") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"{given[0]} and {given[1]} exclude each other: the objects are strings (text), molecules (smiles) or "
+                "numbers (values)"
+            )
+        numeric = [name for name in ("series", "time", "axes") if getattr(self, name)]
+        if numeric and given and given != ["values"]:
+            raise ValueError(f"{numeric[0]} is for columns of numbers, and {given[0]} names another; drop one of them")
+        self._set("sep", None if self.sep is None else _separator(self.sep))
+        try:
+            codecs.lookup(self.encoding)
+            "".encode(self.encoding)
+        except (LookupError, TypeError):
+            raise ValueError(
+                f"encoding {_short(self.encoding)} is unknown; some are utf-8, latin-1, cp1252 and utf-16"
+            ) from None
+        if self.decimal not in (".", ","):
+            raise ValueError(f"decimal must be '.' or ',', got {_short(self.decimal)}")
+        if self.on_error not in ("stop", "skip"):
+            raise ValueError(f"on_error must be 'stop' or 'skip', got {_short(self.on_error)}")
+        for name in ("text", "smiles", "label", "names", "time"):
+            self._set(name, self._column(getattr(self, name)))
+        if isinstance(self.values, str):
+            self._set("values", [name.strip() for name in self.values.split(",")])
+        if self.values is not None:
+            self._set("values", [self._column(name) for name in self.values])
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _column(self, column: Any) -> Any:
+        """Return a column; the position of one, written as text, where columns have no names."""
+        if not self.header and isinstance(column, str) and re.fullmatch(r"-?\d+", column):
+            return int(column)
+        return column
+
+    @property
+    def kind(self) -> str | None:
+        """What the options say that the objects are, None if they leave it open."""
+        if self.series or self.time is not None or self.axes is not None:
+            return "series"
+        named = {"text": "strings", "smiles": "graphs", "values": "vectors"}
+        return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
+
+    def is_set(self, *names: str) -> list[str]:
+        """Return those of these options that are given."""
+        usual = {field.name: field.default for field in fields(self)}
+        return [name for name in names if getattr(self, name) != usual[name]]
+
+    def skips(self) -> Skips | None:
+        """Return where bad rows are counted and listed, None if they raise."""
+        if self.on_error == "stop":
+            return None
+        return Skips(None if self.skipped is None else Path(self.skipped))
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What `read_objects` found.
+
+    Attributes
+    ----------
+    source : str
+        As the user wrote it.
+    kind : {"strings", "graphs", "series", "sets", "vectors"}
+    objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
+    labels : ndarray, shape (n,), optional
+    names : list of str or of int, optional
+        Names of FASTA and FASTQ records: the first words of their headers, or where these are not distinct the headers;
+        of ``.smi`` and SDF those in the file; of rows of a table, those in the column that was asked for, or
+        numbers of rows (int, from 0) where others are left out.
+    told : str, optional
+        Which columns are the objects, where no option named them.
+    skips : Skips, optional
+        What was left out: their number ``n``, and the ``first`` (its line, and why).
+    lines : ndarray of int, shape (n,), optional
+        Line in which each object begins, of text files.
+    called : str
+        What a sentence calls the objects: "molecules" where graphs were SMILES or SDF, else the kind.
+    """
+
+    source: str
+    kind: str
+    objects: Any
+    labels: npt.NDArray | None = None
+    names: list[Any] | None = None
+    told: str | None = None
+    skips: Any = None
+    lines: Any = None
+    called: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "called", self.called or self.kind)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Columns of a table, by position.
+
+    Attributes
+    ----------
+    kind : {"strings", "graphs", "vectors", "series"}
+    objects : list of int
+        One column of strings or SMILES, or those of numbers.
+    label, names : int, optional
+    told : str, optional
+        What the objects are, where no option said it.
+    """
+
+    kind: str
+    objects: list[int]
+    label: int | None = None
+    names: int | None = None
+    told: str | None = None
+
+    @property
+    def positions(self) -> list[int]:
+        """All columns that are read."""
+        return [*self.objects, *(j for j in (self.label, self.names) if j is not None)]
+
+
+def choose(
+    path: Any, header: list[str], reading: Reading, holds: Callable[[int], str | None], kind: str | None = None
+) -> Choice:
+    """Return the columns to read.
+
+    Parameters
+    ----------
+    path : path
+    header : list of str
+        Names of the columns, or as many other texts if `reading` says that there are none.
+    reading : Reading
+    holds : callable
+        Says of a position whether the column holds "numbers", "text" or neither (None).
+    kind : str, optional
+        What the objects are, where `reading` leaves it open.
+    """
+    kind = reading.kind or kind
+    if not header:
+        raise ValueError(f"{path} has no columns: its first line is empty, or there is none")
+
+    def at(column: Column) -> int:
+        return position_of(path, column, header, reading.header) % len(header)
+
+    def called(j: int) -> str:
+        return _short(header[j]) if reading.header else f"number {j} (from 0)"
+
+    label = reading.label if reading.label is not None else _LABEL if reading.header and _LABEL in header else None
+    extra: dict[str, Any] = {
+        name: None if c is None else at(c) for name, c in (("label", label), ("names", reading.names))
+    }
+    taken = {*extra.values(), None if reading.time is None else at(reading.time)}
+    free = [j for j in range(len(header)) if j not in taken]
+    for column, named in ((reading.text, "strings"), (reading.smiles, "graphs")):
+        if column is not None:
+            return Choice(named, [at(column)], **extra)
+    numeric = free if kind == "series" else [j for j in free if holds(j) == "numbers"]
+    numeric = numeric if reading.values is None else list(map(at, reading.values))
+    if kind in ("vectors", "series"):
+        _check_numeric(path, numeric, header, reading)
+        return Choice(kind, numeric, **extra)
+    if reading.header and _TEXT in header:
+        return Choice("strings", [at(_TEXT)], **extra)
+    texts = [j for j in free if holds(j) == "text"]
+    if len(texts) == 1:
+        at(header[texts[0]]) if reading.header else None  # raises if the name is there twice
+        told = f"the objects are the strings of column {called(texts[0])}, the only one of text"
+        told += ", read as SMILES with --smiles" if header[texts[0]].lower() == "smiles" else ""
+        return Choice("strings", texts, **extra, told=told)
+    if not texts and numeric:
+        _check_numeric(path, numeric, header, reading)
+        shown = ", ".join(map(called, numeric[:4])) + (f" … {called(numeric[-1])}" if len(numeric) > 4 else "")
+        return Choice("vectors", numeric, **extra, told=f"the objects are vectors of {len(numeric)} numbers: {shown}")
+    if texts:
+        some = ", ".join(map(called, texts[:8])) + (" and more" if len(texts) > 8 else "")
+        none = f"has no column {_TEXT!r}" if reading.header else "has no names of columns"
+        raise ValueError(
+            f"{path} {none} and {len(texts)} columns of text: {some}; name the one with the objects (text= or --text)"
+        )
+    position_of(path, _TEXT, header, reading.header)  # raises
+    raise AssertionError
+
+
+def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Reading) -> None:
+    """Raise if there are no columns of numbers, or one name stands for several of them."""
+    if not columns:
+        raise ValueError(
+            f"{path} has no column of numbers besides labels and names; name a column of text (text= or --text)"
+        )
+    for j in columns if reading.header else []:
+        position_of(path, header[j], header)
+
+
+def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
+    """Return whether at least a share of the cells of a column are numbers, None if all are missing."""
+    full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
+    return sum(is_number(cell, decimal) for cell in full) >= share * len(full) if full else None
+
+
+def is_number(cell: str, decimal: str = ".") -> bool:
+    """Return whether a cell is written as a number."""
+    try:
+        float(cell.replace(decimal, "."))
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def typed(cells: list[str]) -> list[Any]:
+    """Return a column of text as int or float where all cells are finite numbers, as Parquet holds it; 007 is text."""
+    stripped = list(map(str.strip, cells))
+    if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
+        return cells
+    if all(re.fullmatch(r"-?\d{1,18}", cell) for cell in stripped):
+        return list(map(int, stripped))
+    numbers = list(map(float, stripped))
+    return numbers if all(map(math.isfinite, numbers)) else cells
+
+
+MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # how tables write that a number is missing, in lower case
+
+
+def _separator(text: Any) -> str:
+    """Return what separates cells, one character."""
+    sep = _SEPARATORS.get(text, text)
+    if not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n':
+        raise ValueError(
+            f"sep must be one character or one of {', '.join(_SEPARATORS)}, got {_short(text)}; a quotation mark or a "
+            "line break cannot separate cells"
+        )
+    return sep
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file in lower case, without ``.gz``."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    return suffixes[-1] if suffixes else ""

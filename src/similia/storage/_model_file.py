@@ -1,0 +1,262 @@
+"""What a model file says of itself, checked before anything is made of it.
+
+A model is a zip archive: ``schema.json`` describes a tree of *nodes* (each with a loader, a class and its content),
+arrays are members of their own (the skops format). skops holds the classes against a list, but trusts the rest: that
+the tree is one, that members have the size they claim, that arrays are no pickles. Here
+
+- members are stored, not compressed, and take no more bytes together than the file: no bomb;
+- loaders are those that models of similia need: none that calls what the file names;
+- every node is written where it is used: none refers to itself or, again and again, to a large one;
+- arrays hold no Python objects and are as long as they say; sparse arrays point into themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import PurePath
+from typing import IO, Any
+
+from similia.core.config import settings
+from similia.core.text import _short
+from similia.storage.npy import read_header
+
+_SCHEMA = "schema.json"
+_DEEPEST = 60  # nodes in nodes; a pipeline in a search has about 25
+_SCALARS = {"bool", "bool_", "str_", "datetime64", "timedelta64"} | {
+    f"{kind}{size}" for kind, sizes in (("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)), ("float", (16, 32, 64)))
+    for size in sizes
+}  # fmt: skip
+_CONTAINERS = {"ListNode": "list", "TupleNode": "tuple", "SetNode": "set"}
+_PLAIN = ("JsonNode", "TypeNode", "FunctionNode", "SliceNode")  # without nodes inside; skops checks types by its list
+_LOSSES = ("sklearn.linear_model._sgd_fast", "sklearn._loss._loss")  # of SGDClassifier and the like
+_TREE = "sklearn.tree._tree.Tree"  # of decision trees; `_trees` looks at what is in it
+_FILES = ("NdArrayNode", "SparseMatrixNode", "BytesNode", "BytearrayNode")
+
+
+def canonical(data: bytes, **facts: str) -> bytes:
+    """Return an archive of skops written so that equal models make equal bytes; `facts` stand in its description.
+
+    Addresses in memory become numbers in the order they are met, members are named by these and dated 1980, sets are
+    sorted.
+    """
+    numbers: dict[int, int] = {}
+    names: dict[str, str] = {}
+
+    def renumbered(value: Any) -> Any:
+        if isinstance(value, list):
+            return [renumbered(item) for item in value]
+        if not isinstance(value, dict) or not isinstance(value.get("__loader__"), str):
+            return {key: renumbered(item) for key, item in value.items()} if isinstance(value, dict) else value
+        node = dict(value)
+        number = node.pop("__id__", None)
+        if "file" in node:
+            node["file"] = names.setdefault(node["file"], f"{len(names) + 1}{PurePath(node['file']).suffix}")
+        if node["__loader__"] == "SetNode":
+            node["content"] = sorted(node["content"], key=lambda item: json.dumps(item.get("content")))
+        known = {} if node["__loader__"] == "JsonNode" else {"__id__": numbers.setdefault(number, len(numbers) + 1)}
+        return known | {key: item if key == "file" else renumbered(item) for key, item in node.items()}
+
+    target = BytesIO()
+    with zipfile.ZipFile(BytesIO(data)) as source, zipfile.ZipFile(target, "w") as archive:
+        schema = facts | renumbered(json.loads(source.read(_SCHEMA)))
+        for old, new in names.items():
+            archive.writestr(_member(new), source.read(old))
+        archive.writestr(_member(_SCHEMA), json.dumps(schema))
+    return target.getvalue()
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info.create_system, info.external_attr = 3, 0o600 << 16
+    return info
+
+
+def written_by(stream: IO[bytes]) -> str | None:
+    """Return the version of similia that wrote a file, None if the file does not say so."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            version = json.loads(archive.read(_SCHEMA)).get("similia")
+    except Exception:
+        return None
+    return _short(version)[1:-1] if isinstance(version, str) else None
+
+
+def check_model_file(stream: IO[bytes]) -> Any:
+    """Return the description, or raise ValueError unless the archive is whole and its description can be followed."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            _check_archive(archive)
+            return _Description(archive).check()
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        problem = _short(str(error), 120)[1:-1]
+        raise ValueError(f"is not a model, or it is truncated ({problem}); save the model again") from None
+
+
+def _check_archive(archive: zipfile.ZipFile) -> None:
+    size = archive.fp.seek(0, 2) if archive.fp else 0
+    infos = archive.infolist()
+    if len({info.filename for info in infos}) < len(infos):
+        raise ValueError("is not a model: two of its parts have one name")
+    if any(info.compress_type != zipfile.ZIP_STORED for info in infos) or sum(info.file_size for info in infos) > size:
+        raise ValueError("is not a model: its parts are compressed, or larger than the file")
+    damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"is damaged (its part {_short(damaged)} fails the checksum); save the model again")
+    if _SCHEMA not in archive.namelist():
+        raise ValueError("is a zip archive but not a model; similia.save(model, path) writes one")
+
+
+class _Description:
+    """The nodes of a model; a walk through them that ends."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self.archive = archive
+        self.left = sum(info.file_size for info in archive.infolist())  # bytes that arrays may take in all
+        self.written = 0  # nodes in the file
+        self.sizes: dict[Any, int] = {}  # of finished nodes by id: how many nodes are in them
+        self.open: set[Any] = set()  # ids of the nodes around this one
+
+    def check(self) -> Any:
+        try:
+            root = json.loads(self.archive.read(_SCHEMA))
+        except (ValueError, RecursionError):
+            raise ValueError("is damaged: its description is no JSON; save the model again") from None
+        if self._walk(root, 0) > 2 * self.written:  # skops looks at a node again wherever its number stands
+            raise _refused("has a description that refers to the same parts over and over")
+        return root
+
+    def _walk(self, node: Any, depth: int) -> int:
+        """Check a node and those in it; return how many they are."""
+        if not isinstance(node, dict) or depth > _DEEPEST:
+            raise _refused("has a description that is nested too deeply" if depth > _DEEPEST else "lacks a description")
+        name = node.get("__id__")
+        if not isinstance(name, int | None):
+            raise _refused(f"has a part numbered {_short(name)}")
+        if name in self.open:
+            raise _refused("has a part that holds itself")
+        if name in self.sizes:
+            self.written += _count(node)
+            return self.sizes[name]
+        self.written += 1
+        self.open |= {name} - {None}
+        size = 1 + sum(self._walk(inner, depth + 1) for inner in self._inner(node))
+        self.open -= {name}
+        if name is not None:
+            self.sizes[name] = size
+        return size
+
+    def _inner(self, node: dict[str, Any]) -> Iterator[Any]:
+        """Check a node alone; return the nodes in it."""
+        loader, cls, module = (node.get(key) for key in ("__loader__", "__class__", "__module__"))
+        if not all(isinstance(text, str) for text in (loader, cls, module)):
+            raise _refused("lacks a class in its description")
+        place, content = f"{module}.{cls}", node.get("content")
+        if loader in _CONTAINERS and place == f"builtins.{_CONTAINERS[loader]}":
+            return iter(_typed(content, list))
+        if loader == "DictNode" and place in ("builtins.dict", "collections.OrderedDict"):
+            return iter([node.get("key_types"), *_typed(content, dict).values()])
+        if loader == "JsonNode":
+            _typed(content, str)
+            return iter(())
+        if loader in _PLAIN:
+            return iter(())
+        if loader == "ObjectNode":
+            return iter(() if content is None else (content,))
+        if loader == "NdArrayNode" and node.get("type") == "json" and place == "numpy.ndarray":
+            return iter([node.get("shape"), *_typed(content, list)])
+        if loader == "NdArrayNode" and (place == "numpy.ndarray" or (module == "numpy" and cls in _SCALARS)):
+            self._check_array(node)
+            return iter(())
+        if loader in _FILES[1:]:
+            self._check_member(node, sparse=loader == "SparseMatrixNode")
+            return iter(())
+        if loader == "RandomStateNode":
+            return iter([content])
+        if loader in ("RandomGeneratorNode", "MaskedArrayNode"):
+            return iter(_typed(content, dict).values())
+        if (loader == "LossNode" and module in _LOSSES) or (loader == "TreeNode" and place == _TREE):
+            return iter([content, _typed(node.get("__reduce__"), dict).get("args")])
+        raise _refused(f"holds {_short(place)} by way of {_short(loader)}, which no model needs")
+
+    def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
+        """Return the member that a node names, whose bytes are counted: a member may be read only once."""
+        try:
+            info = self.archive.getinfo(_typed(node.get("file"), str))
+        except KeyError:
+            raise _refused(f"lacks its part {_short(node['file'])}") from None
+        self.left -= info.file_size
+        if self.left < 0:
+            raise _refused("has a description that refers to the same parts over and over")
+        return info
+
+    def _check_array(self, node: dict[str, Any]) -> None:
+        info = self._member(node)
+        with self.archive.open(info) as stream:
+            _check_npy(stream, info)
+
+    def _check_member(self, node: dict[str, Any], sparse: bool) -> None:
+        info = self._member(node)
+        if sparse:
+            _check_sparse(self.archive.read(info))
+
+
+def _count(node: Any) -> int:
+    """Return how many nodes are written in a node, itself included."""
+    n, stack = 0, [node]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            n += "__loader__" in value
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+    return n
+
+
+def _check_npy(stream: IO[bytes], info: zipfile.ZipInfo) -> None:
+    try:
+        header = read_header(stream)
+    except ValueError as error:
+        raise _refused(f"has an array {_short(info.filename)} that is none: {error}") from None
+    if stream.tell() + header.n_bytes != info.file_size:
+        raise _refused(f"has an array {_short(info.filename)} that claims another size than it has")
+
+
+def _check_sparse(data: bytes) -> None:
+    """Raise unless a sparse array, itself a small (compressed) archive, fits the memory and points into itself."""
+    from scipy.sparse import load_npz
+
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            infos = archive.infolist()
+            if sum(info.file_size for info in infos) > settings().max_memory:
+                raise _refused("has a sparse array larger than similia.config(max_memory=...) allows")
+            for info in infos:
+                with archive.open(info) as stream:
+                    _check_npy(stream, info)
+        matrix = load_npz(BytesIO(data))
+        if matrix.format != "csr" or matrix.ndim != 2:
+            raise _refused(f"has a sparse array of format {_short(matrix.format)}, expected csr")
+        matrix.check_format(full_check=True)
+        if matrix.indptr.min() < 0 or matrix.data.dtype.kind not in "biufc":
+            raise _refused("has a sparse array that points out of itself")
+    except ValueError as error:
+        if str(error).startswith(("has a ", "is ")):
+            raise
+        raise _refused("has a sparse array that points out of itself") from None
+    except (KeyError, IndexError, TypeError, OverflowError, MemoryError) as error:
+        raise _refused(f"has a sparse array that is none ({type(error).__name__})") from None
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise _refused(f"has {_short(value)} in its description where a {kind.__name__} belongs")
+    return value
+
+
+def _refused(what: str) -> ValueError:
+    return ValueError(f"{what}; it was not loaded, save the model again")

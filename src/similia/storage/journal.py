@@ -1,0 +1,283 @@
+"""A file that grows chunk by chunk and is as long as its journal says, whatever happened in between.
+
+``data`` holds the rows, ``journal`` a line for each chunk: number of objects so far, bytes and crc32 of the chunk, the
+mark where reading goes on, and a checksum of the line itself. A chunk counts when its line is on the disk, which is
+after its rows are: a crash leaves at most rows without a line (cut off) or half a line (dropped). When a run goes on,
+each chunk is compared with its checksum, and at the first that differs both files are cut. Each chunk costs the same,
+however many there are, since nothing is written twice.
+
+The folder disappears when the file is complete and has been moved to its name. One process at a time may write (a lock,
+where the system has `fcntl`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from similia.storage.disk import LOCK, says_full, sync_folder, take_lock
+
+DATA, JOURNAL = "data", "journal"
+_FORMAT = "similia-journal"
+_BLOCK = 2**20  # bytes compared at a time
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A chunk: objects `start` to `stop`, and how many bytes they take."""
+
+    start: int
+    stop: int
+    bytes: int
+    crc32: int
+    mark: str | None
+
+
+class Journal:
+    """A data file and its journal in a folder of their own, which this process alone may write to.
+
+    Use it in a ``with`` block. Then either `start` anew, or `resume` if `header` says that the files belong to the same
+    work; `append` chunks; `finish`.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Made if it does not exist; its parent must.
+
+    Attributes
+    ----------
+    header : dict or None
+        What `start` was given by the run that began the files, if one did.
+    done : int
+        Objects that are on the disk.
+    mark : str or None
+        Where reading goes on after them.
+
+    Raises
+    ------
+    ValueError
+        If another process is writing there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.done = 0
+        self.mark: str | None = None
+        self._files: dict[str, int] = {}  # descriptors
+        self._sizes: dict[str, int] = {}  # bytes that count
+        self._offset = 0  # of the first chunk
+        self._lock = _locked(folder)
+        try:
+            self.header = self._read_header()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, header: dict[str, Any], offset: int) -> None:
+        """Begin empty files; the first `offset` bytes of the data are left for `finish` to write."""
+        self._shut()
+        for name in (JOURNAL, DATA):  # the journal first: without it, data are nothing
+            (self.folder / name).unlink(missing_ok=True)
+        line = _line({"format": _FORMAT, "version": 1, "offset": offset, "header": header})
+        with disk_full(self._state):
+            for name, content in ((DATA, bytes(offset)), (JOURNAL, line)):
+                self._files[name] = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
+                _write(self._files[name], content)
+                os.fsync(self._files[name])
+                self._sizes[name] = len(content)
+            sync_folder(self.folder)
+        self.header, self._offset, self.done, self.mark = header, offset, 0, None
+
+    def resume(self) -> str | None:
+        """Cut off what a crash left or what is damaged; return what must be done again because of damage, or None."""
+        for name in (DATA, JOURNAL):
+            self._files[name] = os.open(self.folder / name, os.O_RDWR | _BINARY)
+        entries, last, damaged = self._read_entries()
+        self._sizes[DATA], self.done, self.mark = self._offset, 0, None
+        for number, entry in enumerate(entries):
+            if self._checksum(entry.bytes) != entry.crc32:
+                entries, damaged = entries[:number], True
+                break
+            self._sizes[DATA] += entry.bytes
+            self.done, self.mark = entry.stop, entry.mark
+        with open(self.folder / JOURNAL, "rb") as journal:
+            self._sizes[JOURNAL] = sum(len(journal.readline()) for _ in range(1 + len(entries)))
+        self._cut()
+        if not damaged:
+            return None
+        again = f"the {last - self.done} objects after it" if last > self.done else "those after it"
+        return f"{self.folder} was damaged after object {self.done}; {again} are done again"
+
+    def append(self, data: Any, stop: int, mark: str | None = None) -> None:
+        """Add the bytes of the objects up to number `stop`; they count when this returns.
+
+        Raises
+        ------
+        OSError
+            If the disk is full: what was there before stays, and the files can be gone on with.
+        """
+        data = memoryview(data).cast("B")
+        entry = {"start": self.done, "stop": stop, "bytes": len(data), "crc32": zlib.crc32(data), "mark": mark}
+        try:
+            with disk_full(self._state):
+                for name, content in ((DATA, data), (JOURNAL, _line(entry))):
+                    os.lseek(self._files[name], self._sizes[name], os.SEEK_SET)
+                    _write(self._files[name], content)
+                    os.fsync(self._files[name])
+        except OSError:
+            with suppress(OSError):
+                self._cut()
+            raise
+        self._sizes[DATA] += len(data)
+        self._sizes[JOURNAL] += len(_line(entry))
+        self.done, self.mark = stop, mark
+
+    def finish(self, output: Path, first: bytes) -> None:
+        """Write the bytes before the first chunk, move the data to `output` and remove the folder."""
+        if len(first) != self._offset:
+            raise ValueError(f"{len(first)} bytes come before the first chunk, but {self._offset} were left for them")
+        with disk_full(self._state):
+            os.lseek(self._files[DATA], 0, os.SEEK_SET)
+            _write(self._files[DATA], first)
+            os.fsync(self._files[DATA])
+        self._shut()
+        if output.exists():
+            (self.folder / DATA).chmod(stat.S_IMODE(output.stat().st_mode))
+        os.replace(self.folder / DATA, output)
+        sync_folder(output.parent)
+        (self.folder / JOURNAL).unlink()
+        self.header = None
+        self.close()
+
+    def close(self) -> None:
+        """Give the files and the lock up; the folder stays if something was started in it."""
+        self._shut()
+        if self._lock is None:
+            return
+        empty, lock, self._lock = not (self.folder / JOURNAL).exists(), self._lock, None
+        if not empty:
+            lock.close()
+            return
+        (self.folder / DATA).unlink(missing_ok=True)
+        if os.name == "posix":  # elsewhere an open file cannot be deleted, and there is no lock
+            (self.folder / LOCK).unlink(missing_ok=True)
+        lock.close()
+        with suppress(OSError):
+            if os.name != "posix":
+                (self.folder / LOCK).unlink(missing_ok=True)
+            self.folder.rmdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- parts
+    def _state(self) -> str:
+        return f"{self.folder} keeps the {self.done} objects that are done"
+
+    def _shut(self) -> None:
+        for descriptor in self._files.values():
+            os.close(descriptor)
+        self._files = {}
+
+    def _cut(self) -> None:
+        """Cut both files to what counts, the journal first."""
+        for name in (JOURNAL, DATA):
+            os.ftruncate(self._files[name], self._sizes[name])
+            os.fsync(self._files[name])
+
+    def _read_header(self) -> dict[str, Any] | None:
+        path = self.folder / JOURNAL
+        if not path.exists() or not (self.folder / DATA).exists():
+            return None
+        with open(path, "rb") as journal:
+            found = _parsed(journal.readline())
+        if found is None or found.get("format") != _FORMAT or found.get("version") != 1:
+            return None
+        self._offset = int(found["offset"])
+        header: dict[str, Any] = found["header"]
+        return header
+
+    def _read_entries(self) -> tuple[list[Entry], int, bool]:
+        """Return the chunks before the first bad line, the last object that any line speaks of, and if one is bad."""
+        entries: list[Entry] = []
+        last, damaged = 0, False
+        with open(self.folder / JOURNAL, "rb") as journal:
+            journal.readline()
+            for line in journal:
+                found = _parsed(line)
+                last = max(last, found["stop"] if found else 0)
+                if found and not damaged and found["start"] == (entries[-1].stop if entries else 0):
+                    entries.append(Entry(**found))
+                elif line.endswith(b"\n"):  # half a line at the end is what a crash leaves
+                    damaged = True
+        return entries, last, damaged
+
+    def _checksum(self, size: int) -> int | None:
+        """Return the crc32 of the next chunk of the data, None if there is less."""
+        found = 0
+        os.lseek(self._files[DATA], self._sizes[DATA], os.SEEK_SET)
+        while size:
+            block = os.read(self._files[DATA], min(size, _BLOCK))
+            if not block:
+                return None
+            found, size = zlib.crc32(block, found), size - len(block)
+        return found
+
+
+@contextmanager
+def disk_full(state: Callable[[], str]) -> Iterator[None]:
+    """Turn an error of a full disk into a sentence that ends with how to go on; ``state()`` says what is kept."""
+    try:
+        yield
+    except OSError as error:
+        if (full := says_full(error)) is None:
+            raise
+        raise OSError(f"{full}; {state()}: make room and run the same again") from error
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def _write(descriptor: int, data: Any) -> None:
+    """Write all of the data, or raise."""
+    rest = memoryview(data)
+    while len(rest):
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    text = json.dumps(content, sort_keys=True).encode()
+    return b"%s\t%08x\n" % (text, zlib.crc32(text))
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """Return the content of a line, or None if it is not as `_line` wrote it."""
+    text, _, checksum = line.rpartition(b"\t")
+    if checksum != b"%08x\n" % zlib.crc32(text):
+        return None
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def _locked(folder: Path) -> Any:
+    """Make the folder if need be and take its lock."""
+    while True:
+        folder.mkdir(exist_ok=True)
+        try:
+            lock = take_lock(folder)
+        except FileNotFoundError:  # a run that has just finished removed the folder
+            continue
+        with suppress(FileNotFoundError):
+            if os.fstat(lock.fileno()).st_ino == os.stat(folder / LOCK).st_ino:
+                return lock
+        lock.close()

@@ -1,0 +1,489 @@
+"""``similia encode`` and ``similia index`` on files; killed, they go on where they were."""
+
+import csv
+import gzip
+import itertools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from typer.testing import CliRunner
+
+import similia as sm
+from similia.cli import search as commands
+from similia.cli.app import app
+from similia.cli.encode import encode
+from similia.cli.inputs import read_objects
+from similia.search.on_disk import SearchFolder
+from similia.storage.journal import Journal
+
+runner = CliRunner()
+LETTERS = np.random.default_rng(0).choice(list("ACGT"), (90, 20))
+WORDS = ["".join(word) for word in LETTERS]
+
+
+def fasta(path, words):
+    path.write_text("".join(f">{path.stem}{i}\n{word}\n" for i, word in enumerate(words)))
+    return str(path)
+
+
+def invoke(*arguments, code=0):
+    result = runner.invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def files(tmp_path):
+    return fasta(tmp_path / "first.fasta", WORDS[:60]), fasta(tmp_path / "second.fasta", WORDS[60:]), tmp_path / "index"
+
+
+def table(path):
+    with path.open() as file:
+        return list(csv.reader(file))
+
+
+def test_build_add_search_info(files, tmp_path):
+    first, second, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 32)
+    invoke("index", "add", second, folder)
+    invoke("index", "search", folder, second, "-k", 2, "--output", tmp_path / "found.csv")
+    rows = table(tmp_path / "found.csv")
+    assert rows[0] == ["query", "rank", "id", "name", "score"]
+    assert rows[1::2] == [[f"second{i}", "1", str(60 + i), f"second{i}", "0"] for i in range(30)]
+    assert all(float(row[4]) > 0 and row[1] == "2" for row in rows[2::2])
+    shown = invoke("index", "info", folder).output
+    for words in ("90 strings", "Spectrum(k=5, normalize=True)", "Levenshtein()", "60 of 60", "30 of 30"):
+        assert words in shown
+    distances = sm.distances.Levenshtein()(WORDS[60:], WORDS)
+    again = invoke("index", "search", folder, second, "-k", 2, "--candidates", 90, "-o", tmp_path / "all.csv")
+    assert again.exit_code == 0
+    second_best = [float(row[4]) for row in table(tmp_path / "all.csv")[2::2]]
+    np.testing.assert_array_equal(second_best, np.sort(distances, axis=1)[:, 1])
+
+
+def test_the_time_of_a_query_is_without_start_up(files, monkeypatch, tmp_path):
+    first, second, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 32)
+    search, clock = sm.SimilaritySearch.search, itertools.count(0, 0.05)  # seconds, one step each time it is looked at
+    asked = []
+
+    def slow_at_first(self, X, k=10):
+        asked.append(len(X))
+        for _ in range(1000 if len(asked) == 1 else 0):
+            next(clock)
+        return search(self, X, k)
+
+    monkeypatch.setattr(sm.SimilaritySearch, "search", slow_at_first)
+    monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
+    said = invoke("index", "search", folder, second, "-k", 2, "-o", tmp_path / "found.csv").output
+    assert asked == [1, 30]
+    assert re.search(r"1\.67 ms for each of 30 queries among 60, start-up not counted", said)  # 50 ms for 30
+
+
+def test_recall_is_measured_or_it_is_said_how_to_measure_it(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    np.save(tmp_path / "v.npy", vectors)
+    measured = invoke("index", "build", tmp_path / "v.npy", tmp_path / "a.index", "--bits", 64).output
+    assert re.search(r"recall \d\.\d\d: with all 60 objects as queries, the share of their 10 nearest", measured)
+    said = invoke("index", "build", tmp_path / "v.npy", tmp_path / "b.index", "--bits", 64, "--rerank", "none").output
+    call = re.search(r"in Python: (SimilaritySearch.*\))", said.replace("\n", ""))[1]
+    names = {"SimilaritySearch": sm.SimilaritySearch, "similia": sm, "queries": vectors[:9], "all_of_them": vectors}
+    assert 0 < eval(call, names).recall <= 1
+
+
+def test_codes_given_as_vectors_are_told(tmp_path):
+    codes = np.random.default_rng(0).integers(0, 256, (60, 16), np.uint8)
+    np.save(tmp_path / "codes.npy", codes)
+    np.save(tmp_path / "vectors.npy", codes.astype(float))
+    for name, told in (("codes", True), ("vectors", False)):
+        said = invoke("index", "build", tmp_path / f"{name}.npy", tmp_path / name, "--bits", 64).output
+        assert ("holds bytes, read as numbers" in said) is told
+
+
+def test_a_file_is_added_once_unless_asked(files):
+    first, second, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 32)
+    assert "in the index already" in invoke("index", "build", first, folder, "--landmarks", 32).output
+    assert "in the index already" in invoke("index", "add", first, folder).output
+    invoke("index", "add", second, folder)
+    assert len(SearchFolder.open(folder)) == 90
+    invoke("index", "add", second, folder, "--again")
+    assert len(SearchFolder.open(folder)) == 120
+    assert "2 times" in invoke("index", "info", folder).output
+    with pytest.raises(ValueError, match="is an index already; add to it with"):
+        commands.build_index(second, folder, **OPTIONS, **BUILD)
+
+
+@pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")  # of two, by 16 landmarks
+def test_another_column_is_another_source(tmp_path):
+    data, folder, output = tmp_path / "two.csv", tmp_path / "index", tmp_path / "codes.npy"
+    data.write_text("a,b\n" + "".join(f"{x},{y}\n" for x, y in zip(WORDS[:40], WORDS[40:80], strict=True)))
+    invoke("index", "build", data, folder, "--text", "a", "--landmarks", 16)
+    invoke("index", "add", data, folder, "--text", "b")
+    assert SearchFolder.open(folder).load().objects_.tolist() == WORDS[:80]
+    same = tmp_path / "renamed.csv"
+    same.write_bytes(data.read_bytes())
+    assert "in the index already" in invoke("index", "add", same, folder, "--text", "a").output
+    invoke("encode", data, "-o", output, "--text", "a", "--model", folder)
+    first = np.load(output)
+    invoke("encode", data, "-o", output, "--text", "b", "--model", folder)
+    assert (first != np.load(output)).any()
+
+
+def test_encode_does_not_go_on_with_another_model(files, tmp_path, monkeypatch):
+    first, _, _ = files
+    model, output = tmp_path / "model.similia", tmp_path / "codes.npy"
+    encoders = [
+        commands.default_encoder(read_objects(first, text="text", label=None), "Spectrum(k=2)", None, 64, 16, seed)[1]
+        for seed in (0, 1)
+    ]
+    append, calls = Journal.append, []
+
+    def interrupted(*arguments, **more):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return append(*arguments, **more)
+
+    sm.save(encoders[0].fit(WORDS), model)
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            encode(first, output, model=model, chunk=8)
+    sm.save(encoders[1].fit(WORDS), model)
+    encode(first, output, model=model, chunk=8)
+    np.testing.assert_array_equal(np.load(output), encoders[1].transform(WORDS[:60]))
+
+
+def test_more_neighbours_than_candidates_or_objects(files, tmp_path):
+    first, second, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 16, "--candidates", 5)
+    done = invoke("index", "search", folder, second, "-k", 20, "-o", tmp_path / "found.csv")
+    assert len(table(tmp_path / "found.csv")) == 1 + 30 * 20
+    assert "note: -k 20 is more than the 5 candidates; 20 candidates are compared" in done.stderr
+    done = invoke("index", "search", folder, second, "-k", 200, "--candidates", 300, "-o", tmp_path / "found.csv")
+    assert len(table(tmp_path / "found.csv")) == 1 + 30 * 60
+    assert done.stderr.count("note:") == 1
+    assert "note: -k 200 is more than the 60 objects of the index; all are listed" in done.stderr
+    assert "note:" not in invoke("index", "search", folder, second, "-k", 5).output
+
+
+# ---- what is not overwritten, and where it goes
+def test_no_command_overwrites_what_it_reads(tmp_path, files):
+    data, given = tmp_path / "d.npy", tmp_path / "link.npy"
+    np.save(data, np.random.default_rng(0).standard_normal((40, 16)))
+    given.symlink_to(data)
+    before = data.read_bytes()
+    fasta_file = files[0]
+    model = tmp_path / "d.encoder.similia"
+    for arguments in (
+        ["encode", data, "-o", data],
+        ["encode", data, "-o", given],
+        ["encode", tmp_path / ".." / tmp_path.name / "d.npy", "-o", data],
+    ):
+        result = runner.invoke(app, [str(a) for a in arguments])
+        assert "is an input of this command and would be overwritten" in str(result.exception)
+        assert data.read_bytes() == before
+        assert not model.exists()
+    invoke("index", "build", data, tmp_path / "index", "--bits", 8)
+    for arguments in (["index", "search", tmp_path / "index", data, "-o", data], ["fit", fasta_file, "-o", fasta_file]):
+        result = runner.invoke(app, [str(a) for a in arguments])
+        assert "would be overwritten" in str(result.exception)
+    sm.save(sm.SignRandomProjection(8, random_state=0).fit(np.load(data)), tmp_path / "model.npy")
+    with pytest.raises(ValueError, match="would be overwritten"):
+        encode(str(data), tmp_path / "model.npy", model=tmp_path / "model.npy")
+    assert data.read_bytes() == before
+
+
+def test_the_encoder_beside_the_codes_is_no_input(tmp_path):
+    data = tmp_path / "d.encoder.similia"
+    data.write_text("data of another program")
+    with pytest.raises(ValueError, match=r"d\.encoder\.similia is an input of this command"):
+        encode(str(data), tmp_path / "d.npy", model=None, **OPTIONS)
+
+
+@pytest.mark.parametrize("command", [["index", "search", "INDEX", "FILE", "-o"], ["encode", "FILE", "-o"]])
+def test_a_folder_that_is_not_there_is_named_at_once(command, tmp_path):
+    output = tmp_path / "nodir" / ("f.npy" if command[0] == "encode" else "f.csv")
+    result = runner.invoke(app, [*command, str(output)])  # neither INDEX nor FILE exists
+    assert str(result.exception) == f"the folder {tmp_path / 'nodir'} does not exist; make it first"
+
+
+# ---- names, removal, tables of numbers
+def test_names_are_first_words_where_distinct(tmp_path):
+    path = tmp_path / "x.fasta"
+    path.write_text(">P1 tumour protein\nACGT\n>P2 other protein\nACGA\n")
+    assert read_objects(str(path), text="text", label=None).names == ["P1", "P2"]
+    path.write_text(">read 1\nACGT\n>read 2\nACGA\n>\nAC\n")
+    assert read_objects(str(path), text="text", label=None).names == ["read 1", "read 2", ""]
+
+
+def test_remove_by_id_and_name(files):
+    first, _, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 16)
+    shown = invoke("index", "remove", folder, 3, "first7", 3, "first59").output
+    assert "removed 3" in shown
+    assert "57 objects" in shown
+    assert sorted(set(range(60)) - set(SearchFolder.open(folder).load().ids_.tolist())) == [3, 7, 59]
+    for wanted in ("first7", "7", "nobody", "-3", "1.5"):
+        with pytest.raises(ValueError, match=f"holds no object with the id or name {wanted}; nothing was removed"):
+            commands.remove_from_index(folder, ["5", wanted])
+    assert len(SearchFolder.open(folder)) == 57
+
+
+def test_a_name_that_is_another_objects_id_is_not_removed(tmp_path):
+    path = tmp_path / "x.fasta"
+    path.write_text("".join(f">{9 - i}\n{word}\n" for i, word in enumerate(WORDS[:10])))
+    invoke("index", "build", path, tmp_path / "index")
+    with pytest.raises(ValueError, match="3 is the id of one object and the name of another, whose id is 6"):
+        commands.remove_from_index(tmp_path / "index", ["3"])
+    assert len(SearchFolder.open(tmp_path / "index")) == 10
+
+
+def test_a_table_of_numbers_holds_vectors(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(40, 3)).round(3)
+    text = "\n".join(["x,y,z", *(",".join(map(str, row)) for row in rows.tolist())])
+    (tmp_path / "a.csv").write_text(text)
+    with gzip.open(tmp_path / "b.csv.gz", "wt") as file:
+        file.write(text)
+    for name in ("a.csv", "b.csv.gz"):
+        done = runner.invoke(
+            app, ["index", "build", str(tmp_path / name), str(tmp_path / name) + ".index", "--bits", "8"]
+        )
+        assert "the objects are vectors of 3 numbers: 'x', 'y', 'z'" in done.stderr
+        assert "40 vectors" in done.output
+        assert read_objects(str(tmp_path / name)).objects.tolist() == rows.tolist()
+
+
+# ---- unfinished indexes
+def interrupted_build(files, monkeypatch):
+    first, _, folder = files
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchFolder, "_append", stopping_at(2))
+        with pytest.raises(KeyboardInterrupt):
+            commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=13)
+
+
+def test_an_interrupted_build_says_how_far_it_is_and_how_to_go_on(files, monkeypatch, capsys, tmp_path):
+    first, second, folder = files
+    interrupted_build(files, monkeypatch)
+    assert capsys.readouterr().err == "similia: stopped after 13 of 60; run the same command again to resume\n"
+    with pytest.raises(ValueError, match=r"index is not finished \(it holds 13 of 60 from .*first\.fasta\)") as error:
+        commands.build_index(first, folder, **{**OPTIONS, "bits": 128}, **BUILD)
+    for words in (
+        "kernel Spectrum(k=2)",
+        "--bits 64",
+        "--landmarks 16",
+        "--rerank kernel",
+        "--kind exact",
+        "--candidates 20",
+    ):
+        assert words in str(error.value)
+    for command in (["search", folder, second, "-o", tmp_path / "found.csv"], ["add", second, folder]):
+        done = invoke("index", *command)
+        assert "is not finished: it holds 13 of 60 from" in " ".join(done.stderr.split())
+    assert "note:" not in invoke("index", "add", first, folder).stderr  # which goes on
+    assert "note:" not in invoke("index", "search", folder, second, "-o", tmp_path / "found.csv").stderr
+    assert len(SearchFolder.open(folder)) == 90
+
+
+def test_a_build_that_is_stopped_while_it_learns(files, monkeypatch, capsys):
+    first, _, folder = files
+    with monkeypatch.context() as patch:
+        patch.setattr(sm.SimilaritySearch, "fit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            commands.build_index(first, folder, **OPTIONS, **BUILD)
+    assert "stopped after 0 of 60" in capsys.readouterr().err
+    commands.build_index(first, folder, **OPTIONS, **BUILD)
+    capsys.readouterr()
+    commands.build_index(first, folder, **OPTIONS, **BUILD)
+    shown = capsys.readouterr().out
+    assert f"already; to add its objects again: similia index add --again {first} {folder}" in shown
+
+
+def test_ctrl_c_ends_with_one_line_and_130(files, tmp_path):
+    first, _, _ = files
+    script = tmp_path / "stopped.py"
+    script.write_text(
+        "import sys\n"
+        "from similia.cli import main\n"
+        "from similia.storage.journal import Journal\n"
+        "append, calls = Journal.append, []\n"
+        "def stopping(*a, **b):\n"
+        "    calls.append(1)\n"
+        "    if len(calls) == 3:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return append(*a, **b)\n"
+        "Journal.append = stopping\n"
+        f"sys.argv = ['similia', 'encode', {first!r}, '-o', {str(tmp_path / 'codes.npy')!r}, '--chunk', '8']\n"
+        "sys.argv += ['--bits', '32']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == "similia: stopped after 16 of 60; run the same command again to resume\n"
+    assert "resuming after 16 of 60" in invoke("encode", first, "-o", tmp_path / "codes.npy", "--bits", 32).output
+
+
+def test_info_of_a_folder_that_python_saved(tmp_path):
+    encoder = make_pipeline(sm.Nystroem(sm.kernels.Spectrum(k=2), 8, random_state=0), sm.SignRandomProjection(64))
+    index = sm.HammingIndex(64, kind="ivf")
+    search = sm.SimilaritySearch(encoder, rerank=sm.distances.Levenshtein(), n_candidates=7, index=index).fit(WORDS)
+    search.save(tmp_path / "saved")
+    shown = invoke("index", "info", tmp_path / "saved").output
+    for words in ("90 strings", "Spectrum(k=2)", "SignRandomProjection", "Levenshtein()", "7", "ivf"):
+        assert words in shown
+    sm.SimilaritySearch(encoder).fit(WORDS).save(tmp_path / "bits")
+    shown = invoke("index", "info", tmp_path / "bits").output
+    assert re.search(r"objects +│ 90 +│", shown)
+    assert re.search(r"rerank +│ none +│", shown)
+
+
+OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 16, "text": "text", "seed": 0}
+BUILD = {"rerank": "kernel", "kind": "exact", "candidates": 20}
+
+
+def stopping_at(call):
+    """Return `SearchFolder._append` as it is, but interrupted at one call."""
+    add, calls = SearchFolder._append, []
+
+    def interrupted(*arguments, **more):
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return add(*arguments, **more)
+
+    return interrupted
+
+
+@pytest.mark.parametrize("stop", [1, 2, 4])
+def test_an_interrupted_run_is_gone_on_with(files, stop, monkeypatch, tmp_path):
+    first, second, folder = files
+    commands.build_index(first, tmp_path / "whole", **OPTIONS, **BUILD)
+    commands.add_to_index(second, tmp_path / "whole", text="text", again=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchFolder, "_append", stopping_at(stop))
+        with pytest.raises(KeyboardInterrupt):
+            commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=13)
+    assert len(SearchFolder.open(folder)) == 13 * (stop - 1)
+    commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=8)
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchFolder, "_append", stopping_at(stop))
+        with pytest.raises(KeyboardInterrupt):
+            commands.add_to_index(second, folder, text="text", again=False, chunk=7)
+    assert len(SearchFolder.open(folder)) == 60 + 7 * (stop - 1)
+    commands.add_to_index(second, folder, text="text", again=False, chunk=10)
+    found, expected = SearchFolder.open(folder).load(), SearchFolder.open(tmp_path / "whole").load()
+    assert found.objects_.tolist() == expected.objects_.tolist() == WORDS
+    np.testing.assert_array_equal(found.index_.reconstruct(), expected.index_.reconstruct())
+    np.testing.assert_array_equal(found.ids_, np.arange(90))
+
+
+@pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
+def test_encode_with_an_encoder_of_its_own_and_with_a_given_one(files, tmp_path):
+    first, second, folder = files
+    invoke("encode", first, "-o", tmp_path / "first.npy", "--bits", 64, "--landmarks", 16)
+    encoder = sm.load(tmp_path / "first.encoder.similia")
+    np.testing.assert_array_equal(np.load(tmp_path / "first.npy"), encoder.transform(WORDS[:60]))
+    invoke("encode", second, "-o", tmp_path / "second.npy", "--model", tmp_path / "first.encoder.similia")
+    np.testing.assert_array_equal(np.load(tmp_path / "second.npy"), encoder.transform(WORDS[60:]))
+    invoke("index", "build", first, folder, "--landmarks", 16)
+    invoke("encode", second, "-o", tmp_path / "third.npy", "--model", folder)
+    search = SearchFolder.open(folder).search
+    np.testing.assert_array_equal(np.load(tmp_path / "third.npy"), search.encoder_.transform(WORDS[60:]))
+    model = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 128, random_state=0).fit(WORDS[:60], [0, 1] * 30)
+    sm.save(model, tmp_path / "nyshd.similia")
+    invoke("encode", second, "-o", tmp_path / "fourth.npy", "--model", tmp_path / "nyshd.similia")
+    np.testing.assert_array_equal(np.load(tmp_path / "fourth.npy"), model[:-1].transform(WORDS[60:]))
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_encode_goes_on_where_it_was(files, tmp_path, monkeypatch):
+    first, _, _ = files
+    output = tmp_path / "codes.npy"
+    calls, store_append = [], Journal.append
+
+    def append(*arguments, **more):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return store_append(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", append)
+        with pytest.raises(KeyboardInterrupt):
+            encode(first, output, model=None, **OPTIONS, chunk=8)
+    assert not output.exists()
+    calls.clear()
+    monkeypatch.setattr(Journal, "append", lambda *a, **b: (calls.append(1), store_append(*a, **b))[1])
+    encode(first, output, model=None, **OPTIONS, chunk=8)
+    assert len(calls) == 5  # of 60 words, 24 were there
+    np.testing.assert_array_equal(np.load(output), sm.load(tmp_path / "codes.encoder.similia").transform(WORDS[:60]))
+
+
+def test_kills_at_random_moments_lose_and_double_nothing():
+    if not hasattr(sys, "getwindowsversion"):
+        script = Path(__file__).parents[1] / "faults" / "kill_commands.py"
+        command = [sys.executable, str(script), "9", "100"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "unreadable 0, lost 0, doubled 0, wrong 0" in done.stdout
+
+
+@pytest.mark.parametrize(("kind", "options"), [("vectors", []), ("series", []), ("graphs", ["--rerank", "none"])])
+def test_other_objects(kind, options, tmp_path):
+    rng = np.random.default_rng(0)
+    if kind == "vectors":
+        data = tmp_path / "vectors.npy"
+        np.save(data, rng.standard_normal((80, 70)))
+        options = ["--bits", 32]
+    elif kind == "series":
+        data = tmp_path / "series.ts"
+        lines = [",".join(f"{value:.3f}" for value in rng.standard_normal(12)) + ":a" for _ in range(40)]
+        data.write_text("@problemName made\n@classLabel true a\n@data\n" + "\n".join(lines) + "\n")
+    else:
+        data = tmp_path / "MADE"
+        data.mkdir()
+        edges = [(v, v + 1) for g in range(30) for v in range(5 * g + 1, 5 * g + 3 + g % 3)]
+        arcs = [*edges, *((b, a) for a, b in edges)]
+        (data / "MADE_A.txt").write_text("".join(f"{a}, {b}\n" for a, b in sorted(arcs)))
+        (data / "MADE_graph_indicator.txt").write_text("".join(f"{1 + v // 5}\n" for v in range(150)))
+        (data / "MADE_graph_labels.txt").write_text("1\n" * 30)
+    invoke("index", "build", data, tmp_path / "index", "--landmarks", 16, *options)
+    invoke("index", "search", tmp_path / "index", data, "-k", 1, "-o", tmp_path / "found.csv")
+    rows = table(tmp_path / "found.csv")[1:]
+    if kind != "graphs":  # of which many are alike
+        assert [int(row[2]) for row in rows] == list(range(len(rows)))
+    else:
+        assert {row[3] for row in rows} == {"0"}
+
+
+def test_clear_sentences(files, tmp_path):
+    first, _, folder = files
+    with pytest.raises(FileNotFoundError, match="no search at"):
+        commands.show_info(folder)
+    with pytest.raises(ValueError, match="exclude each other"):
+        commands.build_index(first, folder, **{**OPTIONS, "distance": "Levenshtein()"}, **BUILD)
+    with pytest.raises(ValueError, match=r"no kernel or distance is called 'Nothing'"):
+        commands.build_index(first, folder, **OPTIONS, **{**BUILD, "rerank": "Nothing()"})
+    assert not folder.exists()
+    np.save(tmp_path / "v.npy", np.zeros((3, 2)))
+    commands.build_index(first, folder, **OPTIONS, **BUILD)
+    with pytest.raises(ValueError, match=r"holds vectors, and .* is an index of strings"):
+        commands.add_to_index(str(tmp_path / "v.npy"), folder, again=False)
+    with pytest.raises(ValueError, match=r"must be a \.npy file, got"):
+        encode(first, tmp_path / "codes.csv", model=None, **OPTIONS)
+    np.save(tmp_path / "cube.npy", np.zeros((3, 2, 2)))
+    with pytest.raises(ValueError, match=r"expected numbers of shape \(n, n_features\)"):
+        read_objects(str(tmp_path / "cube.npy"))
+    (tmp_path / "no.npy").write_bytes(b"text")
+    with pytest.raises(ValueError, match=r"is not an array that numpy\.save wrote"):
+        read_objects(str(tmp_path / "no.npy"))
+    fit = ["fit", str(tmp_path / "v.npy"), "-o", str(tmp_path / "m.similia")]
+    with pytest.raises(ValueError, match=r"holds vectors without labels; numpy\.savez"):
+        runner.invoke(app, fit, catch_exceptions=False)

@@ -1,0 +1,402 @@
+"""Bundled data, and fetch against a server in this process: whole, truncated, corrupted, missing, flaky."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.server
+import io
+import threading
+import tomllib
+import zipfile
+from collections import Counter
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from similia import datasets
+from similia.datasets import _load, _registry, available, fetch, load_promoters, load_splice, remote
+from similia.objects import GraphBatch
+
+# --- bundled ----------------------------------------------------------------------------------
+
+
+def test_promoters():
+    bunch = load_promoters()
+    assert len(bunch.data) == 106
+    assert Counter(bunch.target) == {"+": 53, "-": 53}
+    assert {len(s) for s in bunch.data} == {57}
+    assert "".join(sorted(set("".join(bunch.data)))) == "acgt"
+    assert len(set(bunch.data)) == 106
+    assert bunch.target_names.tolist() == ["+", "-"]
+    assert "10.24432/C5S01D" in bunch.DESCR
+    X, y = load_promoters(return_X_y=True)
+    assert bunch.data == X
+    assert (y == bunch.target).all()
+
+
+def test_splice_and_what_its_description_says():
+    bunch = load_splice()
+    assert Counter(bunch.target) == {"ei": 767, "ie": 765, "n": 1654}
+    assert {len(s) for s in bunch.data} == {60}
+    assert "".join(sorted(set("".join(bunch.data)))) == "ACGT"
+    counts = Counter(bunch.data)
+    repeated = [n for n in counts.values() if n > 1]
+    assert (len(counts), len(repeated), sum(repeated), max(repeated)) == (3001, 125, 310, 5)
+    labels = {}
+    for string, label in zip(bunch.data, bunch.target, strict=True):
+        labels.setdefault(string, set()).add(label)
+    assert sum(len(found) > 1 for found in labels.values()) == 1
+    for number in ("3001 sequences", "125 of them", "310 rows", "one occurs with two labels", "10.24432/C5M888"):
+        assert number in bunch.DESCR
+    # an exon-intron boundary has GT after the middle, an intron-exon boundary AG before it, nearly always
+    assert np.mean([s[30:32] == "GT" for s in np.array(bunch.data)[bunch.target == "ei"]]) > 0.95
+    assert np.mean([s[28:30] == "AG" for s in np.array(bunch.data)[bunch.target == "ie"]]) > 0.95
+
+
+def test_bundled_sequences_are_those_of_uci(data_folder):
+    def read(name):
+        with gzip.open(data_folder / "strings" / f"{name}.tsv.gz", "rt") as file:
+            return [tuple(line.rstrip("\n").split("\t")) for line in file]
+
+    promoters = load_promoters()
+    assert sorted(zip(promoters.target, promoters.data, strict=True)) == sorted(read("promoters"))
+    uci = [(label.lower(), string) for label, string in read("splice")]
+    kept = [(label, string.replace("N", "G")) for label, string in uci if not set(string) & set("DRS")]
+    assert (len(uci), len(kept)) == (3190, 3186)
+    assert sum("N" in string for _, string in uci) == 11
+    splice = load_splice()
+    assert Counter(zip(splice.target.tolist(), splice.data, strict=True)) == Counter(kept)
+
+
+def test_the_licence_of_the_data_is_shipped_and_declared():
+    text = files("similia.datasets").joinpath("data", "LICENSE.txt").read_text()
+    for needed in ("CC BY 4.0", "10.24432/C5S01D", "10.24432/C5M888", "Changes:"):
+        assert needed in text
+    project = Path(__file__).parents[2]
+    declared = tomllib.loads((project / "pyproject.toml").read_text())["project"]["license-files"]
+    assert "src/similia/datasets/data/LICENSE.txt" in declared
+
+
+# --- a small set, served by this process -------------------------------------------------------
+
+FILES = {
+    "TINY/TINY_A.txt": "1,2\n2,1\n3,4\n4,3\n",
+    "TINY/TINY_graph_indicator.txt": "1\n1\n2\n2\n",
+    "TINY/TINY_graph_labels.txt": "-1\n1\n",
+    "TINY/TINY_node_labels.txt": "1\n2\n3\n4\n",
+}
+
+
+def archive(**changes):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, text in {**FILES, **changes}.items():
+            target.writestr(name, text)
+    return stream.getvalue()
+
+
+ENTRY = _registry.Entry(
+    "graphs", "TINY: two edges.", {-1: 1, 1: 1}, "http://unused.invalid/TINY.zip", n_nodes=4, n_arcs=4,
+    sha256={Path(name).name: hashlib.sha256(text.encode()).hexdigest() for name, text in FILES.items()},
+)  # fmt: skip
+
+
+class Server:
+    """Answers each request with the next of `answers` (the last one for ever); counts requests."""
+
+    def __init__(self):
+        self.answers, self.requests = [], []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                outer.requests.append(self.path)
+                status, body, length = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
+                self.send_response(status)
+                if length is not None:
+                    self.send_header("Content-Length", str(length))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def close(self):
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setitem(_registry.REGISTRY, "TINY", ENTRY)
+    monkeypatch.delenv("SIMILIA_DATA", raising=False)
+    monkeypatch.delenv("SIMILIA_MIRROR", raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
+    server = Server()
+    yield server
+    server.close()
+
+
+def ok(body):
+    return (200, body, len(body))
+
+
+WHOLE = archive()
+
+
+def test_download_then_cache(server, tmp_path):
+    server.answers = [ok(WHOLE)]
+    bunch = fetch("TINY", cache=tmp_path, base_url=server.url + "/mirror/")
+    assert isinstance(bunch.data, GraphBatch)
+    assert bunch.data.node_labels.tolist() == [1, 2, 3, 4]
+    assert bunch.target.tolist() == bunch.target_names.tolist() == [-1, 1]
+    assert server.requests == ["/mirror/TINY.zip"]
+    assert [path.name for path in tmp_path.iterdir()] == ["TINY.zip"]
+    X, y = fetch("TINY", cache=tmp_path, base_url="http://127.0.0.1:1", return_X_y=True)  # from the cache
+    assert (len(X), len(y)) == (2, 2)
+    assert len(server.requests) == 1
+
+
+def test_mirror_from_the_environment(server, tmp_path, monkeypatch):
+    server.answers = [ok(WHOLE)]
+    monkeypatch.setenv("SIMILIA_MIRROR", server.url)
+    assert len(fetch("TINY", cache=tmp_path).data) == 2
+    assert server.requests == ["/TINY.zip"]
+
+
+def test_a_repacked_archive_is_as_good(server, tmp_path):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as target:  # stored, another order, another file beside
+        for name in reversed(FILES):
+            target.writestr(name, FILES[name])
+        target.writestr("TINY/README.txt", "about")
+    server.answers = [ok(stream.getvalue())]
+    assert len(fetch("TINY", cache=tmp_path, base_url=server.url).data) == 2
+
+
+CORRUPT = bytearray(WHOLE)
+CORRUPT[45] ^= 0xFF  # inside the compressed edges
+BAD_ANSWERS = {
+    "connection cut": ((200, WHOLE[:200], len(WHOLE)), "IncompleteRead|Connection broken"),
+    "truncated file": (ok(WHOLE[:-40]), "not a zip file|not a whole zip"),
+    "truncated without length": ((200, WHOLE[:200], None), "not a zip file|not a whole zip"),
+    "empty": (ok(b""), "not a zip file|not a whole zip"),
+    "error page": (ok(b"<html>please log in</html>"), "not a zip file|not a whole zip"),
+    "flipped byte": (ok(bytes(CORRUPT)), "damaged|not a zip file|not a whole zip"),
+    "other edges": (
+        ok(archive(**{"TINY/TINY_A.txt": "1,2\n2,1\n"})),
+        r"TINY_A\.txt has sha256 [0-9a-f]{64}, expected",
+    ),
+    "file emptied": (ok(archive(**{"TINY/TINY_node_labels.txt": ""})), r"TINY_node_labels\.txt has sha256"),
+    "another set": (ok(archive().replace(b"TINY", b"TONY")), "has no file TINY_A.txt"),
+    "server error": ((503, b"busy", 4), "503"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ANSWERS)
+def test_bad_answers_are_tried_again_then_refused_and_leave_nothing(server, tmp_path, case):
+    answer, sentence = BAD_ANSWERS[case]
+    server.answers = [answer]
+    with pytest.raises(ConnectionError, match=sentence) as raised:
+        fetch("TINY", cache=tmp_path, base_url=server.url)
+    assert server.url in str(raised.value)
+    assert "3 attempts" in str(raised.value)
+    assert len(server.requests) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("case", BAD_ANSWERS)
+def test_one_bad_answer_is_forgiven(server, tmp_path, case):
+    server.answers = [BAD_ANSWERS[case][0], ok(WHOLE)]
+    assert len(fetch("TINY", cache=tmp_path, base_url=server.url).data) == 2
+    assert len(server.requests) == 2
+    assert (tmp_path / "TINY.zip").read_bytes() == WHOLE
+
+
+def test_a_missing_file_is_not_asked_for_again(server, tmp_path):
+    server.answers = [(404, b"no", 2)]
+    with pytest.raises(FileNotFoundError, match=r"TINY.zip is not there \(HTTP 404\)"):
+        fetch("TINY", cache=tmp_path, base_url=server.url)
+    assert len(server.requests) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_answers(server, tmp_path):
+    url = server.url
+    server.server.server_close()
+    with pytest.raises(ConnectionError, match=r"TINY could not be downloaded from .* in 3 attempts"):
+        fetch("TINY", cache=tmp_path, base_url=url)
+
+
+def test_a_damaged_cache_is_downloaded_again(server, tmp_path):
+    server.answers = [ok(WHOLE)]
+    for damaged in (WHOLE[:100], bytes(CORRUPT), archive(**{"TINY/TINY_A.txt": "1,2\n"})):
+        (tmp_path / "TINY.zip").write_bytes(damaged)
+        assert len(fetch("TINY", cache=tmp_path, base_url=server.url).data) == 2
+        assert (tmp_path / "TINY.zip").read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"n_nodes": 5}, "holds 4 nodes, expected 5"),
+        ({"n_arcs": 6}, "holds 4 arcs, expected 6"),
+        ({"classes": {-1: 2}}, "holds classes {-1: 1, 1: 1}, expected {-1: 2}"),
+    ],
+)
+def test_without_checksums_the_counts_must_agree(server, tmp_path, monkeypatch, change, sentence):
+    monkeypatch.setitem(_registry.REGISTRY, "TINY", replace(ENTRY, sha256={}, **change))
+    server.answers = [ok(WHOLE)]
+    with pytest.raises(ConnectionError, match=sentence):
+        fetch("TINY", cache=tmp_path, base_url=server.url)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / "TINY.zip").write_bytes(WHOLE)
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=sentence):
+        fetch("TINY")
+
+
+def test_messages_are_read_from_the_archive_of_uci(server, tmp_path, monkeypatch):
+    text = 'ham\tHi "you", ok?\nspam\tWin £1\tnow\n'
+    entry = replace(
+        _registry.REGISTRY["sms_spam"], classes={"ham": 1, "spam": 1},
+        sha256={"SMSSpamCollection": hashlib.sha256(text.encode()).hexdigest()},
+    )  # fmt: skip
+    monkeypatch.setitem(_registry.REGISTRY, "sms_spam", entry)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as target:
+        target.writestr("SMSSpamCollection", text)
+        target.writestr("readme", "about")
+    server.answers = [ok(stream.getvalue())]
+    bunch = fetch("sms_spam", cache=tmp_path, base_url=server.url)
+    assert bunch.data == ['Hi "you", ok?', "Win £1\tnow"]
+    assert bunch.target.tolist() == ["ham", "spam"]
+    assert server.requests == ["/sms+spam+collection.zip"]
+
+
+def test_the_folder_comes_first(server, tmp_path, monkeypatch):
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / "TINY.zip").write_bytes(WHOLE)
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    assert len(fetch("TINY", base_url=server.url).data) == 2
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"ham\tHi\n", gzip.compress(b"ham\tHi\n" * 99, mtime=0)[:-20], gzip.compress(b"no tab\n", mtime=0)]
+)
+def test_a_broken_file_in_the_folder_is_named(server, tmp_path, monkeypatch, data):
+    (tmp_path / "strings").mkdir()
+    path = tmp_path / "strings" / "sms_spam.tsv.gz"
+    path.write_bytes(data)
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"damaged|no tab") as raised:
+        fetch("sms_spam")
+    assert str(path) in str(raised.value)
+
+
+def test_names(monkeypatch, tmp_path):
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    assert len(fetch("splice").data) == 3186
+    with pytest.raises(ValueError, match="unknown data set 'nci1'; known are BZR"):
+        fetch("nci1")
+    with pytest.raises(FileNotFoundError, match=r"no public download; put strings/multiloc_proteins\.tsv\.gz"):
+        fetch("multiloc_proteins", cache=tmp_path)
+    assert set(datasets.__all__) == {"available", "fetch", "load_promoters", "load_splice"}
+
+
+def test_the_registry_is_complete():
+    for name, entry in _registry.REGISTRY.items():
+        assert entry.kind in ("graphs", "strings")
+        assert entry.url is None or entry.url.startswith("https://")
+        assert all(len(digest) == 64 for digest in entry.sha256.values())
+        if entry.kind == "graphs":
+            guarded = {f"{name}_{part}.txt" for part in ("A", "graph_indicator", "graph_labels")}
+            assert guarded <= set(entry.sha256) or name in ("DD", "REDDIT-BINARY")
+    assert remote.available()[-2:] == ["promoters", "splice"]
+
+
+@pytest.mark.parametrize("name", available())
+def test_real_sets(data_folder, monkeypatch, name):
+    monkeypatch.setenv("SIMILIA_DATA", str(data_folder))
+    X, y = fetch(name, return_X_y=True)
+    assert len(X) == len(y)
+    if name in _registry.REGISTRY and _registry.REGISTRY[name].kind == "graphs":  # the checksums are of these files
+        _load._check_sha256(data_folder / "graphs" / f"{name}.zip", _registry.REGISTRY[name])
+
+
+# ---- series, sets and pictures: numpy archives in the folder
+@pytest.fixture
+def gunpoint(tmp_path, monkeypatch):
+    """A folder with a file that looks like GunPoint, and a function that writes it with changes."""
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    (tmp_path / "series").mkdir()
+
+    def write(**changes):
+        columns = {
+            "values": np.arange(30000, dtype=np.float32)[:, None],
+            "lengths": np.full(200, 150, np.int32),
+            "y": np.tile([1, 2], 100),
+            "split": np.repeat([0, 1], [50, 150]),
+        } | changes
+        np.savez(tmp_path / "series" / "gunpoint.npz", **{k: v for k, v in columns.items() if v is not None})
+        return tmp_path / "series" / "gunpoint.npz"
+
+    return write
+
+
+def test_series_come_as_a_batch_with_their_split(gunpoint):
+    gunpoint()
+    bunch = fetch("gunpoint")
+    assert bunch.data[1][:2].tolist() == [[150.0], [151.0]]
+    assert (bunch.data.lengths.tolist(), bunch.split.sum()) == ([150] * 200, 150)
+    X, y = fetch("gunpoint", return_X_y=True)
+    assert (len(X), y.tolist()) == (200, [1, 2] * 100)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"y": np.ones(200, int)}, "200 objects of 1 classes and 30000 values, expected 200, 2 and 30000"),
+        ({"lengths": np.full(200, 149)}, "holds 200 objects of 2 classes and 30000 values"),
+        ({"lengths": None}, "damaged or of another kind"),
+        ({"y": np.array([{}] * 200)}, "damaged or of another kind"),  # a pickle, which is not loaded
+    ],
+)
+def test_an_archive_that_is_not_what_it_should_be(gunpoint, changes, words):
+    gunpoint(**changes)
+    with pytest.raises(ValueError, match=words):
+        fetch("gunpoint")
+
+
+def test_a_truncated_archive(gunpoint):
+    path = gunpoint()
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="damaged or of another kind"):
+        fetch("gunpoint")
+
+
+def test_an_archive_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"put sets/style_sift\.npz into a folder and name it in SIMILIA_DATA"):
+        fetch("style_sift")
+
+
+@pytest.mark.parametrize("name", ["character_trajectories", "japanese_vowels", "style_sift", "mnist_test"])
+def test_real_archives(name, data_folder):
+    bunch = fetch(name)
+    assert len(bunch.data) == len(bunch.target)
+    assert bunch.DESCR

@@ -1,0 +1,364 @@
+"""Explanations of predictions; how explanations are shown; what has none."""
+
+from __future__ import annotations
+
+import itertools
+from html.parser import HTMLParser
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import similia as sm
+from samples.explain import ALL, by_name, check_sums
+from similia import distances, kernels
+from similia.explanations import Explanation, explain
+from similia.objects import GraphBatch
+
+# --- predictions --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def promoters():
+    X, y = sm.datasets.load_promoters(return_X_y=True)
+    return list(X), np.asarray(y)
+
+
+def linear_models():
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_selection import SelectKBest, chi2
+    from sklearn.linear_model import LogisticRegression, RidgeClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
+    from sklearn.svm import SVC, LinearSVC
+
+    gappy = kernels.GappyKmers(k=4, gaps=1)
+    both = kernels.Normalized(
+        kernels.Sum([kernels.WeightedDegree(degree=3, normalize=True), gappy], weights=[3.0, 0.1])
+    )
+    few = 2**10 - 1  # collisions, and halves of different size
+    nystroem = sm.Nystroem(both, n_components=30, random_state=0)
+    rbf = kernels.DistanceRBF(distances.Levenshtein(), 0.001)
+    return [
+        make_pipeline(sm.KernelFeatures(gappy, few), LinearSVC()),
+        make_pipeline(sm.KernelFeatures(both, few), MaxAbsScaler(), LogisticRegression()),
+        make_pipeline(sm.KernelFeatures(gappy, few), Normalizer(), RidgeClassifier()),
+        make_pipeline(
+            sm.KernelFeatures(gappy, few), SelectKBest(chi2, k=50), StandardScaler(with_mean=False), LinearSVC()
+        ),
+        make_pipeline(sm.KernelFeatures(gappy, few), TruncatedSVD(10, random_state=0), SVC(kernel="linear")),
+        make_pipeline(nystroem, StandardScaler(), LogisticRegression()),
+        make_pipeline(nystroem, RobustScaler(), MinMaxScaler(), LinearSVC()),
+        make_pipeline(sm.Nystroem(rbf, n_components=20, random_state=0), "passthrough", LinearSVC()),
+        make_pipeline(sm.D2KE(distances.Levenshtein(), 16, random_state=0), StandardScaler(), LinearSVC()),
+    ]
+
+
+@pytest.mark.parametrize("which", range(len(linear_models())))
+def test_parts_are_the_decision(promoters, which):
+    X, y = promoters
+    model = linear_models()[which].fit(X, y)
+    for x in X[:3] + X[-3:]:
+        found = explain(model, x, top=7)
+        score = model.decision_function([x])[0]
+        assert found.value == pytest.approx(abs(score))
+        assert found.title.endswith(f"for {model.predict([x])[0]} against {'+' if score > 0 else '-'}")
+        assert len(found.parts) <= 8
+        assert abs(found.unexplained) < 1e-5 * max(1, abs(found.value))
+        assert sum(p.contribution for p in found.parts) + found.residual == pytest.approx(found.value)
+
+
+def test_nystroem_weights_pulled_back_are_those_of_the_features(promoters):
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+
+    X, _y = promoters
+    X, target = X[:40], np.array([len(x.replace("a", "")) for x in X[:40]], dtype=float)
+    kernel = kernels.Spectrum(k=3)
+    direct = make_pipeline(sm.KernelFeatures(kernel), Ridge(alpha=10, fit_intercept=False, tol=1e-12)).fit(X, target)
+    pulled = make_pipeline(sm.Nystroem(kernel, n_components=40), Ridge(alpha=10, fit_intercept=False)).fit(X, target)
+    a, b = (explain(model, X[3], top=ALL) for model in (direct, pulled))
+    assert a.kind == b.kind == "prediction"
+    assert by_name(a) == pytest.approx(by_name(b), abs=1e-6)  # ridge sees the span of the training objects only
+
+
+def test_the_best_class_is_explained_against_the_second():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import SVC
+
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("ACGT"), 20, p=p)) for p in np.eye(4) * 0.6 + 0.1 for _ in range(12)]
+    y = np.repeat(["a", "c", "g", "t"], 12)
+    features = sm.KernelFeatures(kernels.Spectrum(k=1), 2**12)
+    model = make_pipeline(features, LogisticRegression()).fit(X, y)
+    machine = make_pipeline(features, SVC(kernel="linear", decision_function_shape="ovo")).fit(X, y)
+    dual = sm.learn.kernel_svc.KernelSVC(kernels.Spectrum(k=1)).fit(X, y)
+    pairs = list(itertools.combinations("acgt", 2))
+    for x in X[::5]:
+        found = explain(model, x)
+        scores = np.sort(model.decision_function([x])[0])
+        assert found.value == pytest.approx(scores[-1] - scores[-2])
+        check_sums(found)
+        assert set(by_name(found)) <= {"A", "C", "G", "T", "intercept"}
+        for what in (machine, dual):
+            found = explain(what, x)
+            check_sums(found)
+            winner, other = found.title.split(", for ")[1].split(" against ")
+            if what is machine:
+                place = pairs.index(tuple(sorted((winner, other))))
+                score = machine.decision_function([x])[0][place]
+                assert found.value == pytest.approx(score if winner < other else -score)
+
+
+def test_a_machine_on_objects_is_explained_by_features_or_support_vectors(promoters):
+    X, y = promoters
+    rbf = kernels.DistanceRBF(distances.Levenshtein(), 0.001)
+    for kernel, name in ((kernels.Spectrum(k=3, normalize=True), "aaa"), (rbf, "like support")):
+        model = sm.learn.kernel_svc.KernelSVC(kernel, C=10.0).fit(X, y)
+        found = explain(model, X[0])
+        assert found.value == pytest.approx(abs(model.decision_function(X[:1])[0]))
+        check_sums(found, rounding=1e-6)
+        assert any(name in part.name for part in explain(model, X[0], top=ALL).parts)
+
+
+def test_bits_are_explained_by_their_best_linear_prediction(promoters):
+    X, y = promoters
+    model = sm.recipes.nyshd(kernels.GappyKmers(k=4, gaps=1), n_landmarks=60, random_state=0).fit(X, y)
+    values, surrogates = [], []
+    for x in X[::4]:
+        found = explain(model, x, top=5)
+        check_sums(found, exact=False)
+        assert found.value == pytest.approx(abs(model.decision_function([x])[0]))
+        values.append(found.value)
+        surrogates.append(found.value - found.unexplained)
+    assert np.corrcoef(values, surrogates)[0, 1] > 0.75
+    assert np.mean(np.array(surrogates) > 0) > 0.9  # for the predicted class, as the decision
+    assert "best linear prediction" in found.note
+
+
+def test_vectors_are_explained_by_their_difference_from_the_mean():
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3)) + 5
+    y = X @ [1.0, 0.0, -2.0]
+    model = make_pipeline(StandardScaler(), Ridge(alpha=1e-9)).fit(X, y)
+    found = explain(model, X[0])
+    parts = by_name(found)
+    assert parts.pop("intercept") == pytest.approx(y.mean())
+    assert sorted(parts.values()) == pytest.approx(
+        sorted([X[0, 0] - X[:, 0].mean(), -2 * (X[0, 2] - X[:, 2].mean()), 0.0]), abs=1e-6
+    )
+    check_sums(found)
+    check_sums(explain(Ridge().fit(X, y), X[0]))
+
+
+def test_graphs_are_explained_by_trees(data_folder):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    G, y = sm.objects.read_tudataset(data_folder / "graphs" / "MUTAG.zip")
+    kernel = kernels.WeisfeilerLehman(n_iter=2, normalize=True)
+    for first in (sm.KernelFeatures(kernel), sm.Nystroem(kernel, n_components=50, random_state=0)):
+        model = make_pipeline(first, LinearSVC()).fit(G, y)
+        found = explain(model, G[0], label_names=dict(enumerate(["C", "N", "O", "F", "I", "Cl", "Br"])))
+        assert found.value == pytest.approx(abs(model.decision_function(G[:1])[0]))
+        check_sums(found)
+        assert any("C([0]C" in part.name for part in found.parts)
+        assert found.shares_x.sum() + by_name(found)["intercept"] == pytest.approx(found.value)
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+HOSTILE = ["<script>alert(1)</script>&'\"", "\x1b[31mred\x1b[0m\x00\x07", "\ud800x\udfff", "$\\frac{1}{2}$", "\n\r\t"]
+
+
+class Tags(HTMLParser):
+    """Check that tags are closed in order, and collect them."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def check_shown(found: Explanation, draw: bool = True) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    text, html = found.to_text(), found.to_html()
+    assert all(c.isprintable() or c == "\n" for c in text)
+    tags = Tags()
+    tags.feed(html)
+    assert tags.open == []
+    assert "script" not in tags.seen
+    html.encode(), text.encode()
+    assert html == found._repr_html_()
+    assert "src=" not in html
+    assert "http" not in html
+    ax = found.plot()
+    if draw:
+        ax.figure.canvas.draw()
+    assert found.plot(ax) is ax
+    plt.close("all")
+    assert "Explanation" in repr(found)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_hostile_text_is_escaped(text):
+    check_shown(explain(kernels.Spectrum(k=2), text, text))
+    check_shown(explain(distances.Levenshtein(), text, "plain"), draw=False)
+    graph = nx.Graph([(0, 1)])
+    nx.set_node_attributes(graph, {0: text, 1: "b"}, "label")
+    check_shown(explain(kernels.WeisfeilerLehman(n_iter=1), graph, graph), draw="$" in text)
+
+
+def test_each_kind_is_shown():
+    rng = np.random.default_rng(0)
+    check_shown(explain(kernels.Spectrum(k=2), b"GATTACA", b"ATTA"))
+    check_shown(explain(kernels.Spectrum(k=2), "", "ATTA"))
+    check_shown(explain(kernels.Spectrum(k=2), "GATTACA" * 500, "ATTA" * 20))
+    check_shown(explain(distances.DTW(), rng.normal(size=20), rng.normal(size=30)))
+    check_shown(explain(distances.TWE(), rng.normal(size=(20, 2)), np.zeros((3, 2))))
+    check_shown(explain(kernels.GlobalAlignment(), rng.normal(size=9), rng.normal(size=8)))
+    check_shown(explain(distances.Chamfer(), rng.normal(size=(5, 2)), rng.normal(size=(4, 2))))
+    check_shown(explain(distances.Chamfer(), rng.normal(size=(5, 1)), np.empty((0, 1))))
+    check_shown(explain(kernels.Graphlet(size=3), nx.empty_graph(1), nx.cycle_graph(4, nx.DiGraph)))
+    check_shown(explain(kernels.ShortestPath(), nx.path_graph(500), nx.star_graph(5)))
+    check_shown(explain(kernels.Cosine(), np.array([1.0, 2.0]), np.array([1.0, 1.0])))
+
+
+def test_the_text_marks_the_letters_of_each_part():
+    lines = explain(kernels.Spectrum(k=3), "GATTACA", "ATTACC").to_text().splitlines()
+    assert lines[0] == "similarity of x and y by Spectrum(): 3"
+    assert lines[-5:-3] == ["x     0  GATTACA", "          11123"]
+
+
+def test_top_lists_the_largest_parts_and_adds_up_the_others():
+    x, y = "GATTACAGATTACA", "GATTGATTCC"
+    everything, few = explain(kernels.Spectrum(k=2), x, y, top=ALL), explain(kernels.Spectrum(k=2), x, y, top=2)
+    assert [p.name for p in few.parts] == [p.name for p in everything.parts[:2]]
+    assert few.residual == few.omitted == sum(p.contribution for p in everything.parts[2:])
+    assert few.n_omitted == len(everything.parts) - 2
+    assert [p.contribution for p in everything.parts] == sorted(
+        [p.contribution for p in everything.parts], reverse=True
+    )
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("what", "objects", "said"),
+    [
+        (kernels.Spectrum(), (nx.path_graph(3), "ACGT"), "x is no object that Spectrum compares"),
+        (kernels.Spectrum(), ("ACGT", 3.0), "y is no object that Spectrum compares"),
+        (kernels.WeisfeilerLehman(), (nx.path_graph(3), "ACGT"), "y is no object that WeisfeilerLehman compares"),
+        (distances.DTW(), ([1.0, 2.0], "ACGT"), "y is no object that DTW compares"),
+        (kernels.Spectrum, ("A", "C"), "is the class Spectrum"),
+        (kernels.Spectrum(), ("A",), "compares two objects, got one"),
+        (kernels.HypersphericalHeat(), (np.ones(3), np.ones(3)), "has no parts to name; what can be explained"),
+        (distances.JaroWinkler(), ("A", "C"), "JaroWinkler has no parts to name; what can be explained"),
+        (distances.MMD(), (nx.path_graph(9), nx.path_graph(8)), "with kernel='match'"),
+        (sm.pairwise(lambda x, y: 1.0), ("A", "C"), "has no parts to name"),
+        (sm.KernelFeatures(kernels.Spectrum()), ("A",), "no fitted model that predicts"),
+        (kernels.NegativeDistance(distances.Levenshtein(), origin=""), ("A", "C"), "adds three distances"),
+    ],
+)
+def test_what_has_no_parts_is_one_sentence(what, objects, said):
+    with pytest.raises((TypeError, ValueError), match=said.replace("(", "\\(")) as error:
+        explain(what, *objects)
+    assert "\n" not in str(error.value)
+
+
+def test_models_that_decide_otherwise_are_one_sentence(promoters):
+    from sklearn.exceptions import NotFittedError
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PowerTransformer
+    from sklearn.svm import SVC, LinearSVC
+    from sklearn.tree import DecisionTreeClassifier
+
+    X, y = promoters
+    nystroem = sm.Nystroem(kernels.Spectrum(), n_components=5, random_state=0)
+    for learner in (DecisionTreeClassifier(), SVC(kernel=lambda X, Y: X @ Y.T)):
+        with pytest.raises(TypeError, match="has no coefficients"):
+            explain(make_pipeline(nystroem, learner).fit(X, y), X[0])
+    with pytest.raises(TypeError, match="PowerTransformer is a step that is not affine"):
+        explain(make_pipeline(nystroem, PowerTransformer(), LinearSVC()).fit(X, y), X[0])
+    with pytest.raises(NotFittedError, match="not fitted"):
+        explain(make_pipeline(nystroem, LinearSVC()), X[0])
+
+
+def test_an_alignment_that_does_not_fit_is_refused():
+    with sm.config(max_memory=10_000), pytest.raises(ValueError, match="max_memory"):
+        explain(distances.DTW(), np.zeros(100), np.zeros(100))
+
+
+def test_a_batch_of_one_is_an_object_and_of_two_is_not():
+    batch = sm.objects.as_strings(["GAT", "ATT"])
+    assert explain(kernels.Spectrum(k=2), batch[:1], "GA").value == 1
+    with pytest.raises(ValueError, match=r"x is a batch of 2 objects, expected one object; write x\[0\]"):
+        explain(kernels.Spectrum(k=2), batch, "GA")
+
+
+def test_objects_are_not_changed():
+    arcs = np.array([[0, 1], [1, 0]])
+    graph = GraphBatch.from_arrays([0, 2], arcs, node_labels=[1, 2])
+    before = [graph.indices.copy(), graph.node_labels.copy()]
+    explain(kernels.WeisfeilerLehman(), graph, graph).to_html()
+    assert all(np.array_equal(a, b) for a, b in zip(before, [graph.indices, graph.node_labels], strict=True))
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_the_command_explains_pairs_and_predictions(promoters, tmp_path, capsys):
+    import json
+
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    from similia.cli.explain import explain_pair, explain_prediction
+    from similia.cli.voice import speaking
+
+    X, y = promoters
+    model = make_pipeline(sm.KernelFeatures(kernels.Spectrum(k=3)), LinearSVC()).fit(X, y)
+    path = sm.save(model, tmp_path / "model.similia")
+    data = tmp_path / "data.csv"
+    data.write_text("text\n" + "\n".join(X[:4]) + "\n")
+    with speaking(json=True):
+        explain_pair(path, str(data), 0, 2)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["value"] == explain(kernels.Spectrum(k=3), X[0], X[2]).value
+    explain_prediction(path, str(data), 1, top=3)
+    assert "decision of KernelFeatures and LinearSVC" in capsys.readouterr().out
+    explain_prediction(path, str(data), 1, output=tmp_path / "why.html")
+    capsys.readouterr()
+    assert (tmp_path / "why.html").read_text().startswith("<!doctype html>")
+    encoder = make_pipeline(
+        sm.Nystroem(kernels.Spectrum(k=3), 4, random_state=0), sm.SignRandomProjection(64, random_state=0)
+    )
+    sm.SimilaritySearch(encoder).fit(X[:20]).save(tmp_path / "search")
+    with speaking(json=True):
+        explain_pair(tmp_path / "search", str(data), 0, 2)
+    assert json.loads(capsys.readouterr().out)["value"] == shown["value"]
+    with pytest.raises(ValueError, match="numbered from 0 to 3; there is no number 9"):
+        explain_prediction(path, str(data), 9)
+    with pytest.raises(ValueError, match="--labels must be like"):
+        explain_pair(path, str(data), 0, 1, labels="C")

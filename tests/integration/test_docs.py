@@ -1,0 +1,253 @@
+"""The pages say what happens: their code is run, their links lead somewhere, every public name has its page.
+
+README, guide and scale are run here. The gallery and the ``{run}`` blocks of all other pages are run by ``python dev.py
+docs`` (``python -m sphinx -W``), where what fails or warns is an error; that it is one is tested here.
+"""
+
+import ast
+import doctest
+import importlib
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+import similia as sm
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+WRITTEN = sorted([*DOCS.glob("*.md"), *DOCS.glob("theory/*.md")])  # reproduction/ is written by commands
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *WRITTEN]
+MADE = ("auto_gallery/", "api/", "_static/made/")  # by the build
+FENCE = re.compile(r"^(`{3,}|~{3,})(.*)\n((?:.*\n)*?)\1$", re.MULTILINE)
+
+sys.path.insert(0, str(DOCS / "_ext"))
+api_pages = importlib.import_module("api_pages")
+blocks = pytest.importorskip("blocks", reason="Sphinx is not installed: pip install '.[docs]'")
+docutils_namespace = importlib.import_module("sphinx.util.docutils").docutils_namespace
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def fenced(path):
+    """Return the fenced blocks of a page as pairs of what stands behind the fence and the text."""
+    return [(info.strip(), text) for _, info, text in FENCE.findall(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", ["docs/guide.md", "docs/scale.md"])
+def test_examples_of_the_pages(page):
+    failures, tried = doctest.testfile(str(ROOT / page), module_relative=False)
+    assert (failures, tried > 8) == (0, True)
+
+
+def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code = [text for info, text in fenced(ROOT / "README.md") if info == "python"]
+    names = {}
+    exec(compile("\n".join(code), "README.md", "exec"), names)
+    said = capsys.readouterr().out.splitlines()
+    assert [*map(float, said[:3])] == pytest.approx([0.95, 0.82, 0.98], abs=0.015)
+    assert said[3].startswith("similarity of x and y by Spectrum(k=4)")
+    assert names["codes"].shape == (638, 1250)
+    assert (tmp_path / "splice.similia").exists()
+
+
+def built(folder, **pages):
+    """Build pages (reStructuredText) as plain text; return them, and the warnings of the build."""
+    application = importlib.import_module("sphinx.application")
+    for name, text in pages.items():
+        (folder / f"{name}.rst").write_text(f":orphan:\n\n{name}\n{'=' * len(name)}\n\n{text}", encoding="utf-8")
+    told, out = io.StringIO(), folder / "out"
+    options = {"extensions": ["blocks"], "root_doc": next(iter(pages))}
+    with docutils_namespace():
+        app = application.Sphinx(folder, None, out, out, "text", options, status=None, warning=told)
+        app.build()
+    return [(out / f"{name}.txt").read_text(encoding="utf-8") for name in pages], told.getvalue()
+
+
+def block(language, *lines):
+    return f".. run:: {language}\n\n" + "".join(f"   {line}\n" for line in lines) + "\n"
+
+
+def test_blocks_of_a_page_run_one_after_the_other_in_a_folder_of_their_own(tmp_path):
+    first = block(
+        "python", "from pathlib import Path", "_ = Path('kept').write_text('ACGT')", "print('in', Path.cwd())"
+    )
+    second = block("python", "print('kept', Path('kept').read_text())")
+    third = block("sh", "similia --version")
+    (text, other), told = built(tmp_path, one=first + second + third, two=block("python", "print('Path' in globals())"))
+    assert not told
+    assert not Path(re.search(r"\n   in (.*)\n", text)[1]).exists()
+    assert re.search(rf"\n   kept ACGT\n(.*\n)*   similia {re.escape(sm.__version__)}\n", text)
+    assert "False" in other
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (block("python", "1 / 0"), "ZeroDivisionError"),
+        (block("python", "import warnings", "warnings.warn('this is old')"), "UserWarning: this is old"),
+        (block("sh", "similia fit nowhere.csv -o model"), "exit code"),
+    ],
+    ids=["fails", "warns", "exits"],
+)
+def test_the_build_warns_of_a_block_that_fails_or_warns(tmp_path, code, sentence):
+    _, told = built(tmp_path, bad=code)
+    assert "WARNING: this code failed" in told
+    assert sentence in told
+    assert "bad.rst:6" in told
+
+
+@pytest.mark.parametrize(
+    ("written", "printed", "same"),
+    [
+        ("right: 0.95 (2.0 MB)", "right:  0.93\n(2.1 MB)", True),
+        ("right: 0.95", "right: 0.85", False),
+        ("... ms", "3.1 ms", True),
+        ("... ms", "3.1 s", False),
+        ("0 12 %", "0 12 %", True),
+        ("0", "0.1", False),
+        ("one", "one two", False),
+        ("one two", "one", False),
+    ],
+)
+def test_what_a_page_says_is_printed_is_held_against_what_is(tmp_path, written, printed, same):
+    assert blocks.alike(written, printed) is same
+    page = block("python", *(f"print({line!r})" for line in printed.splitlines()))
+    (text,), told = built(tmp_path, page=f"{page}.. printed::\n\n   {written}\n")
+    assert (not told) is same
+    assert "what is printed is not what stands here" in told or same
+    assert text.count(printed.splitlines()[-1]) == 2  # in the code and below it
+
+
+def test_a_block_that_fails_is_told(tmp_path):
+    assert "ZeroDivisionError" in blocks.python("1 / 0", {})[1]
+    assert "exit code" in blocks.shell("similia fit nowhere.csv -o model")[1]
+    assert "only lines of similia" in blocks.shell("rm -r .")[1]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_every_block_of_code_is_run_or_is_no_code(page):
+    """Python is run by the build (`blocks`) or by doctest; lines of the shell are held against the commands, below."""
+    for info, text in fenced(page):
+        if info == "python":
+            assert page.name in ("guide.md", "scale.md"), "doctest is not run on this page"
+            assert text.startswith(">>> "), text
+        else:
+            assert info in ("", "text", "csv") or info.startswith("{"), f"a block of {info} that nothing runs"
+            assert info or not text.startswith(("import ", "from ", ">>>")), text
+
+
+def lines_of_similia(path):
+    """Return lines that call the command line, out of blocks of any kind."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    return re.findall(r"^(?:    |\$ )?(similia [a-z].*)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_lines_of_the_shell_name_commands_and_options_that_exist(page):
+    import typer
+
+    from similia.cli.app import app
+
+    for line in lines_of_similia(page):
+        command, words = typer.main.get_command(app), shlex.split(line, comments=True)[1:]
+        while hasattr(command, "commands"):
+            assert words, line
+            assert words[0] in command.commands, line
+            command = command.commands[words.pop(0)]
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        assert {word for word in words if re.match(r"--?[a-z]", word)} <= known | {"--help"}, line
+
+
+def test_that_lines_of_the_shell_are_found(tmp_path):
+    assert len(lines_of_similia(DOCS / "guide.md")) > 3
+    page = tmp_path / "page.md"
+    page.write_text("text\n\n    similia fit a.csv \\\n      --nonsense\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="nonsense"):
+        test_lines_of_the_shell_name_commands_and_options_that_exist(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        path = (page.parent / target).resolve()
+        made = path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix().startswith(MADE)
+        assert target.startswith("http") or made or path.exists(), target
+
+
+def public_names():
+    return [name for names in api_pages.public_names().values() for name in names]
+
+
+def found(name):
+    home, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(home), last)
+
+
+def test_every_public_name_has_a_page():
+    documented = {id(found(name)) for name in public_names()}
+    rooms = {*api_pages.ROOMS, "experiments", "__version__"}
+    for room in ["similia", *(f"similia.{room}" for room in api_pages.ROOMS if hasattr(sm, room))]:
+        module = importlib.import_module(room)
+        for name in getattr(module, "__all__", []):
+            value = getattr(module, name)
+            assert name in rooms or type(value).__name__ == "module" or id(value) in documented, f"{room}.{name}"
+
+
+# numpydoc's checks that are not asked for, and why
+NOT_ASKED = {
+    "SA01",  # "See Also" of every name
+    "ES01",  # a second paragraph: where one says all, one will do
+    "PR07", "RT03",  # a description of what the type says already
+    "PR08", "PR09", "RT04",  # a description may be a phrase
+}  # fmt: skip
+ONE_LINE = re.compile(r"^Return [^\n]*\.(\n|$)")  # a function that says what it returns in its summary
+NOT_HERE = r"\.landmarks\.|\.adapters\."  # strategies, of which `Nystroem` has examples; of libraries not installed
+BASES = {"similia.kernels.Kernel", "similia.kernels.FeatureKernel", "similia.distances.Distance"}
+RESULTS = re.compile(r"\nAttributes\n-+\n")  # a result has attributes; nobody makes one from parameters
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_docstrings_are_numpydoc(name):
+    validate = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed: pip install '.[docs]'")
+    result = validate.validate(name)
+    text = result["docstring"]
+    wrong = {code: message for code, message in result["errors"] if code not in NOT_ASKED}
+    if ONE_LINE.match(text):
+        wrong.pop("RT01", None)
+    if "RT01" in wrong and "\nYields\n" in text:
+        wrong.pop("RT01")
+    if name in BASES or re.search(NOT_HERE, name):
+        wrong.pop("EX01", None)
+    if RESULTS.search(text) and "\nParameters\n" not in text:
+        wrong.pop("PR01", None)
+        wrong.pop("EX01", None)
+    assert not wrong, name
+
+
+def test_the_gallery():
+    examples = sorted((DOCS / "gallery").glob("plot_*.py"))
+    assert len(examples) >= 15
+    for path in examples:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        title, line, *_ = ast.get_docstring(tree).splitlines()
+        assert set(line) == {"="}, path.name
+        assert len(line) >= len(title), path.name
+        fetches = "datasets.fetch" in path.read_text(encoding="utf-8")
+        assert fetches == path.stem.endswith("_data"), f"{path.name}: data that may be absent are told by the name"
+        assert fetches == ("|needs-data|" in ast.get_docstring(tree)), path.name
+
+
+def test_formulas_become_mathml():
+    pytest.importorskip("docutils.utils.math.latex2mathml", reason="docutils is too old: pip install '.[docs]'")
+    from docutils import nodes
+
+    mathml = importlib.import_module("mathml")
+    assert "<msup>" in mathml.convert(nodes.math("", r"\big(x^2\big)"), block=False)

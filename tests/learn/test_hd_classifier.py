@@ -1,0 +1,420 @@
+"""HDClassifier against a hand-checked trace, its naive twin, and its laws."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from naive import similarities as naive
+from similia import HDClassifier
+
+TRACE = Path(__file__).parents[1] / "reference" / "onlinehd_trace.csv"
+laws = settings(max_examples=30, deadline=None)
+
+
+def signs_of(codes):
+    return naive.signs(codes).astype(float)
+
+
+def random_problem(seed, n=60, n_bytes=12, n_classes=3, noise=0.35):
+    """Codes around one centre per class with flipped bits; every class occurs."""
+    rng = np.random.default_rng(seed)
+    centres = rng.integers(0, 2, (n_classes, 8 * n_bytes))
+    y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)]
+    bits = centres[y] ^ (rng.random((n, 8 * n_bytes)) < noise)
+    return np.packbits(bits, axis=1), y
+
+
+problems = st.builds(
+    random_problem,
+    seed=st.integers(0, 10**6),
+    n=st.integers(5, 60),
+    n_bytes=st.sampled_from([1, 7, 8, 9, 40]),
+    n_classes=st.integers(2, 5),
+    noise=st.sampled_from([0.2, 0.35, 0.5]),
+)
+inits = st.sampled_from(["zeros", "bundle"])
+
+
+# ---- values known from elsewhere
+
+
+def test_trace_of_algorithm_1():
+    rows = list(csv.DictReader(TRACE.read_text().splitlines()))
+    X = np.array([ast.literal_eval(row["enc"]) for row in rows[:5]])
+    y = np.array([int(row["label"]) for row in rows[:5]])
+    model = HDClassifier(learning_rate=0.5, shuffle=False)
+    for start in range(0, 15, 5):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+        last = rows[start + 4]
+        expected = [[float(v) for v in ast.literal_eval(last[f"HV{j}_after"])] for j in range(3)]
+        np.testing.assert_allclose(model.prototypes_, expected, rtol=0, atol=1e-12)
+    mistakes = [sum(int(r["predict"]) != int(r["label"]) for r in rows[s : s + 5]) for s in (0, 5, 10)]
+    assert model.n_updates_ == mistakes
+    fitted = HDClassifier(max_iter=3, learning_rate=0.5, shuffle=False).fit(X, y)
+    np.testing.assert_array_equal(fitted.prototypes_, model.prototypes_)
+
+
+def test_worked_by_hand():
+    # x0 (class 0): all cosines 0, so class 0 wins: no correction. x1 (class 1): class 0 wins, wrongly:
+    # H1 += 0.5 x1, H0 -= 0.5 x1. x2 = -x1 (class 0): cosines 1 and -1, right.
+    X = np.array([[1, 1, 1, 1], [1, -1, 1, 1], [-1, 1, -1, -1]])
+    model = HDClassifier(max_iter=1, shuffle=False).fit(X, ["a", "b", "a"])
+    assert model.prototypes_.tolist() == [[-0.5, 0.5, -0.5, -0.5], [0.5, -0.5, 0.5, 0.5]]
+    assert model.n_updates_ == [1]
+    assert not model.converged_
+    # the difference of the cosines with H1 and H0: 2 * <x, x1> / 4
+    assert model.decision_function(X).tolist() == [1.0, 2.0, -2.0]
+    assert model.predict(X).tolist() == ["b", "b", "a"]
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_go_to_the_first_class(rate, seed):
+    # H1 = rate x1 = -H0, and x0 is orthogonal to x1: a tie for every rate, however its sum is rounded
+    rng = np.random.default_rng(seed)
+    x1 = rng.choice([-1, 1], 1000)
+    x0 = x1 * rng.permutation(np.repeat([-1, 1], 500))
+    assert x0 @ x1 == 0
+    model = HDClassifier(max_iter=1, shuffle=False, learning_rate=rate).fit([x1, x0], [1, 0])
+    assert model.n_updates_ == [1]
+    assert model.decision_function([x0]).tolist() == [0.0]
+    assert model.predict([x0, x1]).tolist() == [0, 1]
+
+
+def test_single_pass_classifier_is_the_bundle():
+    codes, y = random_problem(0, n_classes=4)
+    model = HDClassifier(init="bundle", max_iter=0).fit(codes, y)
+    signs = signs_of(codes)
+    np.testing.assert_array_equal(model.prototypes_, [signs[y == j].sum(axis=0) for j in range(4)])
+    assert (model.n_iter_, model.n_updates_, model.converged_) == (0, [], False)
+
+
+def test_zero_vectors_have_cosine_zero():
+    X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
+    model = HDClassifier(init="bundle", max_iter=3).fit(X, [0, 0, 1])
+    assert model.decision_function(X[:1]).tolist() == [0.0]
+    assert model.n_updates_[-1] == 0
+
+
+# ---- the naive twin
+
+
+@pytest.mark.parametrize("init", ["zeros", "bundle"])
+@pytest.mark.parametrize("dtype", ["packed", np.float32, np.float64, np.int8, np.int64])
+def test_equals_naive_twin_over_20_epochs(init, dtype):
+    codes, y = random_problem(3, n=150, n_bytes=128, n_classes=3, noise=0.47)
+    signs = signs_of(codes)
+    X = codes if dtype == "packed" else signs.astype(dtype)
+    model = HDClassifier(init=init, shuffle=False, learning_rate=0.5).fit(X, y)
+    start = np.zeros((3, 1024)) if init == "zeros" else [signs[y == j].sum(axis=0) for j in range(3)]
+    expected, mistakes = naive.hd_perceptron(signs, y, start, [np.arange(150)] * model.n_iter_, 0.5)
+    assert model.n_updates_ == mistakes
+    np.testing.assert_allclose(model.prototypes_, expected, rtol=0, atol=1e-10)
+    cosines = signs @ expected.T / np.linalg.norm(expected, axis=1) / 32.0
+    np.testing.assert_allclose(model.decision_function(X), cosines, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), cosines.argmax(axis=1))
+
+
+def test_sample_order_is_one_permutation_per_epoch():
+    codes, y = random_problem(5, n=40, noise=0.48)
+    model = HDClassifier(max_iter=4, random_state=7).fit(codes, y)
+    rng = np.random.default_rng(7)
+    orders = [rng.permutation(40) for _ in range(model.n_iter_)]
+    expected, mistakes = naive.hd_perceptron(signs_of(codes), y, np.zeros((3, 96)), orders, 0.5)
+    assert model.n_updates_ == mistakes
+    np.testing.assert_allclose(model.prototypes_, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("gap", "scale"), [(1e-7, 1.0), (1e-8, 1.0), (1e-9, 1e10), (1e-3, 1e-43), (0.1, 1e60)])
+def test_what_float32_cannot_tell_is_decided_in_float64(seed, gap, scale):
+    rng = np.random.default_rng(seed)
+    H = rng.standard_normal((2, 300))
+    H /= np.linalg.norm(H, axis=1, keepdims=True)
+    across = H[1] - H[0]
+    x = rng.standard_normal(300)
+    x -= (x @ across) / (across @ across) * across  # equally far from both
+    x += gap * rng.choice([-1, 1]) * across
+    y = int(x @ H[1] > x @ H[0])
+    model = HDClassifier(init="bundle", max_iter=0).fit(H, [0, 1])
+    model.set_params(max_iter=1).partial_fit(x[None] * scale, [y])
+    assert model.n_updates_ == [0]
+    model.partial_fit(x[None] * scale, [1 - y])
+    assert model.n_updates_ == [0, 1]
+
+
+# ---- laws
+
+
+@laws
+@given(problem=problems, rate=st.floats(1e-3, 1e3))
+def test_learning_rate_changes_nothing_from_zeros(problem, rate):
+    codes, y = problem
+    one = HDClassifier(max_iter=5, learning_rate=1.0, random_state=0).fit(codes, y)
+    other = HDClassifier(max_iter=5, learning_rate=rate, random_state=0).fit(codes, y)
+    assert one.n_updates_ == other.n_updates_
+    np.testing.assert_array_equal(one.predict(codes), other.predict(codes))
+    np.testing.assert_allclose(other.prototypes_, rate * one.prototypes_, rtol=1e-9, atol=1e-12 * rate)
+
+
+def test_learning_rate_matters_from_the_bundle():
+    codes, y = random_problem(1, noise=0.45)
+    small, large = (HDClassifier(init="bundle", learning_rate=r, random_state=0).fit(codes, y) for r in (0.01, 100))
+    assert small.n_updates_ != large.n_updates_
+
+
+@laws
+@given(problem=problems, init=inits)
+def test_packed_bits_equal_their_signs(problem, init):
+    codes, y = problem
+    packed = HDClassifier(init, max_iter=5, random_state=1).fit(codes, y)
+    dense = HDClassifier(init, max_iter=5, random_state=1).fit(signs_of(codes), y)
+    assert packed.n_updates_ == dense.n_updates_
+    np.testing.assert_allclose(packed.prototypes_, dense.prototypes_, rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(packed.predict(codes), dense.predict(codes))
+    np.testing.assert_array_equal(packed.predict(signs_of(codes)), packed.predict(codes))
+
+
+@laws
+@given(problem=problems, permutation_seed=st.integers(0, 99))
+def test_renaming_classes_renames_predictions(problem, permutation_seed):
+    # from the bundle, and away from ties, the numbers of the classes carry no meaning
+    codes, y = problem
+    new_name = np.random.default_rng(permutation_seed).permutation(y.max() + 1)
+    a = HDClassifier("bundle", max_iter=0).fit(codes, y)
+    b = HDClassifier("bundle", max_iter=0).fit(codes, new_name[y])
+    np.testing.assert_array_equal(b.prototypes_[new_name], a.prototypes_)
+    signs = signs_of(codes)
+    cosines = signs @ a.prototypes_.T / np.maximum(np.linalg.norm(a.prototypes_, axis=1), 1e-300)
+    best_two = np.sort(cosines, axis=1)[:, -2:]
+    clear = best_two[:, 1] - best_two[:, 0] > 1e-9
+    np.testing.assert_array_equal(b.predict(codes)[clear], new_name[a.predict(codes)][clear])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_renaming_classes_renames_a_trained_classifier(seed):
+    # odd dimensions and noisy floats: no ties after the first epoch begins from bundles
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((50, 33)), np.r_[0, 1, 2, 3, rng.integers(0, 4, 46)]
+    new_name = rng.permutation(4)
+    a = HDClassifier("bundle", random_state=0).fit(X, y)
+    b = HDClassifier("bundle", random_state=0).fit(X, new_name[y])
+    assert a.n_updates_ == b.n_updates_
+    assert sum(a.n_updates_) > 0
+    np.testing.assert_array_equal(b.prototypes_[new_name], a.prototypes_)
+    np.testing.assert_array_equal(b.predict(X), new_name[a.predict(X)])
+
+
+@laws
+@given(problem=problems, init=inits, binary=st.booleans())
+def test_partial_fit_over_epochs_equals_fit_in_given_order(problem, init, binary):
+    codes, y = problem
+    whole = HDClassifier(init, max_iter=4, shuffle=False, binary_prototypes=binary).fit(codes, y)
+    steps = clone(whole)
+    for _ in range(whole.n_iter_):
+        steps.partial_fit(codes, y, classes=np.unique(y))
+    np.testing.assert_array_equal(steps.prototypes_, whole.prototypes_)
+    assert (steps.n_updates_, steps.n_iter_) == (whole.n_updates_, whole.n_iter_)
+    assert steps.converged_ == whole.converged_
+    np.testing.assert_array_equal(steps.predict(codes), whole.predict(codes))
+
+
+@laws
+@given(problem=problems, cut=st.floats(0.1, 0.9))
+def test_single_pass_over_batches_equals_one_fit(problem, cut):
+    codes, y = problem
+    k = max(1, int(cut * len(y)))
+    model = HDClassifier("bundle", max_iter=0)
+    model.partial_fit(codes[:k], y[:k], classes=np.unique(y)).partial_fit(codes[k:], y[k:])
+    np.testing.assert_array_equal(model.prototypes_, clone(model).fit(codes, y).prototypes_)
+
+
+@laws
+@given(problem=problems, init=inits)
+def test_binary_prototypes_are_the_signs(problem, init):
+    codes, y = problem
+    model = HDClassifier(init, max_iter=3, binary_prototypes=True, random_state=2).fit(codes, y)
+    signs = np.where(model.prototypes_ >= 0, 1, -1)
+    agreement = signs_of(codes).astype(int) @ signs.T  # integers: ties are exact
+    np.testing.assert_array_equal(model.predict(codes), agreement.argmax(axis=1))
+    np.testing.assert_array_equal(model.predict(signs_of(codes)), agreement.argmax(axis=1))
+    if agreement.shape[1] > 2:
+        np.testing.assert_allclose(model.decision_function(codes), agreement / signs.shape[1], atol=1e-12)
+
+
+def test_binary_prototypes_of_a_dimension_that_fills_no_byte():
+    X = np.array([[1.0, 2.0, -3.0], [-1.0, -2.0, 3.0], [-1.0, -2.5, 3.0]])
+    model = HDClassifier("bundle", binary_prototypes=True).fit(X, [0, 1, 1])
+    assert model.prototype_codes_.tolist() == [[0b11000000], [0b00100000]]
+    # signs (1, 1, -1) and its opposite; cosine of (1, 2, -3) with it: 6 / sqrt(14 * 3)
+    np.testing.assert_allclose(model.decision_function(X[:1]), [-2 * 6 / np.sqrt(42)])
+
+
+@laws
+@given(problem=problems, init=inits)
+def test_stopping_early_changes_nothing(problem, init):
+    codes, y = problem
+    model = HDClassifier(init, max_iter=30, shuffle=False).fit(codes, y)
+    if model.converged_:
+        again = clone(model).fit(codes, y).partial_fit(codes, y)
+        np.testing.assert_array_equal(again.prototypes_, model.prototypes_)
+        assert model.n_updates_[-1] == 0
+        assert 0 not in model.n_updates_[:-1]
+        np.testing.assert_array_equal(model.predict(codes), y)
+    else:
+        assert model.n_iter_ == 30
+
+
+def test_two_classes_follow_the_sign_of_the_decision():
+    codes, y = random_problem(8, n_classes=2, noise=0.5)
+    model = HDClassifier(max_iter=1).fit(codes, np.array(["no", "yes"])[y])
+    decision = model.decision_function(codes)
+    assert decision.shape == (60,)
+    np.testing.assert_array_equal(model.predict(codes) == "yes", decision > 0)
+
+
+def test_same_seed_same_result_and_input_untouched():
+    codes, y = random_problem(9, noise=0.48)
+    codes.setflags(write=False)
+    y.setflags(write=False)
+    wide = np.asfortranarray(np.repeat(codes, 2, axis=0))[::2]
+    a, b = (HDClassifier(random_state=3).fit(X, y) for X in (codes, wide))
+    np.testing.assert_array_equal(a.prototypes_, b.prototypes_)
+    assert a.n_updates_ != HDClassifier(random_state=4).fit(codes, y).n_updates_
+    signs = signs_of(codes)
+    signs.setflags(write=False)
+    np.testing.assert_array_equal(a.predict(signs), b.predict(codes))
+
+
+def test_partial_fit_after_fit_leaves_old_prototypes_alone():
+    codes, y = random_problem(2, n_bytes=1, noise=0.5)
+    model = HDClassifier(max_iter=1).fit(codes, y)
+    before, copy = model.prototypes_, model.prototypes_.copy()
+    model.partial_fit(codes, y)
+    np.testing.assert_array_equal(before, copy)
+    assert not np.array_equal(model.prototypes_, copy)
+
+
+def test_clones_have_the_parameters():
+    model = HDClassifier(init="bundle", learning_rate=0.2, random_state=5)
+    assert clone(model).get_params() == model.get_params()
+
+
+# ---- bad input
+
+CODES, LABELS = random_problem(0, n=6, n_bytes=4)
+FITTED = HDClassifier().fit(CODES, LABELS)
+NAN = np.ones((6, 4))
+NAN[4, 2] = np.nan
+BAD = [
+    ("unknown init", lambda: HDClassifier("ones").fit(CODES, LABELS), "init must be 'zeros' or 'bundle', got 'ones'"),
+    ("negative max_iter", lambda: HDClassifier(max_iter=-1).fit(CODES, LABELS), "max_iter must be an integer >= 0"),
+    ("nothing to learn", lambda: HDClassifier(max_iter=0).fit(CODES, LABELS), "use init='bundle'"),
+    ("rate 0", lambda: HDClassifier(learning_rate=0).fit(CODES, LABELS), "learning_rate must be a number in"),
+    ("rate NaN", lambda: HDClassifier(learning_rate=float("nan")).fit(CODES, LABELS), "learning_rate must be"),
+    ("rate text", lambda: HDClassifier(learning_rate="0.5").fit(CODES, LABELS), "learning_rate must be"),
+    ("seed", lambda: HDClassifier(random_state="x").fit(CODES, LABELS), "random_state must be"),
+    ("NaN", lambda: HDClassifier().fit(NAN, LABELS), r"X\[4\] holds NaN or infinity"),
+    ("too long", lambda: HDClassifier().fit(np.diag([1, 1, 1e80, 1, 1, 1]), LABELS), r"X\[2\] has norm 1e\+80"),
+    ("1-D", lambda: HDClassifier().fit(CODES[0], LABELS), r"one vector v is v\[None\]"),
+    ("empty", lambda: HDClassifier().fit(CODES[:0], LABELS[:0]), r"X is empty: found shape \(0, 4\)"),
+    ("booleans", lambda: HDClassifier().fit(CODES > 9, LABELS), "dtype bool, expected packed bits"),
+    ("text", lambda: HDClassifier().fit([["a"]] * 6, LABELS), "expected packed bits"),
+    ("y too short", lambda: HDClassifier().fit(CODES, LABELS[:5]), "y has 5 labels for 6 objects"),
+    ("y 2-D", lambda: HDClassifier().fit(CODES, np.eye(6)), "one label per object"),
+    ("y of reals", lambda: HDClassifier().fit(CODES, LABELS + 0.5), "continuous"),
+    ("y NaN", lambda: HDClassifier().fit(CODES, [0, 1, np.nan, 1, 0, 0]), r"y\[2\] is nan, expected a class label"),
+    ("y None", lambda: HDClassifier().fit(CODES, ["a", "b", "a", None, "a", "b"]), r"y\[3\] is None, expected a class"),
+    ("y mixed", lambda: HDClassifier().fit(CODES, np.array(["a", 1] * 3, object)), r"y\[1\] is 1, but y\[0\] is 'a'"),
+    ("y complex", lambda: HDClassifier().fit(CODES, LABELS * 1j), "y has dtype complex128"),
+    ("one class", lambda: HDClassifier().fit(CODES, ["a"] * 6), r"y holds one class, \['a'\], expected two or more"),
+    ("predict: width", lambda: FITTED.predict(CODES[:, :3]), r"has 24 features, but \w+ is expecting 32 .*in 3 bytes"),
+    ("predict: floats", lambda: FITTED.predict(np.ones((2, 4))), "X has 4 features, but HDClassifier is expecting 32"),
+    ("predict: 1-D", lambda: FITTED.predict(CODES[0]), r"got shape \(4,\)"),
+    ("no classes", lambda: HDClassifier().partial_fit(CODES, LABELS), "the first call of partial_fit needs all labels"),
+    ("one known class", lambda: HDClassifier().partial_fit(CODES, LABELS, [0]), "classes holds one class"),
+    ("unseen at once", lambda: HDClassifier().partial_fit(CODES, LABELS, [0, 1]), r"y\[2\] is 2, not one of the"),
+    ("unseen later", lambda: clone_of_fitted().partial_fit(CODES[:2], [1, 7]), r"y\[1\] is 7, not one of the"),
+    ("other classes", lambda: clone_of_fitted().partial_fit(CODES, LABELS, [0, 1]), "differ from those learnt before"),
+    ("later width", lambda: clone_of_fitted().partial_fit(CODES[:, :3], LABELS), "X has 24 features"),
+]  # fmt: skip
+
+
+def clone_of_fitted():
+    return clone(FITTED).fit(CODES, LABELS)
+
+
+@pytest.mark.parametrize(("call", "sentence"), [pytest.param(*case[1:], id=case[0]) for case in BAD])
+def test_bad_input_gets_one_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def test_sparse_input_is_named():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(ValueError, match=r"sparse csr_array, .* X.toarray\(\)"):
+        HDClassifier().fit(sparse.csr_array(np.eye(6)), LABELS)
+
+
+def test_failed_partial_fit_leaves_the_model_as_it_was():
+    model = clone_of_fitted()
+    before = model.prototypes_.copy()
+    with pytest.raises(ValueError, match="not one of"):
+        model.partial_fit(CODES, [0, 1, 2, 0, 1, 9])
+    np.testing.assert_array_equal(model.prototypes_, before)
+    assert list(model.classes_) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("name", ["prototypes_", "prototype_codes_", "classes_"])
+def test_learnt_arrays_that_do_not_fit_are_refused(name, binary):
+    """A file may hold anything; the compiled loops must not read or write beyond an array."""
+    model = clone_of_fitted().set_params(binary_prototypes=binary)
+    setattr(model, name, getattr(model, name)[:1] if name == "classes_" else getattr(model, name)[:, :-1])
+    used = binary if name == "prototype_codes_" else True
+    if used:
+        with pytest.raises(ValueError, match=r"expecting .* features as input|fit again|bits, expected"):
+            model.predict(CODES)
+    if name != "prototype_codes_":
+        with pytest.raises(ValueError, match=r"expecting .* features as input|fit again|not one of the classes"):
+            model.partial_fit(CODES, LABELS)
+
+
+def test_predict_before_fit():
+    with pytest.raises(NotFittedError):
+        HDClassifier().predict(CODES)
+
+
+# ---- real data
+
+
+def test_atoms_of_real_molecules():
+    """Sign codes of the atom counts of MUTAG do better than the majority class."""
+    folder = os.environ.get("SIMILIA_DATA")
+    if not folder:
+        pytest.skip("SIMILIA_DATA is not set: no real data to test on")
+    archive = Path(folder) / "graphs" / "MUTAG.zip"
+    with zipfile.ZipFile(archive) as content:
+        graph_of_node = np.loadtxt(content.open("MUTAG/MUTAG_graph_indicator.txt"), dtype=int) - 1
+        atom = np.loadtxt(content.open("MUTAG/MUTAG_node_labels.txt"), dtype=int)
+        y = np.loadtxt(content.open("MUTAG/MUTAG_graph_labels.txt"), dtype=int)
+    counts = np.zeros((len(y), atom.max() + 1))
+    np.add.at(counts, (graph_of_node, atom), 1)
+    rng = np.random.default_rng(0)
+    codes = np.packbits((counts - counts.mean(axis=0)) @ rng.standard_normal((counts.shape[1], 2000)) >= 0, axis=1)
+    order = rng.permutation(len(y))
+    train, test = order[:150], order[150:]
+    model = HDClassifier(random_state=0).fit(codes[train], y[train])
+    assert model.score(codes[test], y[test]) > max(np.mean(y[test] == label) for label in (-1, 1))

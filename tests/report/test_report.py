@@ -1,0 +1,503 @@
+"""Reports: every kind of model and object makes a page; nothing hostile gets out of it; a browser finds it in order."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+import similia as sm
+from samples.report import HOSTILE, SECTIONS, Opened, Page, graphs, nyshd, pipelines, series, written
+from similia.report import _scores as scores
+from similia.report import write_report
+from similia.report._html import as_json, escape
+
+
+@pytest.fixture(scope="module")
+def promoters() -> tuple[list[str], np.ndarray]:
+    X, y = sm.datasets.load_promoters(return_X_y=True)
+    return list(X), np.asarray(y)
+
+
+@pytest.mark.parametrize("name", [*pipelines()])
+def test_every_kind_of_model_makes_a_whole_page(
+    tmp_path: Path, name: str, promoters: tuple[list[str], np.ndarray]
+) -> None:
+    model, data = pipelines()[name]
+    X, y = promoters if data == "promoters" else data
+    page = written(tmp_path, model.fit(X, y), X, y, cv=2)
+    assert tuple(page.sections) == SECTIONS
+    n = len(y)
+    assert len(page.payload["objects"]) == len(page.payload["x"]) == len(page.payload["mark"]) == n
+    assert all(len(values) == n for _, values in page.payload["facts"])
+    if name == "pca_itq":
+        assert "makes no predictions" in page.sections["accuracy"]
+    else:
+        assert "Scoring stopped" not in page.sections["accuracy"]
+        assert "copy of the model fitted without it" in page.sections["accuracy"]
+        assert "could not be compared" not in page.sections["neighbours"]
+    assert ("flipped" in page.sections["bits"]) == (name in ("nyshd", "ngrams", "graphhd"))
+    assert ("was kept in all folds" in page.sections["accuracy"]) == (name in ("d2ke-tuned", "heat_svm"))
+
+
+def test_without_labels(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
+    encoder = make_pipeline(sm.Nystroem(sm.kernels.Spectrum(k=3), 20, random_state=0), sm.SignRandomProjection(64))
+    page = written(tmp_path, encoder, promoters[0])
+    assert "No targets were given" in page.sections["accuracy"]
+    assert "No targets were given" in page.sections["confusion"]
+    assert page.payload["facts"] == []
+    assert "rank" in page.sections["spectrum"]
+    assert "landmarks" in page.sections["approximation"]
+
+
+def test_numbers_as_targets(tmp_path: Path) -> None:
+    X, _ = series()
+    y = np.array([float(len(x)) + 0.1 * x[0] for x in X])
+    model = sm.recipes.d2ke(sm.distances.DTW(), n_components=32, task="regression", random_state=0)
+    page = written(tmp_path, model, X, y)
+    assert "R²" in page.sections["accuracy"]
+    assert "not taken for one another" in page.sections["confusion"]
+    assert dict(page.payload["facts"]).keys() == {"target", "predicted"}
+
+
+# what the numbers are
+
+
+def test_the_accuracy_is_that_of_cross_validation_by_hand(
+    tmp_path: Path, promoters: tuple[list[str], np.ndarray]
+) -> None:
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedKFold
+
+    X, y = promoters
+    assert len(set(X)) == len(X)
+    right = 0
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=3).split(X, y):
+        fitted = clone(nyshd()).fit([X[i] for i in train], y[train])
+        right += int((fitted.predict([X[i] for i in test]) == y[test]).sum())
+    page = written(tmp_path, nyshd(), X, y, random_state=3)
+    assert f"{100 * right / len(y):.1f} %" in page.sections["accuracy"]
+
+
+def test_a_model_that_knows_its_objects_by_heart_is_not_believed(tmp_path: Path) -> None:
+    """Random labels: the fitted model is right about all it has seen, its copies about half of what they have not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 5)), rng.integers(2, size=200)
+    model = make_pipeline(StandardScaler(), SVC(C=1e6, gamma=50.0)).fit(X, y)
+    assert model.score(X, y) == 1.0
+    found = re.search(r"accuracy([\d.]+) %", written(tmp_path, model, X, y).sections["accuracy"])
+    assert found is not None
+    assert 35 < float(found[1]) < 65
+    page = written(tmp_path, model, X, y, unseen=True)
+    assert "accuracy100.0 %" in page.sections["accuracy"]
+    assert "by your word has seen none" in page.sections["accuracy"]
+
+
+def test_unseen_is_doubted_where_landmarks_are_among_the_objects(
+    tmp_path: Path, promoters: tuple[list[str], np.ndarray]
+) -> None:
+    X, y = promoters
+    model = nyshd().fit(X[::2], y[::2])
+    assert "landmarks of the model" in written(tmp_path, model, X, y, unseen=True).sections["accuracy"]
+    assert "landmarks of the model" not in written(tmp_path, model, X[1::2], y[1::2], unseen=True).sections["accuracy"]
+
+
+def test_equal_objects_share_a_fold(tmp_path: Path) -> None:
+    """Labels are random, each object is there four times: whoever has seen a twin is always right."""
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.standard_normal((60, 4)), 4, axis=0), np.repeat(rng.integers(2, size=60), 4)
+    page = written(tmp_path, SVC(C=1e6, gamma=50.0), X, y)
+    found = re.search(r"accuracy([\d.]+) %", page.sections["accuracy"])
+    assert found is not None
+    assert float(found[1]) < 70
+    assert "objects equal to an earlier one180" in page.sections["data"]
+
+
+def test_the_objects_of_a_group_share_a_fold(tmp_path: Path) -> None:
+    """Objects of a patient are near each other, and labels are noise: neighbours know only the patient's others."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(30), 6)
+    X, y = rng.normal(size=(30, 4))[patient] + 1e-3 * rng.normal(size=(180, 4)), rng.integers(2, size=30)[patient]
+    found = {}
+    for groups in (None, patient, patient.astype(str).astype(object)):
+        page = written(tmp_path, SVC(C=1e6, gamma=50.0), X, y, groups=groups)
+        accuracy = re.search(r"accuracy([\d.]+) %", page.sections["accuracy"])
+        assert accuracy is not None
+        found[type(groups).__name__ + str(getattr(groups, "dtype", ""))] = float(accuracy[1])
+    assert found["NoneType"] > 95
+    assert found["ndarrayint64"] < 75
+    assert found["ndarrayobject"] == found["ndarrayint64"]
+    with pytest.raises(ValueError, match=r"groups must be one name or number per object, shape \(180,\)"):
+        written(tmp_path, SVC(), X, y, groups=[1, 2])
+
+
+def test_balanced_accuracy_and_reliability_on_cases_done_by_hand() -> None:
+    truth, predicted = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 0])
+    assert scores.balanced(truth, predicted)[0] == pytest.approx((3 / 4 + 1 / 2) / 2)
+    values = np.array([[0.95, 0.05], [0.93, 0.07], [0.35, 0.65], [0.62, 0.38]])
+    found = scores.Scored(
+        np.array([0, 1, 1, 0]), np.array([0, 0, 1, 0]), np.zeros(4), None, np.arange(4), values, True, np.arange(2), ""
+    )
+    groups = scores.reliability(found)
+    assert groups is not None
+    means, accuracies, sizes, _ = groups
+    np.testing.assert_allclose(means, [0.635, 0.94])
+    np.testing.assert_allclose(accuracies, [1.0, 0.5])
+    assert sizes.tolist() == [2, 2]
+
+
+def test_neighbours_are_the_nearest_by_the_kernel(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
+    X, y = promoters
+    page = written(tmp_path, nyshd(), X, y)
+    K = sm.kernels.GappyKmers(k=4, gaps=1)(X)
+    np.fill_diagonal(K, -np.inf)
+    shown = re.findall(r"<h3>object (\d+) · .*?<ol class=\"near\">(.*?)</ol>", page.text, re.S)
+    assert len(shown) == 6
+    for query, near in shown:
+        numbers = [int(i) for i in re.findall(r'class="who">object (\d+)', near)]
+        best = np.sort(K[int(query)])[::-1][: len(numbers)]
+        np.testing.assert_array_equal(K[int(query), numbers], best)
+
+
+# what is refused, and what is only said
+
+
+def test_bad_input_is_refused_at_once(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
+    X, y = promoters
+    with pytest.raises(ValueError, match="y has 3 labels for 106 objects"):
+        written(tmp_path, nyshd(), X, y[:3])
+    with pytest.raises(ValueError, match="names has 2 entries for 106 objects"):
+        written(tmp_path, nyshd(), X, y, names=["a", "b"])
+    with pytest.raises(ValueError, match="is not fitted"):
+        written(tmp_path, nyshd(), X, y, unseen=True)
+    with pytest.raises(ValueError, match="cv must be an integer >= 2"):
+        written(tmp_path, nyshd(), X, y, cv=1)
+    with pytest.raises(ValueError, match="precomputed"):
+        written(tmp_path, sm.Nystroem("precomputed", 3), np.eye(5))
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        write_report(nyshd(), X, y, tmp_path / "nowhere" / "report.html")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_more_landmarks_than_a_fold_has_objects(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
+    X, y = promoters
+    page = written(tmp_path, nyshd(n_landmarks=100).fit(X, y), X, y, cv=2)
+    assert "with as many landmarks as there were objects" in page.sections["accuracy"]
+
+
+def test_one_class_two_objects_and_empty_ones_make_pages(tmp_path: Path) -> None:
+    kernel = sm.kernels.Spectrum(k=1)
+    encoder = sm.Nystroem(kernel, 2, random_state=0)
+    page = written(tmp_path, encoder, ["a", "b"])
+    assert "no neighbourhoods" in page.sections["neighbours"]
+    words = ["ab", "", "ba", "bb", "aab", ""]
+    page = written(tmp_path, make_pipeline(encoder, LinearSVC()).fit(words, [0, 1] * 3), words, ["x"] * 6)
+    assert "All objects are of one class, x" in page.sections["accuracy"]
+    assert "empty objects2" in page.sections["data"]
+
+
+def test_more_objects_than_wanted_are_drawn_and_this_is_said(
+    tmp_path: Path, promoters: tuple[list[str], np.ndarray]
+) -> None:
+    X, y = promoters
+    names = [f"record {i}" for i in range(len(X))]
+    page = written(tmp_path, nyshd(n_landmarks=20).fit(X, y), X, y, names=names, max_objects=50)
+    assert "This page is about 50 of them, drawn at random" in page.sections["data"]
+    assert len(page.payload["objects"]) == 50
+    for name, shown in zip(page.payload["names"], page.payload["objects"], strict=True):
+        assert shown["t"] == X[names.index(name)]
+
+
+def test_the_same_page_twice_but_for_times(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
+    pages = [written(tmp_path, nyshd(), *promoters, cv=2) for _ in range(2)]
+    assert pages[0].payload == pages[1].payload
+    for name in SECTIONS[:-1]:
+        assert pages[0].sections[name] == pages[1].sections[name]
+
+
+# hostile text
+
+
+def test_escaping() -> None:
+    assert escape("<a b=\"c\" d='e'>&\x00\ud800") == "&lt;a b=&quot;c&quot; d=&#x27;e&#x27;&gt;&amp;�?"
+    assert not set("<>&\u2028") & set(as_json([HOSTILE]))
+    assert json.loads(as_json([HOSTILE])) == [HOSTILE]
+
+
+def hostile_page(tmp_path: Path) -> Page:
+    rng = np.random.default_rng(0)
+    y = np.array([HOSTILE + "0", "$1" + HOSTILE])[np.arange(40) % 2]
+    X = [HOSTILE * (1 + i % 2) + "".join(rng.choice([*"<>&\"'ab"], 10)) for i in range(40)]
+    model = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), n_landmarks=20, n_bits=64, random_state=0)
+    return written(tmp_path, model, X, y, names=[f"{HOSTILE}{i}" for i in range(40)], title=HOSTILE)
+
+
+def test_objects_labels_names_and_titles_stay_text(tmp_path: Path) -> None:
+    page = hostile_page(tmp_path)
+    assert [tag for tag, _ in page.tags].count("script") == 2  # the data, and the page's own
+    assert not {"img", "iframe", "object", "embed"} & {tag for tag, _ in page.tags}
+    for _, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on")]
+        assert not {"src", "action", "formaction"} & attributes.keys()
+    policy = next(a["content"] for tag, a in page.tags if tag == "meta" and "http-equiv" in a)
+    assert "default-src 'none'" in policy
+    assert "alert(1)" in page.sections["confusion"]
+
+
+def test_nothing_is_fetched(tmp_path: Path) -> None:
+    page = written(tmp_path, nyshd(), *sm.datasets.load_promoters(return_X_y=True))
+    links = [a[name] for _, a in page.tags for name in ("href", "src") if name in a]
+    assert all(link.startswith("#") or link == "data:," for link in links)
+    assert not re.findall(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", page.text)
+
+
+# the command
+
+
+def test_command(tmp_path: Path, promoters: tuple[list[str], np.ndarray], capsys: pytest.CaptureFixture[str]) -> None:
+    from similia.cli.report import report
+
+    X, y = promoters
+    model, data, output = tmp_path / "m.similia", tmp_path / "d.csv", tmp_path / "r.html"
+    sm.save(nyshd().fit(X, y), model)
+    data.write_text("text,kind\n" + "".join(f"{x},{label}\n" for x, label in zip(X, y, strict=True)))
+    report(model, str(data), output, text="text", label="kind", seed=0, folds=2)
+    assert "accuracy" in Page(output).sections["accuracy"]
+    assert "r.html" in capsys.readouterr().out
+    report(model, str(data), output, text="text", label=None, seed=0)  # there is no column named label
+    assert "No targets were given" in Page(output).sections["accuracy"]
+    with pytest.raises(ValueError, match="no column"):
+        report(model, str(data), output, text="text", label="class", seed=0)
+    with pytest.raises(ValueError, match="would be overwritten"):
+        report(model, str(data), data, text="text", label="kind", seed=0)
+    fasta = tmp_path / "d.fasta"
+    fasta.write_text("".join(f">seq{i} label={label}\n{x}\n" for i, (x, label) in enumerate(zip(X, y, strict=True))))
+    report(model, str(fasta), output, text="text", label=None, seed=0, folds=2)
+    assert Page(output).payload["names"][3] == "seq3"
+    assert "copy of the model" in Page(output).sections["accuracy"]
+
+
+# in a browser
+
+_SWITCHES = (
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--no-first-run", "--disable-quic"),
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium of the system, by playwright's driver."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser and is not installed")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip(f"there is no browser: none of {', '.join(names)}")
+    with sync_api.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=path, args=[*_SWITCHES])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, promoters: tuple[list[str], np.ndarray]) -> Path:
+    X, y = promoters
+    return write_report(nyshd(), X, y, tmp_path_factory.mktemp("report") / "report.html")
+
+
+def test_it_loads_in_silence_and_shows_every_section(browser: Any, report: Path) -> None:
+    opened = Opened(browser, report)
+    assert opened.said == []
+    assert opened.page.locator("section h2").count() == len(SECTIONS)
+    for name in SECTIONS:
+        opened.page.click(f'nav a[href="#{name}"]')
+        assert opened.page.locator(f"#{name}").is_visible()
+    assert opened.widths()[0] <= 1200
+    assert opened.said == []
+    opened.page.close()
+
+
+def test_pointing_at_the_map_shows_the_object(
+    browser: Any, report: Path, promoters: tuple[list[str], np.ndarray]
+) -> None:
+    opened = Opened(browser, report)
+    payload = Page(report).payload
+    for i in (0, 17, 105):
+        twins = [j for j in range(106) if (payload["x"][j], payload["y"][j]) == (payload["x"][i], payload["y"][i])]
+        opened.point_at(i)
+        panel = opened.page.locator(".shown")
+        assert panel.locator("h3").inner_text() == payload["names"][twins[0]]
+        assert promoters[0][twins[0]] in panel.inner_text()
+    opened.page.locator(".map > svg").focus()
+    opened.page.keyboard.press("ArrowLeft")
+    opened.page.keyboard.press("ArrowRight")
+    opened.page.keyboard.press("ArrowRight")
+    assert panel.locator("h3").inner_text() == payload["names"][0]  # after the last comes the first
+    keys = opened.page.locator("button.key")
+    keys.nth(int(payload["mark"][0])).click()
+    opened.page.locator(".map > svg").focus()
+    opened.page.keyboard.press("ArrowRight")
+    shown = payload["names"].index(panel.locator("h3").inner_text())
+    assert payload["mark"][shown] != payload["mark"][0]
+    assert opened.said == []
+    opened.page.close()
+
+
+def test_headers_sort_tables_both_ways(browser: Any, report: Path) -> None:
+    opened = Opened(browser, report)
+    table = opened.page.locator("#confusion table").first
+
+    def column(j: int) -> list[str]:
+        return table.locator(f"tbody tr > :nth-child({j + 1})").all_inner_texts()
+
+    recall = [float(text.removesuffix(" %")) for text in column(3)]
+    head = table.locator("thead th").nth(3)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert [float(text.removesuffix(" %")) for text in column(3)] == sorted(recall, reverse=True)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert [float(text.removesuffix(" %")) for text in column(3)] == sorted(recall)
+    for _ in range(2):
+        before = column(0)
+        table.locator("thead th button").first.click()
+    assert column(0) == before[::-1]
+    assert head.get_attribute("aria-sort") is None
+    mistakes = opened.page.locator("#confusion table").nth(1)
+    mistakes.locator("thead th button").first.click()
+    names = mistakes.locator("tbody th").all_inner_texts()
+    assert names == sorted(names, key=lambda name: int(name.split()[1]))
+    opened.page.close()
+
+
+@pytest.mark.parametrize("kind", ["strings", "graphs", "series", "hostile"])
+def test_a_phone_has_room_for_it(browser: Any, tmp_path: Path, report: Path, kind: str) -> None:
+    path = report
+    if kind == "hostile":
+        hostile_page(tmp_path)
+        path = tmp_path / "report.html"
+    elif kind != "strings":
+        model = pipelines()["graphs" if kind == "graphs" else "d2ke"][0]
+        path = write_report(model, *(graphs() if kind == "graphs" else series()), tmp_path / "report.html")
+    opened = Opened(browser, path, viewport={"width": 360, "height": 740}, has_touch=True)
+    assert opened.widths() == (360, 360)
+    assert opened.said == []
+    opened.page.locator(".map > svg").tap()
+    drawn = opened.page.locator("ol.drawn svg").count()
+    assert (drawn > 0) == (kind in ("graphs", "series"))
+    opened.page.close()
+
+
+def test_hostile_text_runs_nothing(browser: Any, tmp_path: Path) -> None:
+    page = hostile_page(tmp_path)
+    opened = Opened(browser, tmp_path / "report.html")
+    assert opened.page.title().startswith("</script><script>alert(1)</script>")
+    for i in range(3):
+        opened.point_at(i)
+    assert "alert(2)" in opened.page.locator(".shown").inner_text()
+    assert opened.page.locator("img").count() == 0
+    assert opened.said == []
+    assert page.payload["names"][0].startswith("</script>")
+    opened.page.close()
+
+
+def test_it_prints_and_it_has_a_dark_side(browser: Any, report: Path) -> None:
+    opened = Opened(browser, report, color_scheme="dark")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    dark = opened.page.evaluate(paper)
+    data = opened.page.pdf(format="A4")
+    assert data.startswith(b"%PDF")
+    assert 2 <= data.count(b"/Type /Page\n") + data.count(b"/Type /Page/") <= 40
+    opened.page.emulate_media(color_scheme="light")
+    assert (
+        sum(map(int, re.findall(r"\d+", dark)))
+        < 150
+        < 700
+        < sum(map(int, re.findall(r"\d+", opened.page.evaluate(paper))))
+    )
+    opened.page.emulate_media(media="print", color_scheme="dark")
+    assert opened.page.evaluate(paper) == "rgb(255, 255, 255)"
+    assert not opened.page.locator("nav").is_visible()
+    opened.page.close()
+
+
+def length_gap(x: np.ndarray, y: np.ndarray) -> float:
+    return float(abs(len(x) - len(y)))
+
+
+@pytest.fixture(scope="module")
+def mistaken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page about series by a function that cannot tell them apart."""
+    kernel = sm.kernels.DistanceRBF(sm.distances.FromFunction(length_gap, axes="time, channel"))
+    model = sm.recipes.nyshd(kernel, n_landmarks=5, n_bits=64, random_state=0)
+    return write_report(model, *series(), tmp_path_factory.mktemp("mistaken") / "report.html", cv=2)
+
+
+def test_a_function_is_called_by_its_name(mistaken: Path) -> None:
+    page = Page(mistaken)
+    assert "distance=FromFunction(" in page.sections["neighbours"]
+    assert "function=length_gap" in page.sections["neighbours"]
+    assert re.findall(r".*\b0x[0-9a-f]{6,}.*", page.text) == []
+
+
+def test_mistakes_are_drawn_where_objects_are(browser: Any, mistaken: Path) -> None:
+    opened = Opened(browser, mistaken)
+    rows = opened.page.locator("#confusion .scroll:last-child tbody tr")
+    assert rows.count() > 0
+    assert opened.page.locator("#confusion .scroll:last-child td.wide .object svg polyline").count() == rows.count()
+    assert "time points" in rows.first.inner_text()
+    assert opened.said == []
+    opened.page.close()
+
+
+def test_what_scrolls_sideways_is_shaded_on_the_side_where_more_is(browser: Any, mistaken: Path) -> None:
+    from matplotlib.image import imread
+
+    opened = Opened(browser, mistaken, viewport={"width": 300, "height": 700})
+    table = opened.page.locator("#accuracy .scroll")
+    assert table.evaluate("e => e.scrollWidth - e.clientWidth") > 40
+
+    def edges() -> tuple[float, float]:
+        """How dark most pixels are at the left and at the right edge."""
+        pixels = imread(io.BytesIO(table.screenshot()))[..., :3].mean(axis=2)
+        return float(1 - np.median(pixels[:, 1])), float(1 - np.median(pixels[:, -2]))
+
+    left, right = edges()
+    assert left < 0.03 < 0.1 < right
+    table.evaluate("e => e.scrollLeft = 1e6")
+    left, right = edges()
+    assert right < 0.03 < 0.1 < left
+    opened.page.close()
+
+
+def test_atoms_are_drawn_with_their_symbols(browser: Any, tmp_path: Path) -> None:
+    pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
+    X = sm.objects.from_smiles(["C" * n + end for n in range(1, 11) for end in ("O", "N=O")])
+    model = sm.recipes.nyshd(sm.kernels.VertexHistogram(), n_landmarks=5, n_bits=64, random_state=0)
+    opened = Opened(browser, write_report(model, X, [0, 1] * 10, tmp_path / "report.html", cv=2))
+    opened.point_at(3)
+    assert opened.page.locator(".shown .atoms text").all_text_contents() == ["N", "O"]  # carbons are corners
+    assert "graph of 4 nodes (C2 N O) and 3 edges" in opened.page.locator(".shown").inner_text()
+    opened.page.close()
+
+
+def test_a_page_is_written_to_a_file_that_is_open_for_text(tmp_path: Path) -> None:
+    X, y = series()
+    model = sm.KNeighborsClassifier(sm.distances.DTW())
+    expected = write_report(model, X, y, tmp_path / "page.html", cv=2).read_text(encoding="utf-8")
+    out = io.StringIO()
+    assert write_report(model, X, y, out, cv=2) is out
+    hidden = re.compile(r"[\d.]+ (?:[µm]?s|seconds)\b")  # times that were measured
+    assert hidden.sub("", out.getvalue()) == hidden.sub("", expected)
+    with pytest.raises(TypeError, match=r"expected the name of a file \(a str or a path\), got BytesIO"):
+        write_report(model, X, y, io.BytesIO())

@@ -1,0 +1,1 @@
+"""Objects and models that several test files share."""

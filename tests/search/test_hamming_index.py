@@ -1,0 +1,442 @@
+"""`HammingIndex`: against brute force and a dict, ties, errors, files, and how much the approximate kinds find."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import similia as sm
+from similia.core import threads as _threads
+from similia.search import HammingIndex
+from similia.search import scan as _scan
+from similia.search.exports import write_faiss
+from similia.search.store import Store
+
+KINDS = ("exact", "ivf", "hnsw", "multihash")
+
+
+def slow_distances(A, B):
+    """Count differing bits one pair at a time."""
+    return np.array([[int(np.unpackbits(a ^ b).sum()) for b in B] for a in A], dtype=np.int64).reshape(len(A), len(B))
+
+
+def slow_neighbors(stored, query, k=None, radius=None):
+    """Sort a dict of id to code by (distance, id); keep the first k, or all in the radius."""
+    ids = list(stored)
+    pairs = sorted(zip(slow_distances([query], [stored[i] for i in ids])[0].tolist(), ids, strict=True))
+    return pairs[:k] if radius is None else [pair for pair in pairs if pair[0] <= radius]
+
+
+def random_codes(n, n_bits, seed=0, distinct=256):
+    return np.random.default_rng(seed).integers(0, distinct, (n, n_bits // 8)).astype(np.uint8)
+
+
+def clustered_codes(n, n_bits, n_clusters, seed=0, flips=0.1):
+    random = np.random.default_rng(seed)
+    bits = random.integers(0, 2, (n_clusters, n_bits))[random.integers(n_clusters, size=n)]
+    return np.packbits(bits ^ (random.random(bits.shape) < flips), axis=1)
+
+
+def pairs(found, row):
+    return list(zip(found[0][row].tolist(), found[1][row].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("n_bits", [8, 16, 56, 64, 72, 256, 264, 320, 1000])
+@pytest.mark.parametrize("n_queries", [1, 2, 9])
+def test_neighbours_are_those_of_brute_force(n_bits, n_queries):
+    codes = random_codes(700, n_bits, distinct=3)  # few values: many ties
+    ids = np.random.default_rng(1).permutation(10_000)[: len(codes)]
+    queries = random_codes(n_queries, n_bits, seed=2, distinct=3)
+    index = HammingIndex(n_bits).fit(codes, ids)
+    stored = dict(zip(ids.tolist(), codes, strict=True))
+    for k in (1, 10, 699, 700):
+        found = index.kneighbors(queries, k)
+        assert found[0].dtype == np.int32
+        assert found[1].dtype == np.int64
+        assert found[0].shape == found[1].shape == (n_queries, k)
+        for row in range(min(n_queries, 2)):
+            assert pairs(found, row) == slow_neighbors(stored, queries[row], k)
+    for radius in (0, n_bits // 16, n_bits):
+        found = index.radius_neighbors(queries, radius)
+        assert found[0][0].dtype == np.int32
+        assert found[1][0].dtype == np.int64
+        assert pairs(found, -1) == slow_neighbors(stored, queries[-1], radius=radius)
+
+
+@pytest.mark.same_bits
+def test_equal_distances_are_cut_by_the_smaller_id_in_any_order_of_rows():
+    codes = np.zeros((5000, 8), np.uint8)
+    codes[::2, 0] = 1
+    ids = np.random.default_rng(0).permutation(5000)
+    for n_queries in (1, 3):
+        distances, found = HammingIndex(64).fit(codes, ids).kneighbors(np.zeros((n_queries, 8), np.uint8), 7)
+        assert (distances == 0).all()
+        assert (found == np.sort(ids[1::2])[:7]).all()
+
+
+@pytest.mark.parametrize("removed", [0, 150])
+@pytest.mark.parametrize("kind", ["ivf", "multihash"])
+def test_approximate_kinds_that_meet_all_codes_cut_ties_as_the_exact_one_does(kind, removed):
+    codes = random_codes(400, 16, distinct=2)  # four different codes, a hundred of each
+    ids = np.random.default_rng(1).permutation(10_000)[:400]
+    index = HammingIndex(16, kind=kind, n_lists=4, n_probes=4, n_hashes=8, random_state=0).fit(codes, ids)
+    index.remove(ids[:removed])
+    stored = dict(zip(ids[removed:].tolist(), codes[removed:], strict=True))
+    for k in (1, 7, 90, 250):
+        found = index.kneighbors(codes[:5], k)
+        for row in range(5):
+            assert pairs(found, row) == slow_neighbors(stored, codes[row], k)
+
+
+def test_a_walk_through_a_graph_orders_what_it_met_by_distance_then_id():
+    codes = random_codes(300, 16, distinct=3)
+    ids = np.random.default_rng(1).permutation(10_000)[:300]
+    distances, found = HammingIndex(16, kind="hnsw").fit(codes, ids).kneighbors(codes[:9], 20)
+    assert (np.diff(distances * 10_000 + found, axis=1) > 0).all()
+    equal = HammingIndex(64, kind="hnsw").fit(np.zeros((40, 8), np.uint8), ids[:40])  # the walk meets all
+    assert equal.kneighbors(np.zeros((1, 8), np.uint8), 7)[1].tolist() == [sorted(ids[:40].tolist())[:7]]
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize("n_queries", [1, 40])
+def test_results_do_not_depend_on_threads_order_or_memory(n_queries):
+    codes, queries = random_codes(70_000, 64, distinct=4), random_codes(n_queries, 64, seed=1, distinct=4)
+    ids = np.random.default_rng(2).permutation(len(codes))
+    expected = HammingIndex(64).fit(codes, ids).kneighbors(queries, 25)
+    order = np.random.default_rng(3).permutation(len(codes))
+    shuffled = HammingIndex(64)
+    for start in range(0, len(codes), 9_999):
+        shuffled.add(codes[order[start : start + 9_999]], ids[order[start : start + 9_999]])
+    for cores in (1, 3):
+        with patch.object(_threads, "cpu_count", return_value=cores), sm.config(max_memory=10_000):
+            for mine, theirs in zip(shuffled.kneighbors(queries, 25), expected, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("n_bits", [16, 64])
+def test_a_radius_that_holds_more_rows_than_the_buffer(n_bits):
+    codes = random_codes(30_000, n_bits, distinct=2)
+    index = HammingIndex(n_bits).fit(codes)
+    for n_queries in (1, 9):
+        distances, ids = index.radius_neighbors(codes[:n_queries], n_bits)
+        true = slow_distances(codes[:n_queries], codes[:50])
+        for row in range(n_queries):
+            assert len(ids[row]) == len(codes)
+            assert (np.lexsort((ids[row], distances[row])) == np.arange(len(codes))).all()
+            assert (distances[row][np.argsort(ids[row])][:50] == true[row]).all()
+
+
+def test_ids_of_removed_codes_are_not_given_again(tmp_path):
+    index = HammingIndex(8).fit(random_codes(10, 8)).remove(np.arange(3, 10))
+    index.save(tmp_path)
+    for one in (index, HammingIndex.load(tmp_path), HammingIndex.load(tmp_path, mmap=True)):
+        assert one.add(random_codes(1, 8)).ids.tolist() == [0, 1, 2, 10]
+
+
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "count on", "remove", "update", "kneighbors", "radius", "reload", "map", "fit"]),
+        st.lists(st.integers(0, 30), max_size=8, unique=True),
+        st.integers(0, 2**32 - 1),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(OPERATIONS)
+def test_any_sequence_of_operations_agrees_with_a_dict(tmp_path_factory, operations):
+    folder = tmp_path_factory.mktemp("index") / "folder"
+    index, stored, next_id = HammingIndex(16).fit(np.empty((0, 2), np.uint8)), {}, 0
+    for name, ids, seed in operations:
+        codes = random_codes(len(ids), 16, seed, distinct=3)
+        here = [i for i in ids if i in stored]
+        if name == "fit":
+            index.fit(codes, np.array(ids, dtype=np.int64))
+            stored, next_id = dict(zip(ids, codes, strict=True)), max(ids, default=-1) + 1
+        elif name == "add":
+            if here:
+                with pytest.raises(ValueError, match=f"id {here[0]} is in the index already"):
+                    index.add(codes, np.array(ids))
+            else:
+                index.add(codes, np.array(ids, dtype=np.int64))
+                stored |= zip(ids, codes, strict=True)
+                next_id = max([next_id, *(i + 1 for i in ids)])
+        elif name == "count on":
+            index.add(codes)
+            stored |= zip(range(next_id, next_id + len(codes)), codes, strict=True)
+            next_id += len(codes)
+        elif name in ("remove", "update"):
+            arguments = (ids,) if name == "remove" else (codes, ids)
+            if len(here) < len(ids):
+                with pytest.raises(ValueError, match="is not in the index, so it cannot be"):
+                    getattr(index, name)(*arguments)
+            elif name == "remove":
+                index.remove(ids)
+                stored = {i: code for i, code in stored.items() if i not in ids}
+            else:
+                index.update(codes, ids)
+                stored |= zip(ids, codes, strict=True)
+        elif name in ("reload", "map"):
+            index.save(folder)
+            index = HammingIndex.load(folder, mmap=name == "map")
+        elif stored:
+            query = random_codes(1, 16, seed, distinct=3)
+            k, radius = 1 + seed % len(stored), seed % 5
+            if name == "kneighbors":
+                assert pairs(index.kneighbors(query, k), 0) == slow_neighbors(stored, query[0], k)
+            else:
+                assert pairs(index.radius_neighbors(query, radius), 0) == slow_neighbors(
+                    stored, query[0], radius=radius
+                )
+        assert len(index) == len(stored)
+        assert sorted(index.ids.tolist()) == sorted(stored)
+        some = sorted(stored)[::2]
+        np.testing.assert_array_equal(index.reconstruct(some), np.array([stored[i] for i in some]).reshape(-1, 2))
+
+
+def test_adding_one_by_one_with_ids_in_disorder():
+    ids = np.random.default_rng(0).permutation(5000)
+    codes = random_codes(5000, 64)
+    index = HammingIndex(64)
+    for i, code in zip(ids, codes, strict=True):
+        index.add(code[None], [i])
+    with pytest.raises(ValueError, match=f"id {ids[17]} is in the index already"):
+        index.add(codes[:1], ids[17:18])
+    np.testing.assert_array_equal(index.reconstruct(ids[::7]), codes[::7])
+    index.remove(ids[::2]).add(codes[::2], ids[::2])
+    np.testing.assert_array_equal(index.reconstruct(ids), codes)
+
+
+@pytest.mark.parametrize(("kind", "recall"), [("exact", 1.0), ("ivf", 0.95), ("hnsw", 0.95), ("multihash", 0.95)])
+def test_recall_on_clustered_codes(kind, recall):
+    codes = clustered_codes(6000, 256, 200)
+    queries = clustered_codes(6100, 256, 200)[6000:]
+    index = HammingIndex(256, kind, random_state=0).fit(codes[:5000])
+    index.add(codes[5000:])
+    index.remove(np.arange(0, 6000, 3))
+    exact = HammingIndex(256).fit(codes).remove(np.arange(0, 6000, 3))
+    (distances, ids), (true_distances, true) = index.kneighbors(queries, 10), exact.kneighbors(queries, 10)
+    found = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, true, strict=True)])
+    assert found >= recall
+    assert (distances >= true_distances).all()
+    for row, query in enumerate(queries[:5]):
+        assert (slow_distances([query], exact.reconstruct(ids[row]))[0] == distances[row]).all()
+        assert (np.lexsort((ids[row], distances[row])) == np.arange(10)).all()
+    for mine, theirs in zip(
+        index.radius_neighbors(queries, 40)[1], exact.radius_neighbors(queries, 40)[1], strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_approximate_kinds_repeat_and_fill_up(kind):
+    codes, queries = clustered_codes(3000, 128, 50), random_codes(20, 128, seed=5)
+    index = HammingIndex(128, kind, n_probes=1, random_state=3).fit(codes)
+    first = index.kneighbors(queries, 10)
+    with patch.object(_threads, "cpu_count", return_value=1):
+        again = HammingIndex(128, kind, n_probes=1, random_state=3).fit(codes).kneighbors(queries, 10)
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+    distances, ids = index.kneighbors(queries, 3000)  # more than one list, one walk or one bucket holds
+    assert (np.sort(ids, axis=1) == np.arange(3000)).all()
+    assert (np.diff(distances, axis=1) >= 0).all()
+    index.remove(np.arange(2999))  # more than half: built anew
+    assert index.kneighbors(queries, 1)[1].tolist() == [[2999]] * 20
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_save_and_load(kind, mmap, tmp_path):
+    codes = clustered_codes(2000, 72, 30)
+    index = HammingIndex(72, kind, n_hashes=4, random_state=0).fit(codes, np.arange(2000) * 3)
+    index.remove([0, 30])
+    expected = index.kneighbors(codes[:50], 10)
+    index.save(tmp_path / "folder")
+    loaded = HammingIndex.load(tmp_path / "folder", mmap=mmap)
+    assert loaded.get_params() == index.get_params()
+    assert len(loaded) == 1998
+    for mine, theirs in zip(loaded.kneighbors(codes[:50], 10), expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    loaded.update(codes[:1], [33]).add(codes[:3]).remove([60])
+    loaded.save(tmp_path / "folder")
+    again = HammingIndex.load(tmp_path / "folder", mmap=not mmap)
+    assert again.ids[-3:].tolist() == [5998, 5999, 6000]
+    np.testing.assert_array_equal(again.ids, loaded.ids)
+    np.testing.assert_array_equal(again.reconstruct(), loaded.reconstruct())
+    for mine, theirs in zip(again.kneighbors(codes[:50], 10), loaded.kneighbors(codes[:50], 10), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_saving_to_where_it_came_from_writes_only_what_changed(tmp_path):
+    HammingIndex(64).fit(random_codes(1000, 64)).save(tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npy")}
+    index = HammingIndex.load(tmp_path, mmap=True)
+    index.add(random_codes(5, 64, seed=1)).remove([3]).save(tmp_path)
+    index.add(random_codes(5, 64, seed=2)).save(tmp_path)
+    after = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npy")}
+    assert before.items() <= after.items()
+    assert len(HammingIndex.load(tmp_path)) == 1009
+    index.remove(np.arange(10, 900)).save(tmp_path)  # most are dead: compacted
+    assert sum(len(np.load(path)) for path in tmp_path.glob("ids-*.npy")) == 119
+    np.testing.assert_array_equal(HammingIndex.load(tmp_path).ids, index.ids)
+    index.add(random_codes(2, 64, seed=3)).save(tmp_path)
+    assert index.ids[-2:].tolist() == [1010, 1011]
+    np.testing.assert_array_equal(HammingIndex.load(tmp_path).ids, index.ids)
+    for part in index._rows.parts():  # what was added is mapped too, and no longer in memory
+        assert isinstance(part.codes.base.base, np.memmap)
+
+
+def test_a_structure_does_not_outlive_the_row_numbers_it_is_made_of(tmp_path):
+    codes = random_codes(50, 64)
+    HammingIndex(64, "hnsw").fit(codes).remove(np.arange(20)).save(tmp_path)
+    Store.open(tmp_path).compact()
+    assert HammingIndex.load(tmp_path).kneighbors(codes[20:], 1)[1].ravel().tolist() == list(range(20, 50))
+
+
+def test_a_mapped_index_is_searched_where_it_lies(tmp_path):
+    codes = random_codes(20_000, 128)
+    HammingIndex(128).fit(codes).save(tmp_path)
+    index = HammingIndex.load(tmp_path, mmap=True)
+    seen = []
+    real = _scan._scan_nearest
+
+    def spy(words, *rest):
+        seen.append(words)
+        return real(words, *rest)
+
+    with patch.object(_scan, "_scan_nearest", spy):
+        found = index.kneighbors(codes[:2], 3)[1]
+    assert found[:, 0].tolist() == [0, 1]
+    for words in seen:
+        owner = words
+        while not isinstance(owner, np.memmap):
+            assert not owner.flags.owndata
+            owner = owner.base
+        assert not words.flags.writeable
+
+
+def test_a_read_only_array_is_searched_in_place_and_others_are_copied():
+    codes = random_codes(100, 64)
+    index = HammingIndex(64).fit(codes)
+    codes[0] ^= 255
+    assert index.kneighbors(codes[:1] ^ np.uint8(255), 1)[0][0, 0] == 0
+    codes.flags.writeable = False
+    assert np.shares_memory(HammingIndex(64).fit(codes)._rows.parts()[0].codes, codes)
+
+
+def test_a_folder_that_others_changed_is_not_overwritten(tmp_path):
+    HammingIndex(64).fit(random_codes(10, 64)).save(tmp_path)
+    mine, theirs = HammingIndex.load(tmp_path), HammingIndex.load(tmp_path)
+    theirs.add(random_codes(1, 64)).save(tmp_path)
+    with pytest.raises(ValueError, match=r"was changed after this index was loaded from it; load it again"):
+        mine.add(random_codes(1, 64)).save(tmp_path)
+    theirs.remove([1, 2]).save(tmp_path)
+    HammingIndex(8).fit(random_codes(3, 8)).save(tmp_path)  # another index replaces it
+    assert HammingIndex.load(tmp_path).n_bits == 8
+    assert HammingIndex.load(tmp_path).ids.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("place", [io.BytesIO(), 3, None], ids=["BytesIO", "int", "None"])
+def test_a_folder_must_be_named(place):
+    index = HammingIndex(64).fit(random_codes(10, 64))
+    said = f"expected the name of a folder \\(a str or a path\\), got {type(place).__name__}"
+    for call in (index.save, HammingIndex.load, sm.SimilaritySearch.load):
+        with pytest.raises(TypeError, match=said):
+            call(place)
+    with pytest.raises(TypeError, match="expected the name of a file"):
+        write_faiss(index, place)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pickle_and_clone(kind):
+    index = HammingIndex(64, kind, random_state=0).fit(clustered_codes(500, 64, 5)).remove([499])
+    copy = pickle.loads(pickle.dumps(index))
+    assert copy.get_params() == index.get_params()
+    np.testing.assert_array_equal(copy.ids, index.ids)
+    assert copy.add(random_codes(1, 64)).ids[-1] == 500
+    assert len(clone(index)) == 0
+
+
+FITTED = HammingIndex(16).fit(random_codes(3, 16), [4, 5, 6])
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: HammingIndex(12).fit([[1]]), "n_bits must be a multiple of 8"),
+        (lambda: HammingIndex(8, "flat").fit(random_codes(1, 8)), "kind must be one of 'exact', 'ivf', 'hnsw', 'multi"),
+        (lambda: HammingIndex(8, "multihash", n_hashes=9).fit(random_codes(1, 8)), "n_hashes=9 is more than n_bits=8"),
+        (lambda: HammingIndex(8, n_probes=0).add(random_codes(1, 8)), "n_probes must be an integer >= 1"),
+        (lambda: HammingIndex(8).fit([[1.0]]), "codes must be packed bits"),
+        (lambda: HammingIndex(8).kneighbors(random_codes(1, 8)), "the index is empty; call fit or add first"),
+        (lambda: HammingIndex(8).remove([1]), "the index is empty; call fit or add first"),
+        (lambda: HammingIndex(8).ids, "the index is empty"),
+        (lambda: FITTED.add(random_codes(1, 8)), "codes have 8 bits, expected 16"),
+        (lambda: FITTED.kneighbors(random_codes(1, 8)), "codes have 8 bits, expected 16"),
+        (lambda: FITTED.kneighbors(random_codes(1, 16), 4), "n_neighbors=4 is more than the 3 codes in the index"),
+        (lambda: FITTED.kneighbors(random_codes(1, 16), 0), "n_neighbors must be an integer >= 1"),
+        (lambda: FITTED.kneighbors(random_codes(1, 16)[0], 1), r"one code is code\[None\]"),
+        (lambda: FITTED.radius_neighbors(random_codes(1, 16), -1), "radius must be a number >= 0, got -1"),
+        (lambda: FITTED.radius_neighbors(random_codes(1, 16), np.nan), "radius must be a number >= 0, got nan"),
+        (lambda: FITTED.add(random_codes(2, 16), [7, 7]), r"ids\[0\] and ids\[1\] are both 7; ids must be unique"),
+        (lambda: FITTED.add(random_codes(2, 16), [7, 5]), "id 5 is in the index already"),
+        (lambda: FITTED.add(random_codes(2, 16), [7, -1]), r"ids\[1\] is -1, expected ids >= 0"),
+        (lambda: FITTED.add(random_codes(2, 16), [7]), "ids has 1 entries for 2 codes"),
+        (lambda: FITTED.add(random_codes(1, 16), [0.5]), "ids must be a 1-D array of integers"),
+        (lambda: FITTED.add(random_codes(1, 16), np.array([2**63], np.uint64)), r"expected at most 2\*\*63 - 1"),
+        (lambda: FITTED.remove([4, 9]), "id 9 is not in the index, so it cannot be removed"),
+        (lambda: FITTED.remove([4, 4]), "are both 4; ids must be unique"),
+        (lambda: FITTED.update(random_codes(1, 16), [9]), "id 9 is not in the index, so it cannot be updated"),
+        (lambda: FITTED.reconstruct([9]), "id 9 is not in the index, so it cannot be looked up"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_changes_nothing(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
+    assert FITTED.ids.tolist() == [4, 5, 6]
+    np.testing.assert_array_equal(FITTED.reconstruct(), random_codes(3, 16))
+
+
+def test_ids_cannot_be_counted_beyond_the_last():
+    index = HammingIndex(8).fit(random_codes(1, 8), [2**63 - 1])
+    assert index.kneighbors(random_codes(1, 8), 1)[1].tolist() == [[2**63 - 1]]
+    with pytest.raises(ValueError, match=r"ids cannot be counted on from 9223372036854775808"):
+        index.add(random_codes(1, 8))
+
+
+def test_no_queries_and_no_codes():
+    distances, ids = FITTED.kneighbors(np.empty((0, 2), np.uint8), 2)
+    assert distances.shape == ids.shape == (0, 2)
+    assert FITTED.radius_neighbors(np.empty((0, 2), np.uint8), 2)[0].shape == (0,)
+    empty = HammingIndex(16, "hnsw").fit(np.empty((0, 2), np.uint8))
+    assert len(empty) == 0
+    with pytest.raises(ValueError, match="the index is empty"):
+        empty.kneighbors(random_codes(1, 16), 1)
+    assert empty.add(random_codes(3, 16)).kneighbors(random_codes(1, 16), 1)[1].tolist() == [[0]]
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_that_was_loaded_grows_as_its_original(kind, mmap, tmp_path):
+    codes = random_codes(1500, 64)
+    index = HammingIndex(64, kind, random_state=0).fit(codes[:500]).add(codes[500:1000])
+    index.save(tmp_path)
+    loaded = HammingIndex.load(tmp_path, mmap=mmap)
+    queries = random_codes(100, 64)
+    for new in (codes[:0], codes[1000:1200], codes[1200:]):
+        for one in (index, loaded):
+            one.add(new)
+        for mine, theirs in zip(loaded.kneighbors(queries, 5), index.kneighbors(queries, 5), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    loaded.save(tmp_path)
+    np.testing.assert_array_equal(
+        HammingIndex.load(tmp_path, mmap=mmap).kneighbors(queries, 5), index.kneighbors(queries, 5)
+    )

@@ -1,0 +1,365 @@
+"""Search of any objects against brute force, with every way to sort the candidates."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import similia as sm
+from naive import similarities as naive
+from similia.distances import DTW, FromFunction, Levenshtein
+from similia.kernels import Cosine, Spectrum, WeisfeilerLehman
+from similia.objects import as_graphs, as_series, as_strings
+from similia.search.metric import Metric, as_metric, metric_of, sorted_candidates
+
+laws = settings(max_examples=15, deadline=None)
+
+
+def words(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    roots = ["".join(rng.choice(list("abcd"), 12)) for _ in range(12)]
+    found = []
+    for i in range(n):
+        letters = list(roots[i % 12])
+        letters[rng.integers(12)] = rng.choice(list("abcd"))
+        found.append("".join(letters))
+    return found
+
+
+def string_encoder(n_bits=256):
+    nystroem = sm.Nystroem(Spectrum(k=2), n_components=32, random_state=0)
+    return make_pipeline(nystroem, sm.SignRandomProjection(n_bits, random_state=1))
+
+
+def bits_of(codes):
+    return np.unpackbits(codes, axis=1).astype(int)
+
+
+def brute_order(values, ids, k):
+    """Return the ids of the k smallest values, the smaller id first among equals."""
+    return [i for _, i in sorted(zip(values, ids, strict=True))[:k]]
+
+
+# ---- answers
+def test_hamming_order_without_rerank():
+    X, Q = words(), words(7, seed=1)
+    search = sm.SimilaritySearch(string_encoder()).fit(X)
+    ids, distances = search.search(Q, k=9)
+    codes = [bits_of(search.encoder_.transform(part)) for part in (Q, X)]
+    true = (codes[0][:, None] != codes[1]).sum(axis=2)
+    assert ids.tolist() == [brute_order(row, range(120), 9) for row in true]
+    np.testing.assert_array_equal(distances, np.take_along_axis(true, ids, axis=1))
+    assert not search.higher_is_better
+    assert search.objects_ is None
+    assert search.vectors_ is None
+
+
+@pytest.mark.parametrize("rerank", ["kernel", "distance"])
+def test_all_candidates_sorted_once_more_are_brute_force(rerank):
+    X, Q = words(), words(6, seed=2)
+    metric = Levenshtein() if rerank == "distance" else "kernel"
+    search = sm.SimilaritySearch(string_encoder(), rerank=metric, n_candidates=120).fit(X)
+    ids, scores = search.search(Q, k=10)
+    true = Levenshtein()(Q, X) if rerank == "distance" else -Spectrum(k=2)(Q, X)
+    assert ids.tolist() == [brute_order(row, range(120), 10) for row in true]
+    np.testing.assert_allclose(np.abs(true[np.arange(6)[:, None], ids]), scores)
+    assert search.higher_is_better == (rerank == "kernel")
+
+
+def test_candidates_are_the_nearest_codes():
+    X, Q = words(), words(5, seed=3)
+    plain = sm.SimilaritySearch(string_encoder()).fit(X)
+    sorted_again = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=15).fit(X)
+    shortlist, _ = plain.search(Q, k=15)
+    found, distances = sorted_again.search(Q, k=15)
+    assert [sorted(row) for row in found.tolist()] == [sorted(row) for row in shortlist.tolist()]
+    assert (np.diff(distances, axis=1) >= 0).all()
+
+
+def test_projected_vectors_are_compared_by_their_cosine():
+    rng = np.random.default_rng(0)
+    X, Q = rng.standard_normal((60, 20)), rng.standard_normal((4, 20))
+    encoder = make_pipeline(PCA(8, random_state=0), sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=60).fit(X)
+    ids, scores = search.search(Q, k=5)
+    V, W = (search.encoder_[0].transform(part) for part in (X, Q))
+    cosines = (W @ V.T) / np.linalg.norm(W, axis=1)[:, None] / np.linalg.norm(V, axis=1)
+    assert ids.tolist() == [brute_order(row, range(60), 5) for row in -cosines]
+    np.testing.assert_allclose(scores, -np.sort(-cosines, axis=1)[:, :5], atol=1e-6)
+    assert search.higher_is_better
+    assert search.objects_ is None
+
+
+def test_a_zero_vector_has_cosine_zero():
+    X = np.vstack([np.zeros(4), np.eye(4)])
+    encoder = make_pipeline(FunctionTransformer(), sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=5).fit(X)
+    ids, scores = search.search(np.eye(4)[:1], k=5)
+    assert ids[0, 0] == 1
+    np.testing.assert_allclose(scores[0], [1, 0, 0, 0, 0])
+
+
+@laws
+@given(st.integers(0, 1000), st.integers(1, 40), st.integers(1, 8))
+def test_order_of_candidates(seed, n, n_values):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, n_values, (3, n)).astype(float)
+    ids = np.stack([rng.permutation(10 * n)[:n] for _ in range(3)])
+    for descending in (False, True):
+        order = sorted_candidates(values, ids, descending)
+        sign = -1 if descending else 1
+        for row in range(3):
+            assert ids[row][order[row]].tolist() == brute_order(sign * values[row], ids[row].tolist(), n)
+
+
+@pytest.mark.parametrize("kind", ["strings", "series", "graphs", "list"])
+def test_values_of_candidates_are_those_of_all_pairs(kind):
+    rng = np.random.default_rng(0)
+    candidates = np.stack([rng.permutation(9)[:4] for _ in range(40)])
+    if kind == "strings":
+        metric, X, Y = Metric(Levenshtein(), False), as_strings(words(40)), as_strings(words(9, seed=5))
+    elif kind == "series":
+        X, Y = (as_series([rng.standard_normal((rng.integers(2, 9), 2)) for _ in range(n)]) for n in (40, 9))
+        metric = Metric(DTW(), False)
+    elif kind == "graphs":
+        paths = [([[*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)]], n) for n in range(2, 60)]
+        X, Y = as_graphs(paths[:40]), as_graphs(paths[-9:])
+        metric = Metric(WeisfeilerLehman(n_iter=2), True)
+    else:
+        X, Y = [{1, 2, int(i)} for i in range(40)], [{1, int(i)} for i in range(9)]
+        metric = Metric(FromFunction(lambda x, y: float(len(x ^ y))), False)
+    found = metric.of_candidates(X, Y, candidates)
+    np.testing.assert_allclose(found, np.take_along_axis(metric.between(X, Y), candidates, axis=1), rtol=1e-6)
+
+
+@laws
+@given(st.lists(st.text("abé\U0001f600", max_size=80), min_size=2, max_size=8), st.integers(0, 99))
+def test_paired_edit_distances(strings, seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(0, len(strings), (2, 12))
+    found = Levenshtein().paired(strings, strings[::-1], rows, columns)
+    np.testing.assert_array_equal(found, Levenshtein()(strings, strings[::-1])[rows, columns])
+    short = [s[:4] for s in strings]
+    expected = [naive.edit_distance(short[i], short[j]) for i, j in zip(rows, columns, strict=True)]
+    np.testing.assert_array_equal(Levenshtein().paired(short, short, rows, columns), expected)
+
+
+# ---- changes
+def test_add_and_remove_are_a_search_fitted_to_what_is_left():
+    X = words(100)
+    encoder = string_encoder().fit(X[:50])
+    search = sm.SimilaritySearch(FrozenEstimator(encoder), rerank=Levenshtein(), n_candidates=40).fit(X[:50])
+    search.add(X[50:70]).remove([3, 60, 0]).add(X[70:], ids=np.arange(1000, 1030))
+    left = [i for i in range(70) if i not in (0, 3, 60)]
+    ids = np.array([*left, *range(1000, 1030)])
+    objects = [*(X[i] for i in left), *X[70:]]
+    other = sm.SimilaritySearch(FrozenEstimator(encoder), rerank=Levenshtein(), n_candidates=40).fit(objects, ids=ids)
+    for found, expected in zip(search.search(X[::7], k=8), other.search(X[::7], k=8), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert len(search) == 97
+    np.testing.assert_array_equal(search.ids_, ids)
+
+
+def test_ids_in_any_order():
+    X = words(40)
+    ids = np.random.default_rng(0).permutation(100)[:40]
+    search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=40).fit(X, ids=ids)
+    found, distances = search.search(X, k=3)
+    rows = np.argsort(ids)[np.searchsorted(np.sort(ids), found)]
+    np.testing.assert_array_equal(distances, np.take_along_axis(Levenshtein()(X, X), rows, axis=1))
+    np.testing.assert_array_equal(distances[:, 0], 0)
+
+
+def test_objects_that_do_not_fit_are_not_half_added():
+    search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=20).fit(words())
+    with pytest.raises(TypeError, match="some batches hold str and others bytes"):
+        search.add([word.encode() for word in words(5, seed=1)])
+    assert len(search) == len(search.index_) == len(search.objects_) == 120
+
+
+def test_projected_vectors_follow_adding_and_removing():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 6))
+    encoder = FrozenEstimator(make_pipeline(PCA(4), sm.SignRandomProjection(64, random_state=0)).fit(X))
+    with pytest.raises(ValueError, match="vectors before the last step of a pipeline"):
+        sm.SimilaritySearch(encoder, rerank="projected").fit(X)
+    encoder = make_pipeline(FrozenEstimator(PCA(4).fit(X)), sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=29).fit(X[:20]).add(X[20:]).remove([5])
+    ids, _ = search.search(X[[7, 25]], k=1)
+    assert ids[:, 0].tolist() == [7, 25]
+    assert search.vectors_.shape == (29, 4)
+
+
+def test_many_queries_are_answered_in_parts(monkeypatch):
+    from similia.search import similarity_search
+
+    X = words(60)
+    search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=20).fit(X)
+    whole = search.search(X, k=4)
+    monkeypatch.setattr(similarity_search, "_QUERIES", 7)
+    for found, expected in zip(search.search(X, k=4), whole, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("ids", [None, np.random.default_rng(0).permutation(200)[:100]])
+def test_objects_by_their_ids(ids):
+    X = words(100)
+    search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=40).fit(X, ids=ids)
+    true = dict(zip(search.ids_.tolist(), X, strict=True))
+    gone = search.ids_[[0, 7]].tolist()
+    search.remove(gone)
+    found, distances = search.search(X[50:55], k=3)
+    for query, row, values in zip(X[50:55], found, distances, strict=True):
+        assert search.objects(row).tolist() == [true[i] for i in row.tolist()]
+        np.testing.assert_array_equal(Levenshtein()([query], search.objects(row))[0], values)
+    twice = found[0, [1, 1, 0]].tolist()
+    assert search.objects(twice).tolist() == [true[i] for i in twice]
+    assert len(search.objects([])) == 0
+    with pytest.raises(ValueError, match=f"there is no object with the id {gone[1]}$"):
+        search.objects([twice[0], gone[1], gone[0]])
+    with pytest.raises(ValueError, match=r"1-D array of integers, got dtype int64 and shape \(5, 3\)"):
+        search.objects(found)
+    with pytest.raises(ValueError, match="objects were not kept, since rerank=None needs none"):
+        sm.SimilaritySearch(string_encoder()).fit(X).objects([0])
+
+
+def test_another_rerank_after_fit():
+    X = words(60)
+    search = sm.SimilaritySearch(string_encoder(), n_candidates=60).fit(X)
+    for rerank, missing in [(Levenshtein(), "objects"), ("kernel", "objects"), ("projected", "vectors")]:
+        search.set_params(rerank=rerank)
+        for call in (search.search, search.add, lambda X: search.recall(X, objects=words(60))):
+            with pytest.raises(ValueError, match=f"fit again, the {missing} that it compares were not kept"):
+                call(X[:2])
+    assert len(search) == 60
+    assert search.set_params(rerank=None).search(X[:3], k=1)[0].tolist() == [[0], [1], [2]]
+    search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=60).fit(X)
+    by_distance = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=60).fit(X)
+    search.set_params(rerank=Levenshtein())
+    np.testing.assert_array_equal(search.search(X[:9])[0], by_distance.search(X[:9])[0])
+    alone = sm.SimilaritySearch(FrozenEstimator(string_encoder().fit(X))).fit(X).set_params(rerank="projected")
+    with pytest.raises(ValueError, match="vectors before the last step of a pipeline"):
+        alone.search(X[:1])
+
+
+def test_the_index_has_the_length_of_the_codes():
+    index = sm.HammingIndex(64)
+    with pytest.raises(ValueError, match="index has n_bits=64, but the encoder makes codes of 256 bits"):
+        sm.SimilaritySearch(string_encoder(), index=index).fit(words(40))
+    search = sm.SimilaritySearch(string_encoder(64), index=index).fit(words(40))
+    assert search.index_ is not index
+
+
+# ---- recall
+def test_recall_is_that_of_brute_force():
+    X, Q = words(), words(30, seed=4)
+    search = sm.SimilaritySearch(string_encoder(64), rerank=Levenshtein(), n_candidates=12).fit(X)
+    report = search.recall(Q, k=10)
+    D = Levenshtein()(Q, X)
+    ids, _ = search.search(Q, k=10)
+    shares = [np.mean(row[found] <= np.sort(row)[9]) for row, found in zip(D, ids, strict=True)]
+    assert report.recall == pytest.approx(np.mean(shares))
+    assert 0 < report.recall < 1
+    assert report.standard_error == pytest.approx(np.std(shares, ddof=1) / np.sqrt(30))
+    assert report.seconds > 0
+    assert report.brute_force_seconds > 0
+    assert search.set_params(n_candidates=120).recall(Q, k=10).recall == 1
+
+
+def test_recall_of_a_search_without_objects():
+    X, Q = words(), words(10, seed=4)
+    search = sm.SimilaritySearch(string_encoder()).fit(X)
+    with pytest.raises(ValueError, match="none are kept; give objects="):
+        search.recall(Q)
+    with pytest.raises(ValueError, match="with all 120 objects, but 119 are given"):
+        search.recall(Q, objects=X[1:])
+    by_kernel, by_distance = (search.recall(Q, objects=X, metric=m).recall for m in ("kernel", Levenshtein()))
+    assert by_kernel != by_distance
+    assert 0 < by_kernel <= 1
+
+
+def test_recall_of_vectors_by_a_metric_that_the_sentence_names():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((80, 12))
+    search = sm.SimilaritySearch(make_pipeline(PCA(8), sm.SignRandomProjection(256, random_state=0))).fit(X)
+    with pytest.raises(ValueError, match=r"PCA has no kernel or distance .* of vectors metric=similia") as error:
+        search.recall(X[:20], k=5, objects=X)
+    assert "rerank" not in str(error.value)
+    assert "metric=similia.kernels.Cosine('projection')" in str(error.value)
+    assert "similia.distances.FromFunction(cdist, pairwise=True)" in str(error.value)
+    ids, _ = search.search(X[:20], k=5)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for metric, D in [
+        (Cosine("projection"), -unit[:20] @ unit.T),
+        (FromFunction(cdist, pairwise=True), cdist(X[:20], X)),
+    ]:
+        share = np.mean([np.isin(row, brute_order(values, range(80), 5)) for row, values in zip(ids, D, strict=True)])
+        report = search.recall(X[:20], k=5, objects=X, metric=metric)
+        assert isinstance(report, sm.search.Recall)
+        assert report.recall == pytest.approx(share)
+    with pytest.raises(ValueError, match="metric must be 'kernel', or a kernel or distance of similia, got 'cosine'"):
+        search.recall(X[:20], objects=X, metric="cosine")
+    strings = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein()).fit(words())
+    with pytest.raises(ValueError, match="metric must be 'kernel', or a kernel"):
+        strings.recall(words(3), metric="levenshtein")
+
+
+# ---- what is refused
+def test_what_does_not_fit():
+    X = words()
+    with pytest.raises(ValueError, match=r"similia\.distances\.FromFunction"):
+        sm.SimilaritySearch(string_encoder(), rerank=sm.pairwise(lambda x, y: 0.0)).fit(X)
+    with pytest.raises(
+        ValueError, match="rerank must be None, 'projected', 'kernel', or a kernel or distance of similia"
+    ):
+        sm.SimilaritySearch(string_encoder(), rerank="hamming").fit(X)
+    with pytest.raises(
+        ValueError, match=r"SignRandomProjection has no kernel .* rerank=similia.* or take rerank='proj"
+    ):
+        sm.SimilaritySearch(sm.SignRandomProjection(64), rerank="kernel").fit(np.eye(3))
+    with pytest.raises(ValueError, match="packed bits"):
+        sm.SimilaritySearch(sm.Nystroem(Spectrum(k=2), 8, random_state=0)).fit(X)
+    with pytest.raises(ValueError, match="X is empty"):
+        sm.SimilaritySearch(string_encoder()).fit([])
+    with pytest.raises(TypeError, match="index must be a HammingIndex"):
+        sm.SimilaritySearch(string_encoder(), index="exact").fit(X)
+    search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=20).fit(X)
+    with pytest.raises(ValueError, match="k is 121, but there are 120 objects"):
+        search.search(X[:1], k=121)
+    with pytest.raises(ValueError, match="k is 21, more than the n_candidates=20"):
+        search.search(X[:1], k=21)
+    with pytest.raises(ValueError, match="id 5 is in the index already"):
+        search.add(["abcd"], ids=[5])
+    with pytest.raises(ValueError, match="500"):
+        search.remove([3, 500])
+    assert len(search) == len(search.objects_) == 120  # nothing half-done
+
+
+def test_what_makes_no_codes_is_refused_with_what_to_pass():
+    X, y = words(), np.arange(120) % 2
+    for encoder in (Spectrum(k=3), Levenshtein(), len):
+        with pytest.raises(TypeError, match=r"encoder is .*, expected an encoder.*Nystroem.*SignRandomProjection"):
+            sm.SimilaritySearch(encoder).fit(X)
+    model = sm.recipes.nyshd(Spectrum(k=2), 8, 64, random_state=0)
+    for labels in (None, y):
+        with pytest.raises(TypeError, match=r"encoder predicts and does not encode.*pass model\[:-1\]"):
+            sm.SimilaritySearch(model).fit(X, labels)
+    with pytest.raises(TypeError, match=r"encoder predicts and does not encode"):
+        sm.SimilaritySearch(sm.KernelSVC(Spectrum(k=2))).fit(X, y)
+    assert len(sm.SimilaritySearch(model[:-1]).fit(X)) == 120
+
+
+def test_the_metric_of_an_encoder():
+    assert metric_of(string_encoder()).is_kernel
+    assert not metric_of(make_pipeline(sm.D2KE(Levenshtein()), sm.SignRandomProjection(64))).is_kernel
+    dtw = DTW()
+    assert metric_of(make_pipeline(make_pipeline(sm.D2KE(dtw)), sm.SignRandomProjection(64))).function is dtw
+    assert as_metric(Levenshtein(), None, "rerank").is_kernel is False
+    assert as_metric(Spectrum(k=3), None, "rerank").is_kernel
+    with pytest.raises(ValueError, match="has no kernel or distance"):
+        metric_of(make_pipeline(sm.Nystroem("precomputed"), sm.SignRandomProjection(64)))

@@ -1,0 +1,149 @@
+"""Copies of an object, and objects of a group, are on one side of every fold: a copy knows the answer."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import KNeighborsClassifier
+
+import similia as sm
+from samples.select import MAKERS, sample
+from similia.objects import take
+from similia.objects.identical import are_among, identical
+from similia.selection import _select, select
+from similia.selection._kinds import recognised
+from similia.selection._ladder import Group, each_once, ladder
+from similia.selection.folds import again, held_out, joined, ordered
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_copies_are_found_in_every_kind(kind):
+    _, X = recognised(sample(kind, 12)[0])
+    rows = np.array([0, 1, 2, 3, 1, 4, 0, 1])
+    assert identical(take(X, rows)).tolist() == [0, 1, 2, 3, 1, 4, 0, 1]
+    assert are_among(take(X, [1, 7]), take(X, [7, 8])).tolist() == [False, True]
+
+
+def test_copies_in_other_clothes():
+    rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
+    assert identical(rows).tolist() == [0, 0, 1]
+    unsorted = sp.csr_array((np.array([2.0, 1.0, 0.0, 1.0, 2.0]), np.array([2, 0, 1, 0, 2]), np.array([0, 2, 5])))
+    assert identical(unsorted).tolist() == [0, 0]
+    points = [np.array([[1.0, 2], [3, 4]]), np.array([[3.0, 4], [1, 2]]), np.array([[1.0, 4], [3, 2]])]
+    assert identical(sm.objects.as_sets(points)).tolist() == [0, 0, 1]
+    assert identical(sm.objects.as_series(points)).tolist() == [0, 1, 2]
+    labelled = [nx.path_graph(3), nx.path_graph(3), nx.star_graph(2)]
+    assert identical(sm.objects.as_graphs(labelled)).tolist() == [0, 0, 1]
+    assert identical([{1, 2}, {1, 2}, np.arange(3), np.arange(3)]).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("sizes", [(2,), (1, 1, 1, 2), (1, 5, 9), (30, 1)])
+def test_a_group_is_in_one_fold_and_folds_are_even(task, sizes):
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(60), rng.choice(sizes, 60))
+    y = (group % 3)[rng.permutation(len(group))] if task == "classification" else rng.random(len(group))
+    shuffled = rng.permutation(len(group))
+    group, y = group[shuffled], y[shuffled]
+    order = ordered(y, task, 5, np.random.default_rng(1), group)
+    assert sorted(order.objects) == [*range(len(y))]
+    fold = np.empty(len(y), dtype=int)
+    fold[order.objects] = order.fold
+    for assigned in (fold, again(y, task, 5, 7, group)):
+        assert all(len(set(assigned[group == g])) == 1 for g in range(60))
+        groups = [len(set(group[assigned == f])) for f in range(5)]
+        assert max(groups) - min(groups) <= 3
+    assert len(set(group[order.objects[:60]])) == 60  # a beginning has something of every group
+
+
+def test_without_copies_nothing_changes():
+    y = np.random.default_rng(0).integers(3, size=50)
+    one, other = (ordered(y, "classification", 5, np.random.default_rng(2), g) for g in (None, np.arange(50)))
+    np.testing.assert_array_equal(one.objects, other.objects)
+    np.testing.assert_array_equal(one.fold, other.fold)
+
+
+def test_groups_with_an_object_in_common_are_one():
+    X = np.array([[1.0], [2], [2], [3], [4], [5]])
+    together, notes = joined(X, ["a", "a", "b", "b", "c", "d"], 3)
+    assert together.tolist() == [0, 0, 0, 0, 1, 2]
+    assert notes == ["1 of 6 objects are copies of others; all copies are kept on one side of a fold"]
+    with pytest.raises(ValueError, match=r"X has 3 groups .* and cv=4 folds need 4"):
+        joined(X, ["a", "a", "b", "b", "c", "d"], 4)
+    with pytest.raises(ValueError, match="X has 2 different objects, and cv=3 folds need 3"):
+        joined(X[[0, 0, 1, 1, 1]], None, 3)
+    with pytest.raises(ValueError, match=r"groups must be one name or number per object, shape \(6,\)"):
+        joined(X, ["a"], 3)
+    with pytest.raises(ValueError, match=r"groups\[1\] is None, expected a name or number"):
+        joined(X, ["a", None, "b", "b", "c", "d"], 3)
+
+
+class Folds(ClassifierMixin, BaseEstimator):
+    """Remembers pairs of what it was fitted to and asked about."""
+
+    seen: list = []  # noqa: RUF012
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.known_ = {*np.asarray(X)[:, 0].tolist()}
+        return self
+
+    def predict(self, X):
+        Folds.seen.append((self.known_, {*np.asarray(X)[:, 0].tolist()}))
+        return np.zeros(len(X), dtype=int)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_no_model_is_asked_about_what_it_has_seen_a_copy_of(monkeypatch, given):
+    Folds.seen.clear()
+    rng = np.random.default_rng(0)
+    name = rng.integers(25, size=80)
+    X = np.column_stack([name, rng.random(80) if given else name]).astype(float)
+    monkeypatch.setattr(_select, "ladder", lambda *a: [Group("one", (), (("", (("learner", Folds()),)),), slow=False)])
+    found = select(X, rng.integers(2, size=80), groups=name if given else None, budget=None, cv=4, random_state=0)
+    assert found.n_outer_ == 4
+    assert Folds.seen
+    assert not any(known & asked for known, asked in Folds.seen)
+    assert any("copies" in note for note in found.notes_) != given
+
+
+def test_twins_with_labels_of_noise_are_found_to_be_noise(monkeypatch):
+    nearest = KNeighborsClassifier(1, algorithm="brute")
+    monkeypatch.setattr(_select, "ladder", lambda *a: [Group("1", (), (("", (("learner", nearest),)),), slow=False)])
+    scores, above = [], 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(60, 5)), rng.integers(2, size=60)
+        found = select(np.repeat(X, 2, axis=0), np.repeat(y, 2), budget=None, cv=5, random_state=seed)
+        scores.append(found.score_)
+        above += found.score_interval_[0] > 0.5
+    assert abs(np.mean(scores) - 0.5) < 0.07  # without care 1.0: the twin is the nearest
+    assert above <= 1
+
+
+@pytest.mark.parametrize("stratify", [True, False])
+def test_a_held_out_part_holds_no_copy_of_what_is_trained_on(stratify):
+    rng = np.random.default_rng(0)
+    X = rng.integers(30, size=100)[:, None].astype(float)
+    y = (X[:, 0] % 2).astype(int)
+    train, test = held_out(X, y, 0.25, 0, stratify=stratify)
+    assert sorted([*train, *test]) == [*range(100)]
+    assert not {*X[train, 0]} & {*X[test, 0]}
+    assert 0.15 < len(test) / 100 < 0.35
+    with pytest.raises(ValueError):
+        held_out(np.zeros((5, 1)), y[:5], 0.2, 0, stratify=False)
+
+
+# two own similarities whose names are cut off alike
+
+
+def test_own_similarities_whose_names_agree_are_both_tried():
+    X = recognised(sample("strings", 30)[0])[1]
+    long = [sm.kernels.Spectrum(k=3) for _ in range(60)]
+    first = sm.kernels.Sum([*long, sm.kernels.Spectrum(k=2)], weights=[*np.ones(60), 1.0])
+    second = sm.kernels.Sum([*long, sm.kernels.Spectrum(k=4)], weights=[*np.ones(60), 2.0])
+    groups = ladder("objects", X, "classification", 0, [first, second])
+    assert len(groups) == 6  # neighbours, features and landmarks of each
+    assert len({group.named(0) for group in groups}) == 6
+    assert len(each_once([*groups, *groups])) == 6

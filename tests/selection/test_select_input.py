@@ -1,0 +1,139 @@
+"""What `similia.select` takes: kinds that are recognised, and one sentence for what cannot be chosen from."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import similia as sm
+from samples.select import sample
+from similia.embeddings.series_vectors import SeriesVectors
+from similia.objects import n_objects
+from similia.selection import select
+from similia.selection._kinds import recognised
+
+
+def test_sparse_rows_are_vectors():
+    X, y = sample("vectors", 30)
+    found = select(sp.csr_matrix(np.maximum(X, 0)), y, budget=1.5, cv=3, random_state=0)
+    assert found.kind_ == "vectors"
+    assert np.mean(found.predict(sp.csr_array(np.maximum(X, 0))) == y) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [
+        (["a"] * 12, "y has the one class 'a', expected at least two"),
+        (["a"] * 10 + ["b"] * 2, "the class 'b' has 2 objects, and folds need at least 3"),
+        (["a"] * 9 + ["b"] * 3, "the class 'b' has 3 objects, and cv=4 folds need 4 of each class; write cv=3"),
+        ([0.5] * 11 + [np.nan], r"y\[11\] is nan, expected a label or a finite number"),
+        (["a", None] + ["b"] * 10, r"y\[1\] is None"),
+        ([0.5] * 12, "all 12 targets are 0.5"),
+        (["a", "b"], "y has 2 labels for 12 objects"),
+    ],
+)
+def test_targets_that_cannot_be_learnt(y, sentence):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    task = "regression" if y == [0.5] * 12 else "auto"
+    with pytest.raises(ValueError, match=sentence):
+        select(X, np.array(y, dtype=object) if None in y else y, cv=4, task=task)
+
+
+def test_numbers_taken_for_classes_are_asked_about():
+    ages = np.append(np.repeat(np.arange(20, 50), 7), 99)
+    X = np.random.default_rng(0).normal(size=(len(ages), 3))
+    for y in (ages, ages.astype(float), ages.astype(str)):
+        with pytest.raises(ValueError, match='are these numbers\\? write task="regression"'):
+            select(X, y)
+
+
+@pytest.mark.parametrize("kind", [float, str, object])
+def test_numbers_are_predicted_as_numbers_whatever_their_type(kind):
+    values = np.round(np.random.default_rng(0).normal(6, 1, size=40), 1)  # as measured: many are equal
+    assert len(np.unique(values)) < 30
+    found = select(values[:, None], values.astype(kind), budget=2, cv=3, nested=False, random_state=0)
+    assert (found.task_, found.measure_) == ("regression", "r2")
+    assert np.abs(found.predict(values[:, None]) - values).mean() < 0.5
+
+
+def test_a_score_of_numbers_makes_whole_numbers_a_regression():
+    y = np.arange(40) % 4
+    found = select(y[:, None] * 1.0, y, scoring="neg_mean_absolute_error", budget=2, cv=3, nested=False, random_state=0)
+    assert found.task_ == "regression"
+    with pytest.raises(ValueError, match=r"scoring='r2' needs finite numbers in y, found y\[0\] = 'a'"):
+        select(np.zeros((9, 1)), ["a", "b", "c"] * 3, scoring="r2", cv=3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"cv": 2}, "cv must be an integer >= 3, got 2"),
+        ({"cv": 7}, "select needs at least 14 objects for cv=7 folds, found 12"),
+        ({"budget": 0}, r"budget must be a positive number, got 0 \(seconds\), or None"),
+        ({"task": "ranking"}, 'task must be "auto", "classification" or "regression"'),
+        ({"task": "regression"}, 'task="regression" needs finite numbers in y'),
+        ({"scoring": "beauty"}, "beauty"),
+    ],
+)
+def test_parameters_out_of_range(changes, sentence):
+    X, y = sample("vectors", 12)
+    with pytest.raises(ValueError, match=sentence):
+        select(X, y, **{"cv": 3, **changes})
+
+
+def test_objects_of_no_kind_or_of_two():
+    y = [0, 1] * 6
+    with pytest.raises(TypeError, match=r"cannot tell what kind of object X\[0\] is: found <object.*expected a string"):
+        select([object()] * 12, y)
+    with pytest.raises(ValueError, match="arrays of 2 axes, which may be series or point sets"):
+        select([np.zeros((3, 2))] * 12, y)
+    with pytest.raises(ValueError, match="X is empty"):
+        select([], [])
+    with pytest.raises(TypeError, match="one str"):
+        select("ACGT", y)
+
+
+@pytest.mark.parametrize(
+    ("X", "kind"),
+    [
+        (["ab", "c"], "strings"),
+        ([b"ab", b"c"], "strings"),
+        (np.array(["ab", "c"]), "strings"),
+        ([np.zeros(3), np.zeros(4)], "series"),
+        ([[1.0, 2.0], [3.0, 4.0]], "vectors"),
+        (np.zeros((2, 3), dtype=np.int32), "vectors"),
+        ([{"edge_index": np.array([[0], [1]]), "n_nodes": 2}] * 2, "graphs"),
+    ],
+)
+def test_kinds_are_recognised(X, kind):
+    found, objects = recognised(X)
+    assert found == kind
+    assert n_objects(objects) == 2
+
+
+def test_columns_of_data_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": ["ab", "c"], "size": [1.0, 2.0], "width": [3.0, 4.0]})
+    assert recognised(frame["text"])[0] == "strings"
+    assert recognised(frame[["size", "width"]])[0] == "vectors"
+
+
+# series as vectors
+
+
+def test_series_of_one_length_become_vectors_and_others_are_refused():
+    X = sm.objects.as_series([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]])
+    flat = SeriesVectors().fit(X)
+    assert flat.transform(X).tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    assert (flat.length_, flat.n_channels_) == (2, 2)
+    with pytest.raises(ValueError, match=r"X\[1\] has 1 time point and 1 channel, expected 2 and 1"):
+        SeriesVectors().fit([np.zeros(2), np.zeros(1)])
+    with pytest.raises(ValueError, match=r"X\[0\] has 2 time points and 1 channel, expected 2 and 2"):
+        flat.transform([np.zeros(2)])
+
+
+def test_importing_the_room_loads_no_scikit_learn():
+    code = "import similia.selection, sys; sys.exit('sklearn' in sys.modules or 'numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

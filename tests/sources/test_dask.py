@@ -1,0 +1,336 @@
+"""Dask collections: what is learnt and returned is that of the same objects in memory, however they are parted."""
+
+import os
+import signal
+
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from dask.delayed import delayed
+from distributed import Client, LocalCluster
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import similia as sm
+from similia.codes import SignCodes
+from similia.sources.partitions import Partitions, as_partitions
+
+RNG = np.random.default_rng(0)
+WORDS = ["".join(RNG.choice(list("ACGT"), n)) for n in RNG.integers(5, 12, size=60)]
+WORDS += WORDS[:20] + [word[:-1] + "A" for word in WORDS[:20]]  # ties and near ties
+WORDS += [word[::-1] for word in WORDS[:20]]
+LABELS = np.array(["a", "b", "c"])[RNG.integers(3, size=len(WORDS))]
+CODES = RNG.integers(256, size=(120, 2), dtype=np.uint8)
+CODES[40:80] = CODES[:40]
+VECTORS = RNG.normal(size=(120, 16)) @ RNG.normal(size=(16, 16))
+VECTORS[60:90] = -VECTORS[:30]
+KERNEL = sm.kernels.GappyKmers(k=4, gaps=1)
+
+cuts = st.lists(st.integers(0, 120), max_size=6).map(sorted)
+
+
+def pieces(X, at):
+    return [X[a:b] for a, b in zip([0, *at], [*at, len(X)], strict=True)]
+
+
+def bag(X, at):
+    return db.from_delayed([delayed(piece, traverse=False) for piece in pieces(X, at)])
+
+
+def array(X, at, columns=-1):
+    return da.from_array(X, chunks=(tuple(len(piece) for piece in pieces(X, at)), columns))
+
+
+def assert_same(model, other):
+    """Compare what two models learnt, bit for bit."""
+    learnt = {name: value for name, value in vars(model).items() if isinstance(value, np.ndarray)}
+    assert learnt
+    for name, value in learnt.items():
+        assert np.array_equal(value, getattr(other, name)), name
+
+
+@pytest.mark.same_bits
+@settings(max_examples=15, deadline=None)
+@given(at=cuts, landmarks=st.sampled_from(["uniform", "kmeans++", "leverage", "rpcholesky", "adaptive", "ensemble"]))
+def test_nystroem(at, landmarks):
+    local, remote = (sm.Nystroem(KERNEL, 20, landmarks=landmarks, random_state=1) for _ in range(2))
+    there = bag(WORDS, at)
+    assert_same(local.fit(WORDS), remote.fit(there))
+    assert type(remote.landmarks_) is type(local.landmarks_)  # in the layout the kernel works on
+    Z = remote.transform(there)
+    assert Z.shape == (len(WORDS), remote.rank_)  # known since fit has counted
+    assert np.array_equal(Z.compute(scheduler="sync"), local.transform(WORDS))
+
+
+def test_a_part_of_few_objects_does_not_warn_for_the_whole():
+    model = sm.Nystroem(KERNEL, 20, random_state=1).fit(WORDS)
+    few, many = bag([*WORDS, ""], [120]), bag(["", "A"] * 20, [])
+    assert not model.transform(few).compute(scheduler="sync")[-1].any()  # warnings are errors
+    with pytest.warns(UserWarning, match="40 of 40 objects have similarity 0"):
+        model.transform(many).compute(scheduler="sync")
+    with pytest.warns(UserWarning, match="1 of 1 objects have similarity 0"):
+        model.transform([""])
+
+
+@pytest.mark.same_bits
+@settings(max_examples=8, deadline=None)
+@given(at=cuts, init=st.sampled_from([("zeros", 4), ("bundle", 0), ("bundle", 3)]))
+def test_nyshd(at, init):
+    local, remote = (sm.recipes.nyshd(KERNEL, n_landmarks=20, n_bits=64, random_state=0) for _ in range(2))
+    for model in (local, remote):
+        model[-1].set_params(init=init[0], max_iter=init[1])
+    there = bag(WORDS, at)
+    local.fit(WORDS, LABELS)
+    remote.fit(there, da.from_array(LABELS, chunks=50))
+    assert_same(local[-1], remote[-1])
+    assert np.array_equal(remote[:-1].transform(there).compute(), local[:-1].transform(WORDS))
+    assert np.array_equal(remote.predict(there).compute(), local.predict(WORDS))
+    margins = sm.scale.apply(remote.decision_function, there)
+    assert np.array_equal(margins.compute(), local.decision_function(WORDS))
+
+
+@pytest.mark.same_bits
+@settings(max_examples=8, deadline=None)
+@given(at=cuts, columns=st.integers(1, 16), dtype=st.sampled_from([np.float32, np.float64]))
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sm.ITQ(16, max_iter=4, random_state=0),
+        lambda: sm.ITQ(16, max_iter=4, random_state=0, max_samples=50),
+        SignCodes,
+        lambda: sm.GeneralizedNystroemPCA(4, random_state=0),
+        lambda: sm.GeneralizedNystroemPCA(4, 60, sampling="norm", random_state=0),
+        lambda: sm.SignRandomProjection(64, random_state=0),
+        lambda: sm.SignRandomProjection(64, "structured", random_state=0),
+    ],
+    ids=["itq", "itq-sample", "signs", "pca", "pca-norm", "projection", "structured"],
+)
+def test_of_vectors(make, at, columns, dtype):
+    X = VECTORS.astype(dtype)
+    local, remote, there = make().fit(X), make(), array(X, at, columns)
+    remote.fit(there)
+    if not isinstance(local, sm.SignRandomProjection) or local.method == "gaussian":
+        assert_same(local, remote)
+    Z = remote.transform(there)
+    assert Z.shape == local.transform(X).shape
+    assert Z.dtype == local.transform(X).dtype
+    assert np.array_equal(Z.compute(), local.transform(X))
+
+
+def test_itq_groups_of_many_rows():
+    X = RNG.normal(size=(70_000, 8)).astype(np.float32)
+    local = sm.ITQ(8, max_iter=3, random_state=0).fit(X)
+    assert_same(local, sm.ITQ(8, max_iter=3, random_state=0).fit(da.from_array(X, chunks=(9_999, 8))))
+
+
+@pytest.mark.same_bits
+def test_pca_of_more_rows_than_fit_into_memory():
+    X = RNG.normal(size=(20_000, 32)).astype(np.float32)
+    with sm.config(max_memory=2**20):
+        local = sm.GeneralizedNystroemPCA(4, 0.5, random_state=0).fit(X)
+        assert_same(local, sm.GeneralizedNystroemPCA(4, 0.5, random_state=0).fit(da.from_array(X, chunks=(7_000, 32))))
+
+
+def test_pca_of_sparse_rows():
+    X = sp.random_array((300, 40), density=0.2, format="csr", rng=0)
+    there = da.concatenate([da.from_array(X[i : i + 77], chunks=(77, 40), asarray=False) for i in range(0, 300, 77)])
+    local, remote = (sm.GeneralizedNystroemPCA(4, 0.5, random_state=0) for _ in range(2))
+    assert_same(local.fit(X), remote.fit(there))
+    assert np.array_equal(remote.transform(there).compute(), local.transform(X))
+
+
+@pytest.mark.same_bits
+def test_float_hypervectors():
+    local = sm.HDClassifier(init="bundle", max_iter=2, random_state=0).fit(VECTORS, LABELS)
+    remote = sm.HDClassifier(init="bundle", max_iter=2, random_state=0).fit(array(VECTORS, [7, 70]), LABELS)
+    assert_same(local, remote)
+
+
+@pytest.mark.same_bits
+def test_map_of_the_sphere_is_decided_by_all_rows():
+    X = np.abs(VECTORS)
+    X[100, 3] = -1e-3
+    kernel = sm.kernels.Sum([sm.kernels.HypersphericalHeat(), sm.kernels.Cosine()])
+    local, remote = (sm.Nystroem(kernel, 10, random_state=0) for _ in range(2))
+    assert_same(local.fit(X), remote.fit(array(X, [30, 60, 90])))
+    assert remote.kernel_.kernels[0].mapping == "projection"
+    there = da.concatenate([da.from_array(sp.csr_array(part), asarray=False) for part in pieces(X, [50])])
+    sparse = sm.Nystroem(sm.kernels.Cosine(), 10, random_state=0).fit(there)
+    assert sparse.kernel_.mapping == "projection"
+
+
+def test_column_of_a_frame():
+    frame = dd.from_pandas(pd.DataFrame({"text": WORDS, "y": LABELS}), npartitions=5)
+    model = sm.recipes.nyshd(KERNEL, n_landmarks=20, n_bits=64, random_state=0).fit(frame["text"], frame["y"])
+    local = sm.recipes.nyshd(KERNEL, n_landmarks=20, n_bits=64, random_state=0).fit(WORDS, LABELS)
+    assert np.array_equal(model.predict(frame["text"]).compute(), local.predict(WORDS))
+
+
+def test_kernel_of_a_users_own_objects():
+    def shared(X, Y):
+        return np.array([[float(len(set(x) & set(y))) for y in Y] for x in X])
+
+    objects = [set(word) for word in WORDS]
+    local, remote = (sm.Nystroem(shared, 4, random_state=3) for _ in range(2))
+    assert_same(local.fit(objects), remote.fit(bag(objects, [10, 50])))
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    model = sm.Nystroem(KERNEL, 10, random_state=0).fit(WORDS)
+    computed = []
+
+    def read(piece):
+        computed.append(len(piece))
+        return piece
+
+    there = db.from_delayed([delayed(read)(piece) for piece in pieces(WORDS, [30])])
+    Z = model.transform(there)
+    signs = sm.SignRandomProjection(64, random_state=0).fit(Z).transform(Z)
+    assert not computed
+    assert np.isnan(Z.shape[0])
+    assert Z.shape[1] == model.rank_
+    assert signs.compute(scheduler="sync").shape == (len(WORDS), 8)
+    assert sorted(computed) == [30, len(WORDS) - 30]
+
+
+def test_apply_of_any_estimator():
+    model = make_pipeline(StandardScaler(), sm.ITQ(16, random_state=0)).fit(VECTORS)
+    there = array(VECTORS, [0, 7, 7, 100])
+    assert np.array_equal(sm.scale.apply(model.transform, there).compute(), model.transform(VECTORS))
+    with pytest.raises(TypeError, match="a method of a fitted model"):
+        sm.scale.apply(np.linalg.norm, there)
+
+
+def test_fewer_parts_at_once_when_results_are_large():
+    there = as_partitions(array(CODES, list(range(1, 120, 3))))
+    with there.spooled() as rows:
+        assert np.array_equal(rows, CODES)
+    assert np.array_equal(there.take([119, 3, 3, -1]), CODES[[119, 3, 3, 119]])
+
+
+@settings(max_examples=30, deadline=None)
+@given(at=cuts, size=st.integers(1, 130))
+def test_blocks_are_the_same_objects(at, size):
+    blocks = as_partitions(bag(WORDS, at)).blocks(size)
+    assert isinstance(blocks, Partitions)
+    parts = dask.compute(*blocks.parts, scheduler="sync")
+    assert list(map(len, parts)) == blocks.lengths == [len(WORDS[i : i + size]) for i in range(0, len(WORDS), size)]
+    assert [word for part in parts for word in part] == WORDS
+
+
+def test_errors_name_the_object_by_its_number_among_all():
+    broken = [*WORDS[:100], None, *WORDS[100:]]
+    with pytest.raises(TypeError, match=r"X\[100\] is missing"):
+        sm.Nystroem(KERNEL, 10, landmarks="kmeans++", random_state=0).fit(bag(broken, [33, 66]))
+    model = sm.Nystroem(KERNEL, 10, random_state=0).fit(WORDS)
+    with pytest.raises(TypeError, match=r"partition 2: X\[34\] is missing"):
+        model.transform(bag(broken, [33, 66])).compute()
+    X = VECTORS.copy()
+    X[77, 0] = np.nan
+    with pytest.raises(ValueError, match=r"X\[77\] holds NaN"):
+        sm.ITQ(16, random_state=0).fit(array(X, [50]))
+
+
+def test_refusals():
+    K = VECTORS @ VECTORS.T
+    with pytest.raises(TypeError, match="the matrix here"):
+        sm.Nystroem("precomputed", 4).fit(array(K, [50]))
+    with pytest.raises(TypeError, match="ShardedIndex"):
+        sm.HammingIndex(16).fit(array(CODES, [50]))
+    with pytest.raises(TypeError, match="ShardedIndex"):
+        sm.SimilaritySearch(sm.SignRandomProjection(16)).fit(array(VECTORS, [50]))
+    with pytest.raises(ValueError, match="X is empty"):
+        sm.Nystroem(KERNEL, 4).fit(bag([], []))
+    with pytest.raises(TypeError, match="Dask Delayed"):
+        sm.Nystroem(KERNEL, 4).fit(delayed(WORDS))
+    with pytest.raises(ValueError, match="2-D"):
+        sm.ITQ(16).fit(da.zeros((3, 16, 2)))
+
+
+@pytest.mark.same_bits
+@settings(max_examples=10, deadline=None)
+@given(at=cuts, k=st.integers(1, 120), radius=st.integers(0, 9), shuffled=st.booleans())
+def test_sharded_index(at, k, radius, shuffled):
+    ids = np.random.default_rng(0).permutation(1000)[:120] if shuffled else None
+    one = sm.HammingIndex(16).fit(CODES, ids)
+    many = sm.scale.ShardedIndex(16).fit(array(CODES, at), ids)
+    assert len(many) == 120
+    for mine, right in zip(many.kneighbors(CODES[::7], k), one.kneighbors(CODES[::7], k), strict=True):
+        assert np.array_equal(mine, right)
+    within = [index.radius_neighbors(CODES[::7], radius) for index in (many, one)]
+    for mine, right in zip(*within, strict=True):
+        assert all(map(np.array_equal, mine, right))
+
+
+def test_sharded_index_refuses():
+    index = sm.scale.ShardedIndex(16)
+    with pytest.raises(TypeError, match="HammingIndex takes arrays"):
+        index.fit(CODES)
+    with pytest.raises(ValueError, match="expected 24"):
+        sm.scale.ShardedIndex(24).fit(array(CODES, []))
+    index.fit(array(CODES, [50]))
+    with pytest.raises(ValueError, match="more than the 120 codes"):
+        index.kneighbors(CODES, 121)
+    with pytest.raises(ValueError, match="radius must be"):
+        index.radius_neighbors(CODES, -1)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two processes of one thread each."""
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with LocalCluster(2, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def test_processes_learn_and_answer_the_same(client):
+    landmarks = sm.Nystroem(KERNEL, 20, landmarks="rpcholesky", random_state=0)
+    local, remote = (make_pipeline(clone(landmarks), *nyshd_steps()) for _ in range(2))
+    there = bag(WORDS, [31, 31, 70])
+    assert_same(local.fit(WORDS, LABELS)[-1], remote.fit(there, LABELS)[-1])
+    assert np.array_equal(remote.predict(there).compute(), local.predict(WORDS))
+    vectors = array(VECTORS, [50])
+    assert_same(sm.ITQ(16, random_state=0).fit(VECTORS), sm.ITQ(16, random_state=0).fit(vectors))
+    index = sm.scale.ShardedIndex(16).fit(array(CODES, [30, 90]))
+    assert np.array_equal(index.kneighbors(CODES, 9)[1], sm.HammingIndex(16).fit(CODES).kneighbors(CODES, 9)[1])
+
+
+def test_shards_of_dead_workers_are_built_anew(client):
+    index = sm.scale.ShardedIndex(16).fit(array(CODES, [30, 60, 90]))
+    right = sm.HammingIndex(16).fit(CODES).kneighbors(CODES, 9)[1]
+    assert np.array_equal(index.kneighbors(CODES, 9)[1], right)
+    for process in client.run(os.getpid).values():
+        os.kill(process, signal.SIGKILL)
+    assert np.array_equal(index.kneighbors(CODES, 9)[1], right)
+
+
+def nyshd_steps():
+    return [sm.SignRandomProjection(64, random_state=0), sm.HDClassifier(init="bundle", max_iter=0)]
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        sm.kernels.Optical(bias=0.5),
+        sm.kernels.HypersphericalHeat(mapping="projection"),
+        sm.kernels.Cosine(mapping="projection"),
+        sm.kernels.Parametrix(contrast=4.0, mapping="projection"),
+    ],
+    ids=lambda kernel: type(kernel).__name__,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernels_of_vectors_do_not_depend_on_the_block(kernel, dtype):
+    X = VECTORS.astype(dtype)
+    K = kernel(X, X[:37])
+    for size in (1, 7, 50):
+        blocks = [kernel(X[i : i + size], X[:37]) for i in range(0, len(X), size)]
+        assert np.array_equal(np.concatenate(blocks), K)

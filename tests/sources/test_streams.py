@@ -1,0 +1,340 @@
+"""Streams: chunks are the whole files, whatever their size and start."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from naive import streams as naive
+from samples.stream import FORMATS, WORDS, strings_of, write, written
+from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, concatenate
+from similia.sources import _blocks, _delimited_streams, read_columns
+from similia.sources._delimited_streams import delimited_records
+from similia.sources._sequence_files import fasta_records, fastq_records
+from similia.sources.streams import open_stream
+
+LAW = settings(max_examples=60, deadline=None)
+SLOW_LAW = settings(max_examples=8, deadline=None)
+BLOCK = st.sampled_from([1, 2, 3, 7, 30, 2**20])  # bytes: small ones cut records anywhere
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("streams")
+
+
+def with_block(size, read):
+    """Return what `read` returns, or the type of what it raises, with blocks of `size` bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_blocks, "_BLOCK", size)
+        try:
+            return read()
+        except (ValueError, AssertionError, IndexError, csv.Error):
+            return "refused"
+
+
+def joined(records):
+    columns = [[] for _ in range(4)]
+    ends, lines = [], []
+    for part in records:
+        for values, batch in zip(columns, part.columns, strict=False):
+            batch._check()
+            values += batch.tolist()
+        columns[3] += part.headers or []
+        ends += part.ends.tolist()
+        lines += part.lines.tolist()
+    return columns, ends, lines
+
+
+# --- each format against its slow twin --------------------------------------------------------
+
+
+FASTA_TEXT = st.lists(
+    st.sampled_from(
+        [">", ">a", "> b c ", "AC", "G T", " T", ";", "; x", "", " ", "é", ">ü", "\x1c", "\t>d", "ACGT" * 5]
+    ),
+    max_size=12,
+)
+ENDS = st.lists(st.sampled_from(["\n", "\r\n", "\r", "\n\n"]), min_size=13, max_size=13)
+
+
+@LAW
+@given(FASTA_TEXT, ENDS, st.booleans(), st.booleans(), st.booleans(), BLOCK)
+@example([">a", "AC", ">b"], ["\r\n"] * 13, True, True, True, 3)
+@example([">a", " T", "G T"], ["\n"] * 13, True, True, False, 2**20)
+@example([">a", "G ", ";", "", "T"], ["\n"] * 13, True, True, False, 2**20)
+def test_fasta_is_that_of_a_loop_over_lines(folder, lines, ends, same, last, bom, block):
+    text = "".join(line + (ends[0] if same else end) for line, end in zip(lines, ends, strict=False))
+    path = write(folder / "a.fa", "\ufeff" * bom + (text if last else text.rstrip("\r\n")))
+    expected = with_block(block, lambda: naive.fasta(path))
+    found = with_block(block, lambda: joined(fasta_records(path)))
+    if expected in ("refused", []):
+        assert found == "refused"
+        return
+    (sequences, _, _, headers), ends, _ = found
+    assert list(zip(headers, sequences, strict=True)) == expected
+    assert ends[-1] == path.stat().st_size
+
+
+@LAW
+@given(
+    st.lists(st.tuples(st.sampled_from(["@", "@a b", "@é", "x"]), st.sampled_from(["", "AC", "A C ", "é", "@+"]),
+                       st.sampled_from(["+", "+a", "+", "", "-"]), st.booleans()), max_size=5),
+    st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["", "\n", "\n\n", "x\n"]), st.booleans(), BLOCK,
+)  # fmt: skip
+def test_fastq_is_that_of_a_loop_over_lines(folder, records, end, after, last, block):
+    lines = [line for name, word, plus, same in records for line in (name, word, plus, word if same else word + "I")]
+    text = end.join(lines) + end * last + after
+    path = write(folder / "a.fq", text)
+    expected = with_block(block, lambda: naive.fastq(path))
+    found = with_block(block, lambda: joined(fastq_records(path)))
+    if expected in ("refused", []):
+        assert found == "refused"
+        return
+    (sequences, qualities, _, headers), _, _ = found
+    assert list(zip(headers, sequences, qualities, strict=True)) == expected
+
+
+CELL = st.sampled_from(["", "a", "AC GT", "é", "ü,ö", 'say "hi"', "two\nlines", "two\r\nlines", " x ", "\u2028", "'"])
+
+
+@LAW
+@given(st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=6), st.sampled_from(["\n", "\r\n", "\r"]), BLOCK)
+def test_csv_is_that_of_the_csv_module(folder, rows, end, block):
+    file = io.StringIO(newline="")
+    quoting = csv.QUOTE_ALL if end == "\r" else csv.QUOTE_MINIMAL  # the csv module quotes only its own line ends
+    csv.writer(file, lineterminator=end, quoting=quoting).writerows([("id", "text", "label"), *rows])
+    path = write(folder / "a.csv", file.getvalue())
+    found = with_block(block, lambda: joined(delimited_records(path, ("label", 1, -3), ",")))
+    expected = [naive.table(path, column) for column in ("label", "text", "id")]
+    assert found[0][:3] == expected == [[row[j] for row in rows] for j in (2, 1, 0)]
+
+
+RAW = st.lists(st.sampled_from(["a", "é", ",", "\t", '"', "\n", "\r\n", "\r", " ", "bc", '","', "\n\n"]), max_size=25)
+
+
+@LAW
+@given(RAW, st.sampled_from(["a.csv", "a.tsv"]), BLOCK)
+@example(list('"a\n"b'), "a.csv", 1)
+@example(list("a,b\n,b\n,\n"), "a.csv", 2**20)
+def test_any_table_is_read_or_refused_as_by_the_csv_module(folder, raw, name, block):
+    path = write(folder / name, "x\ttext,y\ttext\n" + "".join(raw))
+    delimiter, column = ("\t", "text") if name == "a.tsv" else (",", "y\ttext")
+    expected = with_block(block, lambda: naive.table(path, column))
+    found = with_block(block, lambda: joined(delimited_records(path, (column,), delimiter)))
+    assert found == "refused" if expected in ("refused", []) else found[0][0] == expected
+
+
+def test_the_limit_of_the_csv_module_is_put_back_by_the_last_of_several_threads():
+    before = csv.field_size_limit()
+    first, second = _delimited_streams._long_fields(), _delimited_streams._long_fields()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert csv.field_size_limit() > before
+    second.__exit__(None, None, None)
+    assert csv.field_size_limit() == before
+
+
+def test_a_delimiter_that_is_not_ascii(folder):
+    path = write(folder / "a.txt", "a\u00a7b\u00e7\nc\u00a7d\n")
+    assert read_columns(path, 1, sep="\u00a7", header=False) == (["b\u00e7", "d"],)
+
+
+# --- chunks -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@SLOW_LAW
+@example(2, 13, 1)
+@given(st.integers(1, 30), st.integers(1, 200), BLOCK)
+def test_chunks_are_the_whole_file_from_every_start_and_mark(folder, name, chunk, max_bytes, block):
+    path, expected = written(folder, name, WORDS)
+    if "fa" not in name:
+        assert expected == WORDS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_blocks, "_BLOCK", block)
+        stream = open_stream(path, chunk=chunk, max_bytes=max_bytes)
+        chunks = list(stream.chunks())
+        assert strings_of(chunks) == expected
+        assert [part.start for part in chunks] == [0, *(part.stop for part in chunks[:-1])]
+        assert all(0 < len(part.objects) == part.stop - part.start <= chunk for part in chunks)
+        for start, mark in [(part.stop, part.mark) for part in chunks] + [(i, None) for i in range(len(WORDS) + 1)]:
+            rest = list(stream.chunks(start, mark))
+            assert strings_of(rest) == expected[start:]
+            assert [part.start for part in rest[:1]] == [start][: len(rest)]
+            if mark is not None:
+                assert [(c.start, c.stop, c.mark) for c in rest] == [
+                    (c.start, c.stop, c.mark) for c in chunks if c.start >= start
+                ]
+    if "fa" in name or "fq" in name:
+        assert [word for part in chunks for word in part.names] == [f"w{i}" for i in range(len(WORDS))]
+    else:
+        assert chunks[0].names is None
+    assert [part.bytes_read for part in chunks] == sorted(part.bytes_read for part in chunks)
+    assert chunks[-1].bytes_read <= stream.size == path.stat().st_size
+
+
+def test_a_chunk_has_the_same_arrays_wherever_it_was_cut(folder):
+    path = write(folder / "b.fa", ">a\nAC\n>b\né\n>c\nGT\n>d\nT")
+    chunks = list(open_stream(path, chunk=1).chunks(1))
+    for part in chunks:
+        expected = StringBatch.from_list(part.objects.tolist())
+        assert part.objects.values.dtype == expected.values.dtype
+        assert part.objects.values.tolist() == expected.values.tolist()
+        assert part.objects.offsets.tolist() == expected.offsets.tolist()
+
+
+def test_a_chunk_holds_about_max_bytes(folder):
+    path = write(folder / "b.csv", "text\n" + "".join("A" * (99 if i % 3 else 999) + "\n" for i in range(3000)))
+    chunks = list(open_stream(path, chunk=10**6, max_bytes=10_000).chunks())
+    sizes = np.diff([0, *(part.bytes_read for part in chunks)])
+    assert sizes.max() <= 10_000
+    assert sizes[:-1].min() > 8_000
+
+
+def test_plain_files_are_read_from_the_mark_on(folder):
+    path = write(folder / "b.fa", "".join(f">{i}\n{'ACGT' * 20}\n" for i in range(100)))
+    marks = [(part.stop, part.mark) for part in open_stream(path, chunk=30).chunks()]
+    data = bytearray(path.read_bytes())
+    data[5] = 0  # would be refused, were it read
+    path.write_bytes(data)
+    stream = open_stream(path, chunk=30)
+    assert sum(len(part.objects) for part in stream.chunks(*marks[0])) == 70
+    with pytest.raises(ValueError, match=r"line 2: a NUL byte"):
+        list(stream.chunks(30))
+
+
+@pytest.mark.parametrize("mark", ["3:9", "30:10:x", "29:10:2", "30:99999:3", "30:-4:1", "x", "30:1:1:1"])
+def test_a_mark_of_another_place_is_refused(folder, mark):
+    path = write(folder / "b.fa", "".join(f">{i}\nAC\n" for i in range(100)))
+    with pytest.raises(ValueError, match=r"is not where object 30 of .* begins"):
+        open_stream(path).chunks(30, mark)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_start_behind_the_end_is_refused(folder, name):
+    path, words = written(folder, name, WORDS)
+    stream = open_stream(path)
+    assert list(stream.chunks(len(words))) == []
+    with pytest.raises(ValueError, match=f"holds {len(words)} objects, so none is number 13"):
+        list(stream.chunks(13))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_fingerprint_is_of_each_byte_and_the_column(folder, name):
+    path, _ = written(folder, name, WORDS)
+    first = open_stream(path).fingerprint()
+    assert first == open_stream(path, chunk=3).fingerprint()
+    if "csv" in name:
+        write(path, "text,other\na,b\n")
+        assert len({open_stream(path, text=column).fingerprint() for column in ("text", "other", 1)}) == 2
+    stream = open_stream(path)
+    data = path.read_bytes()
+    seen = {stream.fingerprint()}
+    for i in range(0, len(data), 7):
+        path.write_bytes(data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :])
+        seen.add(stream.fingerprint())
+    assert len(seen) == 1 + len(range(0, len(data), 7))
+
+
+# --- vectors ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f8", "u1", "i8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_of_an_array(folder, dtype, order):
+    rows = np.asarray(np.arange(70).reshape(14, 5), dtype=dtype, order=order)
+    path = folder / "a.npy"
+    np.save(path, rows)
+    for chunk, max_bytes in ((3, 2**26), (100, 2**26), (100, 50), (1, 1)):
+        stream = open_stream(path, chunk=chunk, max_bytes=max_bytes)
+        assert (stream.kind, stream.n, stream.size) == ("vectors", 14, path.stat().st_size)
+        for start in (0, 4, 14):
+            chunks = list(stream.chunks(start))
+            found = np.concatenate([np.empty((0, 5)), *(part.objects for part in chunks)])
+            assert np.array_equal(found, rows[start:])
+            assert all(part.objects.dtype == rows.dtype.newbyteorder("=") for part in chunks)
+            assert all(part.objects.flags.c_contiguous and part.objects.flags.writeable for part in chunks)
+        assert np.array_equal(next(stream.chunks(chunks[0].stop - 1 if chunks else 13)).objects[0], rows[13])
+    assert stream.fingerprint() == open_stream(path).fingerprint()
+
+
+def test_missing_numbers_are_named_by_row(folder):
+    rows = np.ones((9, 2))
+    rows[7, 1] = np.nan
+    np.save(folder / "a.npy", rows)
+    with pytest.raises(ValueError, match=r"a\.npy, row 7: .*NaN"):
+        list(open_stream(folder / "a.npy", chunk=4).chunks())
+
+
+# --- iterables --------------------------------------------------------------------------------
+
+
+@LAW
+@given(st.lists(st.text("ACé", max_size=4), min_size=1, max_size=12), st.integers(1, 15), st.integers(1, 30))
+def test_iterables_of_strings(words, chunk, max_bytes):
+    for source in (words, tuple(words), np.array(words), pa.array(words), StringBatch.from_list(words)):
+        stream = open_stream(source, chunk=chunk, max_bytes=max_bytes)
+        assert (stream.kind, stream.n, stream.size) == ("strings", len(words), None)
+        for start in (0, len(words) // 2, len(words)):
+            chunks = list(stream.chunks(start))
+            assert strings_of(chunks) == words[start:]
+            assert all(0 < len(part.objects) <= chunk for part in chunks)
+        assert strings_of(stream.chunks()) == words
+    generator = open_stream((word for word in words), chunk=chunk, max_bytes=max_bytes)
+    assert generator.n is None
+    assert strings_of(generator.chunks(1)) == words[1:]
+    with pytest.raises(ValueError, match="read before"):
+        list(generator.chunks())
+    batches = open_stream((StringBatch.from_list(words[i : i + 5]) for i in range(0, len(words), 5)), chunk=chunk)
+    assert strings_of(batches.chunks()) == words
+
+
+def test_iterables_of_other_kinds():
+    arrays = [np.arange(float(n)) for n in (3, 1, 4, 2)]
+    [first, second] = open_stream((array for array in arrays), chunk=3).chunks()
+    assert isinstance(first.objects, SeriesBatch)
+    assert [len(x) for x in (*first.objects, *second.objects)] == [3, 1, 4, 2]
+    rows = np.arange(12.0).reshape(6, 2)
+    stream = open_stream(rows, chunk=4)
+    assert stream.kind == "vectors"
+    assert np.array_equal(np.concatenate([part.objects for part in stream.chunks(1)]), rows[1:])
+    sets = SetBatch.from_arrays([np.ones((2, 3)), np.ones((1, 3))])
+    assert [part.objects.lengths.tolist() for part in open_stream([sets, sets], chunk=3).chunks()] == [[2, 1, 2], [1]]
+    graphs = as_graphs([([[0, 1], [1, 2]], 3), ([[0], [1]], 2)])
+    stream = open_stream(iter([graphs, graphs]), chunk=3)
+    assert stream.kind == "graphs"
+    found = concatenate([part.objects for part in stream.chunks()])
+    assert isinstance(found, GraphBatch)
+    assert found.node_offsets.tolist() == [0, 3, 5, 8, 10]
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "sentence"),
+    [
+        (["a", "b", "c", 4, "e"], TypeError, "item 3 is int"),
+        (["a", "b", None], TypeError, "item 2 is missing"),
+        (["a", b"b"], TypeError, "item 1 is bytes among str"),
+        ([StringBatch.from_list(["a"]), as_series([[1.0]])], TypeError, "item 1 is a SeriesBatch, expected strings"),
+        ([1, 2], TypeError, "item 0 is 1, expected a string"),
+        ([], ValueError, "holds no objects"),
+        ({"a", "b"}, TypeError, "ordered iterable"),
+        (b"abc", TypeError, "ordered iterable"),
+        (3, TypeError, "expected a path or an ordered iterable of objects, got 3"),
+    ],
+)
+def test_what_is_no_stream_of_objects(source, error, sentence):
+    with pytest.raises(error, match=sentence):
+        list(open_stream(source, chunk=2).chunks())
+
+
+def test_an_iterable_has_no_fingerprint():
+    with pytest.raises(ValueError, match="a list has no fingerprint"):
+        open_stream(["a"]).fingerprint()

@@ -1,0 +1,285 @@
+"""Models on disk: what is saved comes back, and what could run code or is damaged does not."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
+
+import similia as sm
+from similia.storage import models as persistence
+from similia.storage._model_file import written_by
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = sm.datasets.load_promoters(return_X_y=True)
+    return sm.recipes.nyshd(sm.kernels.GappyKmers(), n_bits=256, random_state=0).fit(X, y), X
+
+
+def public_estimators():
+    for room in (sm.kernels, sm.embeddings, sm.codes, sm.learn, sm.search, sm.objects):
+        for name in dir(room):
+            thing = getattr(room, name)
+            if isinstance(thing, type) and issubclass(thing, BaseEstimator):
+                yield f"{thing.__module__}.{thing.__name__}"
+
+
+def test_every_public_estimator_is_on_the_list_and_every_name_on_it_exists():
+    bases = {"similia.similarity.Kernel", "similia.kernels.features.FeatureKernel"}
+    listed = set(persistence._TRUSTED)
+    assert set(public_estimators()) - bases <= listed
+    for name in listed:
+        module, _, attribute = name.rpartition(".")
+        assert isinstance(getattr(__import__(module, fromlist=["x"]), attribute), type)
+
+
+def test_a_pipeline_comes_back_the_same(fitted, tmp_path):
+    model, X = fitted
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded[:-1].transform(X), model[:-1].transform(X))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.get_params()["nystroem__kernel__gaps"] == 1
+
+
+def test_graphs_come_back_the_same(tmp_path):
+    triangle = {"edge_index": np.array([[0, 1, 2], [1, 2, 0]]), "n_nodes": 3, "node_labels": np.array([1, 1, 2])}
+    path = {"edge_index": np.array([[0, 1], [1, 2]]), "n_nodes": 3, "node_labels": np.array([1, 2, 1])}
+    graphs = sm.objects.as_graphs([triangle, path, triangle])
+    model = sm.Nystroem(sm.kernels.WeisfeilerLehman(n_iter=2), n_components=2, random_state=0).fit(graphs)
+    loaded = sm.load(sm.save(model, tmp_path / "g.similia"))
+    np.testing.assert_array_equal(loaded.transform(graphs), model.transform(graphs))
+
+
+def test_a_users_function_is_refused_by_name_and_nothing_is_written(tmp_path):
+    def shared_letters(X, Y):
+        return np.array([[len(set(x) & set(y)) for y in Y] for x in X], dtype=float)
+
+    model = sm.Nystroem(shared_letters, n_components=2).fit(["ab", "bc", "cd"])
+    with pytest.raises(ValueError, match=r"shared_letters.*may not contain"):
+        sm.save(model, tmp_path / "m.similia")
+    with pytest.raises(ValueError, match=r"may not contain"):
+        sm.save(make_pipeline(FunctionTransformer(np.load)), tmp_path / "m.similia")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
+    def unlike(x, y):
+        return float(len(set(x) ^ set(y)))
+
+    def model(distance=None, **options):
+        options = {"objects": ["a", "b", "c"], "random_state": 0, **options}
+        return sm.recipes.d2ke(distance or sm.distances.Levenshtein(), **options)
+
+    near, search = KNeighborsClassifier(1, algorithm="kd_tree"), GridSearchCV(model(), {"learner__C": [1]}, cv=2)
+    for case, words in [
+        (model(estimator=near), r"holds .*sklearn\.neighbors\._kd_tree\.KDTree, which .*; end it with .* joblib\.dump"),
+        (model(sm.pairwise(unlike)), r"holds [\w.]+unlike, which .*; use the kernels and .* or job"),
+        (model(sm.distances.FromFunction(unlike)), r"holds [\w.]+unlike, which .* joblib\.load, for files from"),
+        (search, r"; save search\.best_estimator_ instead of the search$"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            sm.save(case.fit(["ab", "b", "dc", "d"], [0, 0, 1, 1]), tmp_path / "m.similia")
+
+
+VECTORS = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+CLASSES = np.array(["a", "b", "c"])[np.arange(60) % 3]
+TREES = [
+    DecisionTreeClassifier(max_leaf_nodes=7, random_state=0),  # grown best first: children far behind their parents
+    ExtraTreeClassifier(random_state=0),
+    RandomForestClassifier(5, random_state=0),
+    ExtraTreesClassifier(5, random_state=0),
+    GradientBoostingClassifier(n_estimators=4, random_state=0),
+    AdaBoostClassifier(n_estimators=3, random_state=0),
+    BaggingClassifier(DecisionTreeClassifier(), n_estimators=3, max_features=0.5, random_state=0),
+    CalibratedClassifierCV(LinearSVC(random_state=0), cv=2),
+    CalibratedClassifierCV(LinearSVC(random_state=0), cv=2, method="isotonic"),
+    CalibratedClassifierCV(RandomForestClassifier(3, random_state=0), cv=2, ensemble=False),
+    RandomForestRegressor(5, random_state=0),
+    GradientBoostingRegressor(n_estimators=4, loss="huber", random_state=0),
+    DecisionTreeRegressor(max_depth=1, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", TREES, ids=lambda model: str(model)[:40])
+def test_trees_and_calibrated_classifiers_come_back_the_same(model, tmp_path):
+    y = VECTORS[:, 0] ** 2 if is_regressor(model) else CLASSES
+    model = clone(model).fit(VECTORS, y)
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    rows = np.random.default_rng(1).normal(size=(200, 5)).astype(np.float32)
+    for method in ("predict", "predict_proba", "decision_function"):
+        if hasattr(model, method):
+            np.testing.assert_array_equal(getattr(loaded, method)(rows), getattr(model, method)(rows))
+
+
+def test_probabilities_of_a_kernel_machine_come_back_the_same(tmp_path):
+    words = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (60, 12))]
+    model = sm.KernelSVC(sm.kernels.Spectrum(k=2), probability=True).fit(words, CLASSES)
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded.predict_proba(words), model.predict_proba(words))
+
+
+def test_saving_a_model_twice_gives_the_same_bytes(fitted, tmp_path):
+    model, _ = fitted
+    first = sm.save(model, tmp_path / "a.similia").read_bytes()
+    assert sm.save(model, tmp_path / "b.similia").read_bytes() == first
+    assert sm.save(sm.load(tmp_path / "a.similia"), tmp_path / "c.similia").read_bytes() == first
+    program = "import sys, similia as sm; sm.save(sm.load(sys.argv[1]), sys.argv[2])"
+    for seed in "12":  # of the order of sets
+        command = [sys.executable, "-c", program, tmp_path / "a.similia", tmp_path / "d.similia"]
+        subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, check=True)
+        assert (tmp_path / "d.similia").read_bytes() == first
+
+
+def test_skops_reads_what_save_writes(fitted, tmp_path):
+    import skops.io
+
+    model, X = fitted
+    path = sm.save(model, tmp_path / "m.similia")
+    theirs = skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))["model"]
+    np.testing.assert_array_equal(theirs.predict(X), model.predict(X))
+
+
+def test_files_that_are_open(fitted, tmp_path):
+    model, X = fitted
+    buffer = io.BytesIO()
+    assert sm.save(model, buffer) is buffer
+    assert buffer.getvalue() == sm.save(model, tmp_path / "m.similia").read_bytes()
+    buffer.seek(0)
+    np.testing.assert_array_equal(sm.load(buffer).predict(X), model.predict(X))
+    with (tmp_path / "m.similia").open("rb") as file:
+        assert isinstance(sm.load(file)[-1], sm.HDClassifier)
+    with pytest.raises(ValueError, match="the file is not a model"):
+        sm.load(io.BytesIO(b"text"))
+    for function in (lambda path: sm.save(model, path), sm.load):
+        with pytest.raises(TypeError, match="open it for bytes"):
+            function(io.StringIO())
+        with pytest.raises(TypeError, match="path must be a str, a path or a binary file, got int"):
+            function(3)
+
+
+def test_a_file_says_which_similia_wrote_it(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(persistence, "__version__", "9.8.7")
+    path = sm.save(fitted[0], tmp_path / "m.similia")
+    monkeypatch.undo()
+    with path.open("rb") as file:
+        assert written_by(file) == "9.8.7"
+    with zipfile.ZipFile(path) as file:
+        schema = json.loads(file.read("schema.json"))
+    assert schema["similia"] == "9.8.7"
+    schema["content"]["model"]["__class__"] = "Absent"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("schema.json", json.dumps(schema))
+    with pytest.raises(ValueError, match=rf"\(similia 9\.8\.7 wrote it; this is {sm.__version__}\)$"):
+        sm.load(path)
+
+
+def test_models_load_without_what_they_do_not_need(fitted, tmp_path):
+    path = sm.save(fitted[0], tmp_path / "m.similia")
+    program = (
+        "import sys, similia as sm; sm.load(sys.argv[1]).predict(['ACGTACGTACGT']);"
+        "print([m for m in ('skops', 'dask', 'pytest', 'matplotlib', 'faiss', 'sklearn.svm') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
+    path = tmp_path / "m.similia"
+    path.write_bytes(b"old")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(persistence.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sm.save(fitted[0], path)
+    assert [p.name for p in tmp_path.iterdir()] == ["m.similia"]
+    assert path.read_bytes() == b"old"
+
+
+def test_the_folder_must_exist_and_modes_are_kept(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"folder .*absent does not exist"):
+        sm.save(sm.kernels.Spectrum(), tmp_path / "absent" / "m.similia")
+    path = tmp_path / "m.similia"
+    (tmp_path / "plain").write_bytes(b"")
+    sm.save(sm.kernels.Spectrum(), path)
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    path.chmod(0o640)
+    sm.save(sm.kernels.Spectrum(), path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no model at"):
+        sm.load(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("keep", [0, 10, 500, -1, -200])
+def test_truncated_files(fitted, tmp_path, keep):
+    path = sm.save(fitted[0], tmp_path / "m.similia")
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(ValueError, match=r"m\.similia is"):
+        sm.load(path)
+
+
+def test_every_corrupted_byte_of_the_data_is_noticed(fitted, tmp_path):
+    path = sm.save(fitted[0], tmp_path / "m.similia")
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"m\.similia is"):
+        sm.load(path)
+
+
+def test_files_of_other_programs(tmp_path):
+    import skops.io
+
+    text = tmp_path / "notes.txt"
+    text.write_text("not a model")
+    archive = tmp_path / "photos.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("a.txt", "a")
+    foreign = tmp_path / "scaler.skops"
+    skops.io.dump(StandardScaler(), foreign)
+    for path, words in ((text, "not a model"), (archive, "not a model"), (foreign, "another program")):
+        with pytest.raises(ValueError, match=words):
+            sm.load(path)
+
+
+def test_a_crafted_file_cannot_name_a_function(tmp_path):
+    path = sm.save(sm.kernels.Spectrum(), tmp_path / "m.similia")
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    schema = json.loads(parts["schema.json"])
+    schema["content"]["model"]["__class__"] = "system"
+    schema["content"]["model"]["__module__"] = "os"
+    schema["content"]["model"]["__loader__"] = "FunctionNode"
+    parts["schema.json"] = json.dumps(schema).encode()
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in parts.items():
+            file.writestr(name, data)
+    with pytest.raises(ValueError, match=r"os\.system"):
+        sm.load(path)
