@@ -27,7 +27,7 @@ STEPS = {
         ["-m", "ruff", "format", "--check", "."],
         ["-m", "mypy"],
     ],
-    "cpus": [["reliability/run.py", "cpus"]],
+    "cpus": [["tests/faults/run.py", "cpus"]],
     "reproduce": [["-m", "experiments"]],
     "docs": [["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]],
 }

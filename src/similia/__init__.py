@@ -6,9 +6,10 @@ The house, in the direction data flow::
     (what is    (how alike             (objects to   (vectors   (bits to
     compared)    are two)               vectors)      to bits)   labels, neighbours)
 
-``sources`` reads what is not in memory, ``scale`` runs the same past memory and past one process, ``planning`` says what it
-will cost. ``recipes`` composes the rooms into the published systems, ``selection`` chooses among them, ``explanations`` and
-``report`` show what came out. ``adapters`` brings in kernels and distances of other libraries; ``datasets`` loads data.
+``sources`` reads what is not in memory, ``scale`` runs the same past memory and past one process, ``planning``
+estimates the cost. ``recipes`` composes the rooms into the published systems, ``selection`` chooses among them,
+``explanations`` and ``report`` show the result. ``adapters`` brings in kernels and distances of other libraries;
+``datasets`` loads data.
 """
 
 from similia._version import __version__

@@ -219,7 +219,6 @@ def test_what_a_shell_completes(tmp_path, monkeypatch):
     (tmp_path / "promised.csv").touch()
     assert options._kernels("Spec") == ["Spectrum"]
     assert options._distances("Lev") == ["Levenshtein"]
-    assert options.experiments("d2ke-s") == ["d2ke-series", "d2ke-strings", "d2ke-sets", "d2ke-scaling"]
     assert {"promoters", "promised.csv"} <= set(options._data("prom"))
     assert set(options._data("no-such-folder/x")) == set()
 

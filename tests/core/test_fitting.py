@@ -24,7 +24,7 @@ import similia as sm
 from similia.core.fitting import all_at_once
 from similia.core.locks import SharedLock
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "reliability"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 import interrupts
 
 LEARNING = {"fit", "fit_transform", "fit_predict", "partial_fit", "add", "remove", "update", "extend"}

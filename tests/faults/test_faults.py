@@ -1,4 +1,4 @@
-"""Things that break while work goes on: the faults of reliability/faults.py, and what they have taught."""
+"""Things that break while work goes on: the faults of tests/faults/faults.py, and what they have taught."""
 
 import errno
 import subprocess
@@ -17,7 +17,7 @@ from similia.search.on_disk import SearchFolder
 from similia.search.store import Store
 from similia.storage.disk import replacing
 
-RELIABILITY = Path(__file__).parents[2] / "reliability"
+RELIABILITY = Path(__file__).parent
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (90, 8))]
 
 

@@ -190,6 +190,7 @@ def assert_scales(case, k, dtype):
 @given(k=st.integers(-1000, 1000))
 @example(k=-1000)
 @example(k=-550)
+@example(k=-514)
 @example(k=-250)
 @example(k=250)
 @example(k=525)

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from dask.delayed import delayed
 from distributed import Client, LocalCluster
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -218,6 +218,7 @@ def test_fewer_parts_at_once_when_results_are_large():
 
 @settings(max_examples=30, deadline=None)
 @given(at=cuts, size=st.integers(1, 130))
+@example(at=[120], size=120)
 def test_blocks_are_the_same_objects(at, size):
     blocks = as_partitions(bag(WORDS, at)).blocks(size)
     assert isinstance(blocks, Partitions)

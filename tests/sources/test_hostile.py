@@ -1,6 +1,6 @@
 """Hostile input: archives that are bombs or lie, objects that are none, and a short run of the fuzzer.
 
-The long run, counted, is ``python reliability/run.py fuzz``.
+The long run, counted, is ``python tests/faults/run.py fuzz``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import scipy.sparse as sp
 import similia as sm
 from samples.hostile import peak_of
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "reliability"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 
 TINY = {"A": b"1, 2\n2, 1\n", "graph_indicator": b"1\n1\n2\n", "graph_labels": b"1\n-1\n", "node_labels": b"1\n2\n1\n"}
 

@@ -33,6 +33,7 @@ TILE = 256  # rows or columns of one BLAS call
 _WINDOW = 1024  # rows of W in float64 at a time
 _WORTH_THREADS = 2**24  # multiplications
 _GRAM_IS_ENOUGH = 1e-8  # eigenvalue over the largest above which the Gram matrix gives 8 digits
+_SMALLEST = 1e-290  # eigenvalue that can be divided by
 
 
 def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> None:
@@ -218,7 +219,7 @@ def _left_vectors(
     gram = _gram_of_columns(sample, columns, scale) if tall else _gram_of_rows(sample, columns, scale)
     energy, largest_k = float(np.trace(gram)), min(k, len(gram))
     squares, vectors = top_eigenvectors(gram, largest_k)
-    if largest_k == k and squares[-1] > _GRAM_IS_ENOUGH * squares[0]:
+    if largest_k == k and squares[-1] > max(_GRAM_IS_ENOUGH * squares[0], _SMALLEST):
         values = np.sqrt(squares)
         if tall:
             coefficients = _times_window(sample, columns, scale[:, None] * vectors / squares)

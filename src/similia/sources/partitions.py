@@ -114,7 +114,8 @@ class Partitions(Distributed):
 
     def blocks(self, size: int) -> Self:
         n, starts = len(self), self._starts()
-        if all(length == size for length in self.lengths[:-1]) and (not self.lengths or self.lengths[-1] <= size):
+        expected = [min(size, n - first) for first in range(0, n, size)]
+        if self.lengths == expected:
             return self
         parts = []
         for first in range(0, n, size):
@@ -125,7 +126,7 @@ class Partitions(Distributed):
                 if start < last and first < start + length
             ]
             parts.append(pieces[0] if len(pieces) == 1 else delayed(_join)(pieces))
-        return type(self)(parts, [min(size, n - first) for first in range(0, n, size)], self.converters, self.meta)
+        return type(self)(parts, expected, self.converters, self.meta)
 
     def kept(self) -> Self:
         return type(self)(list(dask.persist(*self.parts)), self.known_lengths, self.converters, self.meta, self.name)

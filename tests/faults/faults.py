@@ -1,7 +1,7 @@
 """Faults at random moments: is anything lost, doubled or wrong, and does every refusal say what is the matter?
 
-python reliability/run.py faults --inputs 300
-python reliability/faults.py "two writers" 7 12      # one trial again: kind, seed, number of the trial
+python tests/faults/run.py faults --inputs 300
+python tests/faults/faults.py "two writers" 7 12      # one trial again: kind, seed, number of the trial
 """
 
 from __future__ import annotations

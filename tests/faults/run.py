@@ -1,8 +1,8 @@
 """Run the reliability sections and write docs/reliability.md.
 
-    python reliability/run.py                                      # all sections, tables on the terminal
-    python reliability/run.py fuzz --inputs 100000 --seed 3
-    python reliability/run.py fuzz --output docs/reliability.md    # this section anew, the others stay as they are
+    python tests/faults/run.py                                      # all sections, tables on the terminal
+    python tests/faults/run.py fuzz --inputs 100000 --seed 3
+    python tests/faults/run.py fuzz --output docs/reliability.md    # this section anew, the others stay as they are
 
 A section is a module beside this file with
 
@@ -55,7 +55,7 @@ def main() -> None:
         print(f"\n== {name}: {time.perf_counter() - start:.0f} s\n{text}", flush=True)
         failed |= any(row.get(column) for rows in tables for row in rows for column in module.MUST_BE_ZERO)
         if arguments.output:
-            command = f"python reliability/run.py {name} --inputs {n} --seed {arguments.seed}"
+            command = f"python tests/faults/run.py {name} --inputs {n} --seed {arguments.seed}"
             body = f"## {module.TITLE}\n\n`{command}`\n\n{module.TEXT.strip()}\n\n{text}"
             before = arguments.output.read_text(encoding="utf-8") if arguments.output.exists() else ""
             arguments.output.write_text(updated(before, name, body), encoding="utf-8")

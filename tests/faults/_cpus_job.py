@@ -1,6 +1,6 @@
 """What `cpus.py` runs in each setting, in a process of its own:
 
-    python reliability/_cpus_job.py FOLDER RESULT first|again [NAME ...]
+    python tests/faults/_cpus_job.py FOLDER RESULT first|again [NAME ...]
 
 ``first`` makes the data and the models and saves them into the folder; ``again`` loads them. Both write to RESULT what
 the models return (``saved``), what models fitted here return (``fitted``), and how many rows of each output change when

@@ -1,7 +1,7 @@
 """Hostile input: mutated files, models and objects to everything that reads.
 
-    python reliability/run.py fuzz --inputs 100000
-    python reliability/fuzz.py read_ts 0 4711      # input 4711 of seed 0 again, with its traceback
+    python tests/faults/run.py fuzz --inputs 100000
+    python tests/faults/fuzz.py read_ts 0 4711      # input 4711 of seed 0 again, with its traceback
 
 Input i of a target depends on the seed, the target and i alone. Inputs run in processes of their own, one for each
 core, whose address space is limited, so that crashes, hangs and allocations end a process and are counted; the process
@@ -45,7 +45,7 @@ or the item. A *find* is anything else: another exception, one that comes from b
 UserWarning, a crash, more than 2 s of processor time, or an allocation beyond 1 GiB more than the process began with.
 Loaded models are used on a few objects. Not covered: the search structures of faiss and models of scikit-learn
 other than support vector machines and linear ones, which are compiled by others; load those from people you trust.
-Where atheris installs, `python reliability/coverage_guided.py` fuzzes five readers guided by coverage.
+Where atheris installs, `python tests/faults/coverage_guided.py` fuzzes five readers guided by coverage.
 """
 INPUTS = 1_000_000
 MUST_BE_ZERO = ("finds",)

@@ -22,7 +22,7 @@ import numpy as np
 import similia as sm
 from similia.search.on_disk import SearchFolder
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1]))
 from kill_commands import write_words
 
 LABELS = np.arange(60) % 3

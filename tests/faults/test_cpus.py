@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import numpy as np
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "reliability"))
 import _cpus_cases
 import cpus
+import numpy as np
+import pytest
 import run
 from _cpus_cases import Case
 

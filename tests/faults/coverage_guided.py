@@ -1,7 +1,7 @@
 """Hostile input guided by coverage, where atheris installs (``pip install atheris``): bytes with new paths are kept.
 
-    python reliability/coverage_guided.py read_ts -runs=100000
-    python reliability/coverage_guided.py read_tudataset -max_total_time=60
+    python tests/faults/coverage_guided.py read_ts -runs=100000
+    python tests/faults/coverage_guided.py read_tudataset -max_total_time=60
 
 What a reader refuses it refuses with a ValueError (or for a missing member a FileNotFoundError) of one line; anything
 else ends the run, and atheris writes the input beside it. Options are libFuzzer's.

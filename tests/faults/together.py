@@ -1,6 +1,6 @@
 """First searches by eight threads at once, and by a forked child: does the process die, hang or answer wrongly?
 
-python reliability/run.py together --inputs 1000
+python tests/faults/run.py together --inputs 1000
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Thousands of small fits and transforms in one process: does memory grow, do threads, files or processes stay?
 
-python reliability/run.py soak --inputs 10000
+python tests/faults/run.py soak --inputs 10000
 """
 
 from __future__ import annotations

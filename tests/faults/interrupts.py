@@ -1,6 +1,6 @@
 """Fits that stop at random moments: is a model ever usable by mistake, or a mixture of two?
 
-python reliability/run.py interrupts --inputs 1000
+python tests/faults/run.py interrupts --inputs 1000
 """
 
 from __future__ import annotations

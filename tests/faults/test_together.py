@@ -1,4 +1,4 @@
-"""Several threads and forked children use one object: reliability/together.py in small, and the locks it rests on."""
+"""Several threads and forked children use one object: tests/faults/together.py in small, and the locks it rests on."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 from similia.core.locks import SharedLock, lock_of
 from similia.search import HammingIndex
 
-PROGRAM = Path(__file__).parents[2] / "reliability" / "together.py"
+PROGRAM = Path(__file__).with_name("together.py")
 IN_THREADS = [(kind, start) for kind in ("ivf", "hnsw", "multihash") for start in ("add", "unpickled")]
 KINDS = ("exact", "ivf", "hnsw", "multihash")
 
