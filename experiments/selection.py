@@ -17,7 +17,7 @@ from similia.datasets import fetch
 from similia.objects import take
 from similia.selection import select
 from similia.selection._evaluate import fitted
-from similia.selection._kinds import recognised
+from similia.selection.folds import recognised
 
 DEVELOPMENT = (
     "promoters",

@@ -16,7 +16,8 @@ from similia.cli.app import app
 from similia.cli.fit import fit_selected, option_of, parse_duration
 from similia.cli.voice import speaking
 from similia.objects import AttributeScaler
-from similia.selection import _search, _select
+from similia.selection import _search
+from similia.selection import auto as _select
 from similia.selection._ladder import ladder
 
 
@@ -65,7 +66,7 @@ def test_the_choice_never_sees_the_held_out_part_and_the_model_is_fitted_on_ever
 ):
     given, fitted = [], []
     select, fit_best = _select.select, _select.Selection.fit_best
-    monkeypatch.setattr("similia.selection._select.select", lambda X, y, **o: given.append(len(y)) or select(X, y, **o))
+    monkeypatch.setattr("similia.selection.auto.select", lambda X, y, **o: given.append(len(y)) or select(X, y, **o))
     monkeypatch.setattr(_select.Selection, "fit_best", lambda self, X, y: fitted.append(len(y)) or fit_best(self, X, y))
     run(table(sample("strings", 40)[1]), tmp_path / "m.similia")
     run(table(sample("strings", 40)[1]), tmp_path / "m.similia", test_share=0.0)
@@ -138,7 +139,7 @@ def test_more_folds_than_a_class_has_objects_are_made_fewer(table, tmp_path, cap
     ],
 )
 def test_scores_that_do_not_suit_are_refused_before_time_is_spent(table, tmp_path, monkeypatch, scoring, y, sentence):
-    monkeypatch.setattr("similia.selection._select.select", lambda *given, **options: pytest.fail("time is spent"))
+    monkeypatch.setattr("similia.selection.auto.select", lambda *given, **options: pytest.fail("time is spent"))
     with pytest.raises(ValueError, match=sentence) as raised:
         run(table(y), tmp_path / "m.similia", scoring=scoring)
     assert "\n" not in str(raised.value)

@@ -22,8 +22,8 @@ from samples.select import MAKERS, sample
 from similia import kernels
 from similia.explanations import explain
 from similia.report._context import gather
-from similia.selection._kinds import recognised
 from similia.selection._ladder import ladder
+from similia.selection.folds import recognised
 
 STRINGS, LABELS = sample("strings", 30)
 NUMBERS = np.array([x.count("A") + 0.5 for x in STRINGS])

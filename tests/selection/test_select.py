@@ -19,13 +19,14 @@ from samples.select import MAKERS, sample
 from similia.core.intervals import wilson
 from similia.learn import VoteClassifier
 from similia.objects import take
-from similia.selection import _budget, _search, _select, select
-from similia.selection._budget import Budget, Costs
+from similia.selection import _search, select
+from similia.selection import auto as _select
+from similia.selection import budget as _budget
 from similia.selection._evaluate import Evaluator
-from similia.selection._kinds import recognised
 from similia.selection._ladder import Group, ladder
 from similia.selection._search import Rung, chosen, noise, rungs, survivors
-from similia.selection.folds import again, ordered
+from similia.selection.budget import Budget, Costs
+from similia.selection.folds import again, ordered, recognised
 
 KINDS = [*MAKERS]
 

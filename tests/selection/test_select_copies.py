@@ -11,10 +11,10 @@ import similia as sm
 from samples.select import MAKERS, sample
 from similia.objects import take
 from similia.objects.identical import are_among, identical
-from similia.selection import _select, select
-from similia.selection._kinds import recognised
+from similia.selection import auto as _select
+from similia.selection import select
 from similia.selection._ladder import Group, each_once, ladder
-from similia.selection.folds import again, held_out, joined, ordered
+from similia.selection.folds import again, held_out, joined, ordered, recognised
 
 
 @pytest.mark.parametrize("kind", MAKERS)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from similia.selection import _select, select
+from similia.selection import auto as _select
+from similia.selection import select
 from similia.selection._ladder import ladder
 
 COMPLEMENT = str.maketrans("ACGTacgt", "TGCAtgca")

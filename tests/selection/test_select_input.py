@@ -12,7 +12,7 @@ from samples.select import sample
 from similia.embeddings.series_vectors import SeriesVectors
 from similia.objects import n_objects
 from similia.selection import select
-from similia.selection._kinds import recognised
+from similia.selection.folds import recognised
 
 
 def test_sparse_rows_are_vectors():

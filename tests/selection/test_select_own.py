@@ -14,10 +14,9 @@ from similia.distances import FromFunction, Levenshtein
 from similia.kernels import GappyKmers, Spectrum
 from similia.learn import KNeighborsClassifier
 from similia.selection import select
-from similia.selection._evaluate import fitted
-from similia.selection._kinds import recognised
+from similia.selection._evaluate import Cache, fitted
 from similia.selection._ladder import ladder
-from similia.selection._lookup import Cache
+from similia.selection.folds import recognised
 
 
 def jaccard(x, y):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from similia.selection import _budget, _select, select
+from similia.selection import auto as _select
+from similia.selection import budget as _budget
+from similia.selection import select
 from similia.selection._ladder import DEAR, Group, ladder
-from similia.selection._order import Unit, first_units
-from similia.selection._search import View
+from similia.selection._search import Unit, View, first_units
 
 from samples.select import sample  # isort: skip
 

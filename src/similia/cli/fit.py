@@ -154,7 +154,7 @@ def _folds(y: npt.NDArray, numbers: bool, asked: int) -> int:
 
 
 def _say_found(found: Any) -> None:
-    from similia.selection.leaderboard import table_of
+    from similia.selection.budget import table_of
 
     say = console()
     tried = [row for row in found.table_ if row["n_objects"]]

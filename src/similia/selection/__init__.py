@@ -2,6 +2,6 @@
 
 from similia.core.lazy import attach
 
-_NAMES = {"select": "_select", "Selection": "_select"}
+_NAMES = {"select": "auto", "Selection": "auto"}
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

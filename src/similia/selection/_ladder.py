@@ -11,12 +11,14 @@ import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import neighbors
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
@@ -29,13 +31,13 @@ from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.random_objects import Mosaics, Representatives
 from similia.embeddings.scaling import FeatureScaler
 from similia.embeddings.series_vectors import SeriesVectors
+from similia.kernels import Sum
 from similia.learn import HDClassifier
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler
 from similia.pipelines import Pipeline
-from similia.selection._names import identity, short_name
-from similia.similarity import Distance, Kernel
+from similia.similarity import Distance, Kernel, name_of
 
 Steps = tuple[tuple[str, Any], ...]
 
@@ -361,3 +363,78 @@ def _class(thing: Any) -> str:
 
 def _name(compare: Any, before: tuple[tuple[str, Any], ...] = ()) -> str:
     return f"{short_name(compare)} on scaled attributes" if before else short_name(compare)
+
+
+_LONGEST = 48  # characters of a name; that of a sum holds several
+
+
+def short_name(compare: Any) -> str:
+    """Return a kernel or distance in a few words.
+
+    The first parameter is given by its value, others as name=value where they are not the default; ``normalize`` is
+    left out.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> short_name(sm.kernels.Sum([sm.kernels.Spectrum(k) for k in (2, 3, 4)]))
+    'Spectrum 2–4'
+    >>> short_name(sm.distances.DTW(window=0.1)), short_name(sm.kernels.WeisfeilerLehman(2, normalize=True))
+    ('DTW 0.1', 'WeisfeilerLehman 2')
+    """
+    if hasattr(compare, "function"):
+        text = name_of(compare)
+    elif isinstance(compare, Sum) and compare.weights is None:
+        return _sum(compare.kernels)
+    else:
+        given = _given(compare)
+        text = f"{type(compare).__name__} {', '.join(given)}".rstrip()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _given(compare: Any) -> list[str]:
+    """Return the parameters that are worth telling."""
+    values = compare.get_params(deep=False)
+    told = []
+    for i, (name, parameter) in enumerate(signature(type(compare)).parameters.items()):
+        value, shown = values[name], _value(values[name])
+        if name == "normalize":
+            continue
+        if i == 0 and isinstance(value, int | float) and not isinstance(value, bool):
+            told.append(shown)
+        elif identity(value) != identity(parameter.default):
+            told.append(shown if isinstance(value, BaseEstimator) else f"{name}={shown}")
+    return told
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, BaseEstimator):
+        return short_name(value)
+    return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _sum(kernels: Sequence[Any]) -> str:
+    """Return the names of kernels; of a row such as Spectrum 2, 3 and 4 only "Spectrum 2–4"."""
+    names = [short_name(kernel) for kernel in kernels]
+    heads, tails = {name.rpartition(" ")[0] for name in names}, [name.rpartition(" ")[2] for name in names]
+    if len(names) > 1 and len(heads) == 1 and all(map(str.isdigit, tails)):
+        numbers = [int(tail) for tail in tails]
+        if numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
+            return f"{heads.pop()} {numbers[0]}–{numbers[-1]}"
+    return " + ".join(names)
+
+
+def identity(what: Any) -> Hashable:
+    """Return what two kernels, distances, estimators or parameters share only if they compute the same."""
+    if isinstance(what, BaseEstimator):
+        params = what.get_params(deep=False)
+        return (type(what), *((name, identity(params[name])) for name in sorted(params)))
+    if isinstance(what, list | tuple):
+        return (type(what), *map(identity, what))
+    if isinstance(what, dict):
+        return (dict, *((identity(key), identity(value)) for key, value in what.items()))
+    if isinstance(what, np.ndarray) and what.dtype != object:
+        return np.ndarray, what.dtype.str, what.shape, what.tobytes()
+    if what is None or isinstance(what, str | bytes | bool | int | float | complex | np.generic):
+        return type(what), repr(what)
+    return type(what), id(what)  # functions, and whatever else has no value of its own

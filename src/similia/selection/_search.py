@@ -21,7 +21,7 @@ other folds, and what it chooses has a score on fold i already.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
@@ -31,11 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.learn.vote import plurality
-from similia.selection._budget import REFIT, SEARCH, Budget, Costs
 from similia.selection._evaluate import Answers, Evaluator, Left
-from similia.selection._ladder import Group
-from similia.selection._order import Unit, first_units, turns
-from similia.selection._ranking import Candidate, best_of_groups, chosen, noise, survivors
+from similia.selection._ladder import DEAR, Group
+from similia.selection.budget import REFIT, SEARCH, Budget, Costs
 
 FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first rung, its growth, and of the last
 _ENOUGH_HELD_OUT = 2000  # objects scored by a candidate, over partitions, in the end
@@ -483,3 +481,107 @@ class Search:
 
 def _candidates(unit: Unit) -> list[Candidate]:
     return [(unit.group, i) for i in unit.learners]
+
+
+class Unit(NamedTuple):
+    """Learners of a group that are fitted together."""
+
+    group: int
+    learners: tuple[int, ...]
+
+
+def first_units(groups: Sequence[Group]) -> list[Unit]:
+    """Return all candidates in the order of the first rung: the cheapest embedding of each family is first.
+
+    The dear ones wait for all learners of the others.
+    """
+    by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: else in the order of the ladder
+    firsts: dict[str, int] = {}
+    for g in by_cost:
+        firsts.setdefault(groups[g].family or groups[g].name, g)
+    order = [*firsts.values(), *(g for g in by_cost if g not in firsts.values())]
+    learners = {g: groups[g].turns or range(len(groups[g].learners)) for g in order}
+    late = [g for g in order if groups[g].cost >= DEAR and g not in firsts.values()]
+    soon = {g: given for g, given in learners.items() if g not in late}
+    return turns(soon, groups) + turns({g: learners[g] for g in late}, groups)
+
+
+def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> list[Unit]:
+    """Return learners of some groups as units: the first of each group, then the second of those that take turns."""
+    units: list[tuple[int, Unit]] = []
+    for g, given in learners.items():
+        parts = [(i,) for i in given] if groups[g].turns else [tuple(sorted(given))]
+        units += [(turn, Unit(g, part)) for turn, part in enumerate(parts)]
+    return [unit for _, unit in sorted(units, key=lambda item: item[0])]
+
+
+_SLACK = 0.02  # of the best score, that a beginning may hide
+
+
+_FEW = 4  # embeddings from which none goes only to halve them
+
+
+Candidate = tuple[int, int]  # group and learner
+
+
+def survivors(
+    table: dict[Candidate, npt.NDArray], evaluator: Evaluator, folds: int, *, last: bool
+) -> dict[int, list[int]]:
+    """Return the learners that go on, by group, the best group first.
+
+    On a beginning of the objects (not `last`) candidates may be worse by a little more.
+    """
+    means = {candidate: float(scores.mean()) for candidate, scores in table.items()}
+    best = max(means, key=means.__getitem__)
+    slack = 0.0 if last else _SLACK
+
+    def near(candidate: Candidate, to: Candidate) -> bool:
+        gap = table[to] - table[candidate]
+        return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
+
+    tops = best_of_groups(table)
+    ranked = [*tops]
+    most = max(_FEW, -(-len(ranked) // 2))
+    kept = [g for g in ranked[:most] if near(tops[g], best)]
+    floors = [g for g in ranked if evaluator.groups[g].floor]
+    if floors and not set(floors) & set(kept):
+        kept.insert(1, floors[0])  # early, lest time runs out before it
+    return {g: [i for h, i in table if h == g and near((g, i), tops[g])] for g in kept}
+
+
+def best_of_groups(table: dict[Candidate, npt.NDArray]) -> dict[int, Candidate]:
+    """Return the best candidate of each group, the best group first."""
+    found: dict[int, Candidate] = {}
+    for candidate in sorted(table, key=lambda candidate: -float(table[candidate].mean())):
+        found.setdefault(candidate[0], candidate)
+    return found
+
+
+def noise(scores: npt.NDArray, folds: int) -> float:
+    """Return the standard error of a mean over folds, whose training parts overlap (Nadeau & Bengio, 2003)."""
+    return float(np.sqrt(scores.var(ddof=1) * (1 / len(scores) + 1 / (folds - 1))))
+
+
+def chosen(tables: list[dict[Candidate, npt.NDArray]], evaluator: Evaluator) -> Candidate:
+    """Return the best candidate of the last rung that has any, never one that nearest neighbours beat.
+
+    Of equal means, as on few and easy objects, that of the embedding whose learners are better on average, then the
+    earlier on the ladder. Where the last rung had no time for nearest neighbours, those that were below them on a rung
+    before are out.
+    """
+    tables = [table for table in tables if table]
+    if not tables:
+        raise ValueError("no candidate could be fitted")
+    allowed = set(tables[-1])
+    for table in reversed(tables):
+        floors = {c: float(s.mean()) for c, s in table.items() if evaluator.groups[c[0]].floor}
+        if floors:
+            best = max(floors, key=floors.__getitem__)
+            above = {c for c in allowed if c in table and table[c].mean() >= floors[best]}
+            if not above:
+                return best
+            allowed = above
+            break
+    means = {c: float(tables[-1][c].mean()) for c in tables[-1]}
+    groups = {g: float(np.mean([mean for c, mean in means.items() if c[0] == g])) for g, _ in means}
+    return max(sorted(allowed), key=lambda c: (means[c], groups[c[0]]))

@@ -154,7 +154,7 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     target = _file_or_path(path, "write")
     if isinstance(target, Path) and not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
-    if f"{type(model).__module__}.{type(model).__name__}" == "similia.selection._select.Selection":
+    if f"{type(model).__module__}.{type(model).__name__}" == "similia.selection.auto.Selection":
         raise ValueError(
             "a Selection is no model but what select found; save its pipeline: save(selection.best_, path)"
         )

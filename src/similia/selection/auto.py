@@ -24,13 +24,19 @@ from similia.core.timing import logged, logger_of
 from similia.core.validation import RandomState, check_positive, generator
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
-from similia.selection._budget import Budget
 from similia.selection._evaluate import Evaluator, fitted, sized
-from similia.selection._kinds import check_similarities, own_similarities, recognised
 from similia.selection._ladder import Group, ladder
 from similia.selection._search import OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
-from similia.selection.folds import again, checked_targets, joined, ordered
-from similia.selection.leaderboard import Leaderboard
+from similia.selection.budget import Budget, Leaderboard
+from similia.selection.folds import (
+    again,
+    check_similarities,
+    checked_targets,
+    joined,
+    ordered,
+    own_similarities,
+    recognised,
+)
 from similia.similarity import Distance, Kernel
 
 _logger = logger_of(__name__)
