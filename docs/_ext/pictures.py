@@ -1,4 +1,4 @@
-"""The picture of the first page, drawn from the bundled DNA: similarity, map, bits, search."""
+"""The pictures of the pages: the road of the first page, drawn from the bundled DNA, and the house (`house.py`)."""
 
 import warnings
 from pathlib import Path
@@ -39,7 +39,8 @@ def around_example(gallery_conf, fname, when):
 
 
 def write(folder: Path):
-    """Draw ``road.svg`` and ``text.png`` (of examples without a picture), unless they are newer than this file."""
+    """Draw ``house.svg``; and ``road.svg`` and ``text.png`` (of examples without one) unless newer than this file."""
+    _draw_house(folder)
     path = folder / "road.svg"
     if path.exists() and path.stat().st_mtime > Path(__file__).stat().st_mtime:
         return
@@ -54,6 +55,19 @@ def write(folder: Path):
         fig = matplotlib.pyplot.figure(figsize=(4, 2.8))
         fig.text(0.5, 0.5, ">>>", ha="center", va="center", fontsize=64, color=BLUE, family="monospace")
         fig.savefig(folder / "text.png")
+        matplotlib.pyplot.close(fig)
+
+
+def _draw_house(folder):
+    import matplotlib
+
+    matplotlib.use("agg")
+    import house
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE, "figure.constrained_layout.use": False}):
+        fig = house.draw()
+        fig.savefig(folder / "house.svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
         matplotlib.pyplot.close(fig)
 
 

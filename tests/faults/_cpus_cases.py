@@ -84,7 +84,7 @@ def missing(some: dict[str, Case]) -> list[str]:
     """Return a sentence for each public class that no case covers, and for each reason that excuses nothing."""
     there, names = covered(some), set(public())
     sentences = [
-        f"{name} is public and no case computes with it; add one to tests/faults/_cpus_cases.py, or a reason to LEFT_OUT"
+        f"{name} is public and no case computes with it; add one to _cpus_cases.py, or a reason to LEFT_OUT"
         for name in sorted(names - there - set(LEFT_OUT))
     ]
     idle = [name for name in sorted(LEFT_OUT) if name in there or name not in names]

@@ -6,7 +6,8 @@ computed once for all graphs that have the pattern. Features are made in tiles o
 tile of all patterns stays in cache while the histograms gather from it. Compared for size 6, 300 graphs, 8000
 patterns, milliseconds of a tile of 32 features: plain loops 0.23 for the products and 0.65 for the sums, in registers
 (`similia.core.lanes`) 0.04 and 0.44, in tiles of 16 (twice) 0.04 and 0.61, the commonest patterns by sgemm 0.35 in
-place of 0.44, not worth a second path. Memory: a tile for each thread; where these would take more than half of ``max_memory``, graphs are done in halves, with their own patterns.
+place of 0.44, not worth a second path. Memory: a tile for each thread; where these would take more than half of
+``max_memory``, graphs are done in halves, with their own patterns.
 """
 
 from __future__ import annotations
