@@ -20,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from similia.search.store import Store
+from similia.storage.store import Store
 
 LONGEST = 0.3  # seconds before the kill
 WRITER = """
 import sys
 import numpy as np
-from similia.search.store import Store
+from similia.storage.store import Store
 store = Store.open(sys.argv[1])
 with store.writing():
     print("ready", flush=True)

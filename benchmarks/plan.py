@@ -24,7 +24,7 @@ from similia.objects import take
 from similia.planning import costs as _calibrate
 from similia.planning.costs import CHUNK, Method, Objects
 from similia.planning.forecasts import FIT_ON, plan
-from similia.search.store import Store
+from similia.storage.store import Store
 
 TITLE = "What `similia plan` predicts against the time that runs take."
 BITS = 1024

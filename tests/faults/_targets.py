@@ -335,7 +335,7 @@ def _load_index(files: Files, folder: Path) -> Any:
 
 
 def _load_store(files: Files, folder: Path) -> Any:
-    from similia.search.store import Store
+    from similia.storage.store import Store
 
     place = folder / "store"
     place.mkdir(exist_ok=True)

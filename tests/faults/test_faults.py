@@ -12,10 +12,10 @@ import similia as sm
 from similia.cli import app, main
 from similia.scale import workers as _workers
 from similia.search import HammingIndex, on_disk
-from similia.search import store as _store
 from similia.search.on_disk import SearchFolder
-from similia.search.store import Store
+from similia.storage import store as _store
 from similia.storage.disk import replacing
+from similia.storage.store import Store
 
 RELIABILITY = Path(__file__).parent
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (90, 8))]

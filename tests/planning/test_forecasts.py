@@ -19,8 +19,8 @@ from similia.planning import costs as _calibrate
 from similia.planning import forecasts as planner
 from similia.planning.costs import Costs, Formula, Method, Objects, kind_of
 from similia.planning.forecasts import plan
-from similia.search.store import Store
 from similia.similarity import Kernel
+from similia.storage.store import Store
 
 runner = CliRunner()
 STEPS = {"embed", "fit", "signs", "index", "search"}

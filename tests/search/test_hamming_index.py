@@ -17,7 +17,7 @@ from similia.core import threads as _threads
 from similia.search import HammingIndex
 from similia.search import scan as _scan
 from similia.search.exports import write_faiss
-from similia.search.store import Store
+from similia.storage.store import Store
 
 KINDS = ("exact", "ivf", "hnsw", "multihash")
 

@@ -23,8 +23,8 @@ from sklearn.tree import DecisionTreeClassifier
 import similia as sm
 from samples.hostile import peak_of
 from similia.embeddings.random_features import OpticalRandomFeatures
-from similia.storage._reader import nodes_of
-from similia.storage._states import check_states
+from similia.storage.model_file import nodes_of
+from similia.storage.states import check_states
 
 # --- models that smuggle code -----------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import similia as sm
 from similia.storage import models as persistence
-from similia.storage._model_file import written_by
+from similia.storage.model_file import written_by
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,9 @@ from similia.scale.stream import CHUNK, add_stream, of
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search.metric import Metric, metric_of, shares_found
 from similia.search.on_disk import SearchFolder, is_search
-from similia.search.store import Store, consistent
 from similia.similarity import diagonal
 from similia.sources.streams import ObjectStream
+from similia.storage.store import Store, consistent
 
 _GROWS = 2  # times the smallest k(x, x), from which a kernel is told to grow with the size of objects
 _ASKED, _NEIGHBOURS, _LITTLE = 100, 10, 0.8  # queries that recall is measured by, their neighbours, a recall to warn of

@@ -8,7 +8,7 @@ from typing import Any
 import similia as sm
 from similia._version import __version__
 from similia.cli.voice import console, result
-from similia.storage._model_file import written_by
+from similia.storage.model_file import written_by
 
 
 def warm_up(kinds: list[str] | None) -> None:

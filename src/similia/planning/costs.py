@@ -48,7 +48,7 @@ from similia.kernels.features import FeatureKernel
 from similia.kernels.graphs import ShortestPath
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, n_objects, take
 from similia.search.hamming_index import HammingIndex
-from similia.search.store import Store
+from similia.storage.store import Store
 
 CHUNK = 10_000  # objects encoded together, as by the commands
 KINDS = ("strings", "graphs", "series", "sets", "vectors")

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.fitting import all_at_once
 from similia.core.validation import check_codes, check_n_bits, check_positive_int
 from similia.search import HammingIndex
-from similia.search.ids import Ids, check_ids, count_on
 from similia.search.scan import best, radius_in_bits
 from similia.sources.partitions import Partitions, as_partitions, inside_task
+from similia.storage.store import Ids, check_ids, count_on
 
 Distances = npt.NDArray[np.int32]
 

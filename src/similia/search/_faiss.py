@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from similia.core.config import rows_per_block
 from similia.core.threads import n_threads
-from similia.search.ids import Ids
+from similia.storage.store import Ids
 
 Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]

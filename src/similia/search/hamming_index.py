@@ -22,9 +22,9 @@ from similia.core.locks import exclusively, lock_of
 from similia.core.timing import logged, logger_of
 from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.search import _faiss
-from similia.search._rows import Rows
-from similia.search.ids import Ids, check_ids, count_on
+from similia.search._rows import Rows, load_index, save_index
 from similia.sources.lazily import is_lazy
+from similia.storage.store import Ids, check_ids, count_on
 
 Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]
@@ -477,14 +477,12 @@ class HammingIndex(BaseEstimator):
         TypeError
             If `path` is no path.
         """
-        from similia.search import _folder
-
         folder = as_path(path, "folder")
         with lock_of(self).writing():
             if not self.__sklearn_is_fitted__():
                 self._check_parameters()
                 self._start()
-            _folder.save(self, folder)
+            save_index(self, folder)
         return folder
 
     @classmethod
@@ -509,9 +507,7 @@ class HammingIndex(BaseEstimator):
         ValueError
             If the folder holds no index, or a file of it is missing, cut, or has another checksum.
         """
-        from similia.search import _folder
-
-        return _folder.load(cls, as_path(path, "folder"), mmap)
+        return load_index(cls, as_path(path, "folder"), mmap)
 
     # what scikit-learn and pickle ask
 

@@ -24,12 +24,11 @@ from similia.core.locks import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
 from similia.objects.batches import Batch
-from similia.search._manifest import MANIFEST
 from similia.search.hamming_index import HammingIndex
 from similia.search.similarity_search import SimilaritySearch
-from similia.search.store import Store
 from similia.storage.disk import sync_folder
 from similia.storage.models import load, save
+from similia.storage.store import MANIFEST, Store
 
 _SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
 

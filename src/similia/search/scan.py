@@ -25,7 +25,7 @@ from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
 from similia.search._rows import Codes, Part
-from similia.search.ids import Ids
+from similia.storage.store import Ids
 
 _GRAIN, _WORDS_OF_A_THREAD = 2**14, 2**19  # rows worth a thread, and words compared (half a millisecond)
 _PADDED = 2**12  # rows made into words at a time, where their length is no multiple of 8 bytes

@@ -18,9 +18,8 @@ from typing import IO, Any
 
 from similia._version import __version__
 from similia.core.text import _short
-from similia.storage._model_file import canonical, check_model_file, written_by
-from similia.storage._reader import Builder, refused_names
-from similia.storage._states import check_states, written
+from similia.storage.model_file import Builder, canonical, check_model_file, refused_names, written_by
+from similia.storage.states import check_states, written
 
 _HEADER = "similia-model"
 

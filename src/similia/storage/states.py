@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from similia.core.text import _short
 from similia.objects.batches import Batch
-from similia.storage._trees import check_trees_of
+from similia.storage.estimators import check_trees_of
 
 Sizes = dict[str, int]
 Check = Callable[[Any, Sizes], bool]

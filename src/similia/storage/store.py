@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,19 +27,22 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.text import _short
 from similia.core.validation import check_codes, check_n_bits
-from similia.search._manifest import FORMAT, MANIFEST, OURS, VERSION, read_manifest, sealed
-from similia.search.ids import Ids, check_ids, count_on
-from similia.storage.disk import is_leftover, is_temporary, replacing, sync_folder, take_lock
-from similia.storage.npy import read_header
+from similia.storage.disk import is_leftover, is_temporary, read_header, replacing, sync_folder, take_lock
 
 _MAX_SEGMENTS = 64
 _BLOCK = 2**16  # rows copied at a time
 _ATTEMPTS = 5  # at reading what another process is changing
 _TYPES = {"codes": np.uint8, "ids": np.int64, "dead": np.int64, "structure": np.uint8}
-
 Codes = npt.NDArray[np.uint8]
 T = TypeVar("T")
+FORMAT, VERSION = "similia-index", 1
+MANIFEST = "index.json"
+_MOST_BITS = 2**31  # of a code: distances are int32
+OURS = re.compile(r"(codes|ids|dead|structure)-[0-9]{6,18}\.npy")  # names of array files
+MAX_ID = 2**63 - 1
+Ids = npt.NDArray[np.int64]
 
 
 class Store:
@@ -426,3 +430,90 @@ def _blocks(parts: Iterable[tuple[npt.NDArray, npt.NDArray[np.bool_] | None]]) -
 def _bytes(array: npt.NDArray) -> memoryview:
     """View an array as its bytes, without a copy."""
     return array.reshape(-1).view(np.uint8).data
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no similia index (no {MANIFEST}); make one with HammingIndex.save")
+    try:
+        manifest = json.loads(path.read_bytes())
+        if manifest["format"] != FORMAT or not isinstance(manifest["version"], int):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f"{path} was not written by similia; name a folder that HammingIndex.save made") from None
+    if manifest["version"] > VERSION:
+        found = _short(manifest["version"])
+        raise ValueError(f"{path} has format {found}, this similia reads up to {VERSION}; upgrade it")
+    try:
+        if manifest.pop("crc32", None) not in (None, _checksum(manifest)):  # older ones have none
+            raise ValueError
+        _check_manifest(manifest)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError):
+        raise ValueError(f"{path} is damaged; restore the index from a copy") from None
+    return manifest
+
+
+def sealed(text: str) -> bytes:
+    """Return the content of the file: the manifest and its checksum."""
+    manifest = json.loads(text)
+    return json.dumps({**manifest, "crc32": _checksum(manifest)}).encode()
+
+
+def _checksum(manifest: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _check_manifest(manifest: dict[str, Any]) -> None:
+    if check_n_bits(manifest["n_bits"]) > _MOST_BITS:
+        raise ValueError
+    structure = manifest["structure"]
+    entries = [("dead", entry) for entry in manifest["dead"]]
+    entries += [] if structure is None else [("structure", structure)]
+    for segment in manifest["segments"]:
+        entries += [("codes", segment["codes"]), ("ids", segment["ids"])]
+        numbers = (segment["rows"], segment["min_id"], segment["max_id"])
+        if not segment["rows"] == segment["codes"]["rows"] == segment["ids"]["rows"] or not _naturals(numbers):
+            raise ValueError
+    if structure is not None and not _naturals([structure["covers"]], sum(s["rows"] for s in manifest["segments"])):
+        raise ValueError
+    for kind, entry in entries:
+        named = OURS.fullmatch(entry["file"])  # a path out of the folder is not
+        if not named or named[1] != kind or not _naturals((entry["rows"], entry["bytes"], entry["crc32"])):
+            raise ValueError
+    dicts = (manifest["settings"], manifest["meta"], manifest["progress"])
+    numbers = (manifest["commit"], manifest["next_file"], manifest["next_id"])
+    if not all(isinstance(d, dict) for d in dicts) or not _naturals(numbers) or not isinstance(manifest["token"], str):
+        raise ValueError
+
+
+def _naturals(values: Iterable[Any], most: int = 2**63) -> bool:
+    return all(isinstance(value, int) and 0 <= value <= most for value in values)
+
+
+def count_on(next_id: int, n: int) -> Ids:
+    """Return the `n` ids from `next_id` on."""
+    if next_id + n > MAX_ID + 1:
+        raise ValueError(f"ids cannot be counted on from {next_id}: they end at 2**63 - 1; give ids")
+    return np.arange(next_id, next_id + n, dtype=np.int64) if n else np.empty(0, np.int64)
+
+
+def check_ids(ids: Any, n: int | None = None) -> Ids:
+    """Return ids as distinct int64 >= 0, as many as `n`, or raise."""
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
+    if n is not None and len(ids) != n:
+        raise ValueError(f"ids has {len(ids)} entries for {n} codes; give one id per code")
+    if ids.dtype == np.uint64 and ids.size and ids.max() > MAX_ID:
+        raise ValueError(f"ids[{ids.argmax()}] is {ids.max()}, expected at most 2**63 - 1")
+    ids = ids.astype(np.int64)
+    if ids.size and ids.min() < 0:
+        raise ValueError(f"ids[{ids.argmin()}] is {ids.min()}, expected ids >= 0")
+    if ids.size > 1 and not (ids[1:] > ids[:-1]).all():
+        order = np.argsort(ids, kind="stable")
+        same = ids[order[1:]] == ids[order[:-1]]
+        if same.any():
+            i = int(np.argmax(same))
+            raise ValueError(f"ids[{order[i]}] and ids[{order[i + 1]}] are both {ids[order[i]]}; ids must be unique")
+    return ids

@@ -6,15 +6,57 @@ children come after their parent (a walk ends), features exist, sizes are those 
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 
+_PUBLIC = {
+    "calibration", "cluster", "compose", "covariance", "cross_decomposition", "decomposition", "discriminant_analysis",
+    "dummy", "ensemble", "feature_extraction", "feature_selection", "frozen", "gaussian_process", "impute", "isotonic",
+    "kernel_approximation", "kernel_ridge", "linear_model", "manifold", "mixture", "model_selection", "multiclass",
+    "multioutput", "naive_bayes", "neighbors", "neural_network", "pipeline", "preprocessing", "random_projection",
+    "semi_supervised", "svm", "tree",
+}  # fmt: skip
+_TEXT = "sklearn.feature_extraction.text"
+PARTS = {
+    *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
+    *(f"sklearn._loss.link.{name}" for name in (
+        "HalfLogitLink", "IdentityLink", "Interval", "LogitLink", "LogLink", "MultinomialLogit",
+    )),
+    *(f"sklearn._loss.loss.{name}" for name in (
+        "AbsoluteError", "ExponentialLoss", "HalfBinomialLoss", "HalfGammaLoss", "HalfMultinomialLoss",
+        "HalfPoissonLoss", "HalfSquaredError", "HuberLoss", "PinballLoss",
+    )),
+}  # fmt: skip
+LOSSES = {
+    *(f"sklearn.linear_model._sgd_fast.{name}" for name in (
+        "EpsilonInsensitive", "Hinge", "ModifiedHuber", "SquaredEpsilonInsensitive", "SquaredHinge",
+    )),
+    *(f"sklearn._loss._loss.Cy{name}" for name in (
+        "AbsoluteError", "ExponentialLoss", "HalfBinomialLoss", "HalfGammaLoss", "HalfMultinomialLoss",
+        "HalfPoissonLoss", "HalfSquaredError", "HalfTweedieLoss", "HalfTweedieLossIdentity", "HuberLoss", "PinballLoss",
+    )),
+}  # fmt: skip
+TREE = "sklearn.tree._tree.Tree"
 TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
 _FORESTS = ("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor",
             "RandomTreesEmbedding")  # fmt: skip
 _BOOSTED = ("GradientBoostingClassifier", "GradientBoostingRegressor")
 _LEAF = -1
+
+
+def is_public_estimator(name: str) -> bool:
+    """Whether scikit-learn exports this estimator, and defines it in the module that the name gives."""
+    module, _, cls = name.rpartition(".")
+    parts = module.split(".")
+    if parts[0] != "sklearn" or len(parts) < 2 or parts[1] not in _PUBLIC or cls.startswith("_"):
+        return False
+    from sklearn.base import BaseEstimator
+
+    public = importlib.import_module(module if module == _TEXT else f"sklearn.{parts[1]}")
+    found = getattr(public, cls, None)
+    return isinstance(found, type) and issubclass(found, BaseEstimator) and found.__module__ == module
 
 
 def check_tree(arguments: Any, state: Any) -> None:

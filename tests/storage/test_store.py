@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from similia.search import HammingIndex, _faiss
-from similia.search import store as _store
-from similia.search.store import Store
 from similia.storage import disk as _disk
+from similia.storage import store as _store
+from similia.storage.store import Store
 
 
 def codes_of(n, n_bits=64, seed=0):
@@ -179,7 +179,7 @@ def test_a_crash_while_the_folder_is_made_can_be_repeated(tmp_path):
 WRITER = """
 import sys, zlib
 import numpy as np
-from similia.search.store import Store
+from similia.storage.store import Store
 store = Store.open(sys.argv[1])
 with store.writing():
     print("ready", flush=True)
