@@ -2,7 +2,7 @@
 
 ``search.similia`` holds the fitted encoder, ``codes`` is the folder of a `HammingIndex`, and each file in ``objects``
 holds the objects (or projected vectors) and names of one addition. Objects are written before the codes that are
-committed in one step (`_store`): after a crash at any moment, what the codes do not name does not count, and the
+committed in one step (`Store`): after a crash at any moment, what the codes do not name does not count, and the
 same addition made again takes its place.
 """
 

@@ -2,7 +2,7 @@
 
 A model is a zip archive of arrays and one JSON description (the skops format), which names the version of similia
 that wrote it. On loading, every class that the description names must be on a literal list: similia's own classes
-below and what `_model_reader` adds of scikit-learn. Functions are never loaded, but for ufuncs.
+below and what `estimators` adds of scikit-learn. Functions are never loaded, but for ufuncs.
 """
 
 from __future__ import annotations
