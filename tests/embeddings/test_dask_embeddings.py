@@ -27,7 +27,7 @@ from similia.embeddings.scaling import FeatureScaler
 from similia.learn.d2ke_search import D2KESearch
 from similia.objects import n_objects
 from similia.objects.batches import Batch
-from similia.sources.partitions import as_partitions
+from similia.sources.dask import as_partitions
 
 RNG = np.random.default_rng(0)
 N = 300  # a little more than a block of moments

@@ -20,8 +20,8 @@ import atheris
 
 with atheris.instrument_imports(include=["similia.objects"]):
     import similia as sm
+    from similia import sources
     from similia.objects import tudataset
-    from similia.sources import readers, ts_files
 
 MEMBERS = ("A", "graph_indicator", "graph_labels", "node_labels", "edge_attributes")
 
@@ -48,11 +48,11 @@ def members(data: bytes, folder: Path) -> None:
 
 
 TARGETS = {
-    "read_ts": one_file(ts_files.read_ts, "x.ts"),
+    "read_ts": one_file(sources.read_ts, "x.ts"),
     "read_tudataset": members,
-    "read_fasta": one_file(readers.read_fasta, "x.fasta"),
-    "read_fastq": one_file(readers.read_fastq, "x.fastq"),
-    "read_columns": one_file(lambda path: readers.read_columns(path, "text"), "x.csv"),
+    "read_fasta": one_file(sources.read_fasta, "x.fasta"),
+    "read_fastq": one_file(sources.read_fastq, "x.fastq"),
+    "read_columns": one_file(lambda path: sources.read_columns(path, "text"), "x.csv"),
 }
 
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import similia as sm
 from similia.codes import SignCodes
-from similia.sources.partitions import Partitions, as_partitions
+from similia.sources.dask import Partitions, as_partitions
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list("ACGT"), n)) for n in RNG.integers(5, 12, size=60)]

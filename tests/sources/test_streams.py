@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from naive import streams as naive
 from samples.stream import FORMATS, WORDS, strings_of, write, written
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, concatenate
-from similia.sources import _blocks, _delimited_streams, read_columns
-from similia.sources._delimited_streams import delimited_records
-from similia.sources._sequence_files import fasta_records, fastq_records
+from similia.sources import _blocks, read_columns
+from similia.sources import tables as _delimited_streams
 from similia.sources.streams import open_stream
+from similia.sources.tables import delimited_records
+from similia.sources.text import fasta_records, fastq_records
 
 LAW = settings(max_examples=60, deadline=None)
 SLOW_LAW = settings(max_examples=8, deadline=None)

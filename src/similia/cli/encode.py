@@ -14,8 +14,7 @@ from similia.cli.encoders import check_options, default_encoder, sample_of
 from similia.cli.inputs import first_of, open_objects
 from similia.cli.outputs import bars, check_output, meters, stoppable
 from similia.cli.voice import console, note, result, voice, written
-from similia.scale.places import places_named
-from similia.scale.stream import CHUNK, Rows, goes_on, partial_of, write_stream
+from similia.scale.stream import CHUNK, Rows, goes_on, partial_of, places_named, write_stream
 from similia.search.on_disk import SearchFolder
 from similia.sources.streams import ObjectStream
 from similia.storage.journal import Journal

@@ -21,8 +21,7 @@ from similia.cli.inputs import Collection, Objects, has_columns, open_objects, r
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, voice
-from similia.scale.places import places_named
-from similia.scale.stream import CHUNK, add_stream, of
+from similia.scale.stream import CHUNK, add_stream, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search.metric import Metric, metric_of, shares_found
 from similia.search.on_disk import SearchFolder, is_search

@@ -26,7 +26,7 @@ from similia.objects.batches import Batch
 from similia.objects.sequences import at_least_one
 from similia.planning.costs import CHUNK, KINDS, Costs, Formula, Method, Objects, calibrate, kind_of
 from similia.similarity import as_objects, check_kernel
-from similia.sources._iterable_streams import kind_of_item
+from similia.sources.rows import kind_of_item
 
 FIT_ON = 20_000  # objects that an encoder is fitted to, as by the commands
 _EIGEN = 9  # operations of a symmetric eigendecomposition with vectors, over s^3 (Golub & Van Loan, Section 8.3)

@@ -3,7 +3,7 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "apply": "similia.sources.applied",
+    "apply": "similia.sources.dask",
     "ShardedIndex": "sharded_index",
     "encode_stream": "stream",
     "predict_stream": "stream",

@@ -15,7 +15,7 @@ from similia.core.fitting import all_at_once
 from similia.core.validation import check_codes, check_n_bits, check_positive_int
 from similia.search import HammingIndex
 from similia.search.scan import best, radius_in_bits
-from similia.sources.partitions import Partitions, as_partitions, inside_task
+from similia.sources.dask import Partitions, as_partitions, inside_task
 from similia.storage.store import Ids, check_ids, count_on
 
 Distances = npt.NDArray[np.int32]

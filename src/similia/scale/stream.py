@@ -9,20 +9,23 @@ is written does not depend on where chunks are cut, on the workers or on how oft
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import closing
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from similia.core.config import part_of_more, settings
+from similia.core.errors import BadPair
 from similia.core.progress import meter
+from similia.core.text import _short
 from similia.core.validation import as_path, check_codes, check_encoder
-from similia.objects import concatenate, take
-from similia.scale.kinds import kind_of_arrays
-from similia.scale.places import places_named
+from similia.objects import SeriesBatch, SetBatch, concatenate, take
+from similia.objects.columns import ObjectsOut
 from similia.scale.predictions import Predictions, form_of
 from similia.scale.workers import opened
 from similia.sources.streams import Chunk, ObjectStream, open_stream
@@ -386,3 +389,71 @@ def _warn(text: str) -> None:
     import warnings
 
     warnings.warn(text, stacklevel=4)
+
+
+_HELD = ("landmarks_", "objects_", "support_objects_")  # objects that models keep, beside what `_example` gives
+
+
+_INSIDE = (
+    "best_", "best_estimator_", "pipeline_", "encoder_", "estimators_", "calibrated_classifiers_", "regressor_",
+    "estimator_", "estimator",
+)  # fmt: skip
+
+
+def kind_of_arrays(model: Any) -> str | None:
+    """Return "series", "sets" or "vectors", by what a fitted model was fitted on; None if it does not tell."""
+    steps = getattr(model, "steps", None)
+    if steps is not None:
+        same = ("passthrough", None)
+        return next((kind_of_arrays(s) for _, s in steps if s not in same and not isinstance(s, ObjectsOut)), None)
+    held = model._example() if hasattr(model, "_example") else None
+    for objects in (held, *(getattr(model, name, None) for name in _HELD)):
+        if isinstance(objects, SeriesBatch | SetBatch):
+            return "series" if isinstance(objects, SeriesBatch) else "sets"
+        if (isinstance(objects, np.ndarray) and objects.ndim == 2) or sp.issparse(objects):
+            return "vectors"
+    for name in _INSIDE:
+        inside = getattr(model, name, None)
+        first = inside[0] if isinstance(inside, list) and inside else inside
+        if hasattr(first, "get_params") or hasattr(first, "estimator"):
+            return kind_of_arrays(first)
+    return "vectors" if hasattr(model, "n_features_in_") else None
+
+
+_OBJECT = re.compile(r"(?:X\[|series |set |graph )(\d+)\b\]?(:?) ")
+
+
+@contextmanager
+def places_named(stream: Any, start: int = 0, mark: str | None = None, numbers: Any = None) -> Iterator[None]:
+    """Have errors about an object of a file or data set name it, and the line.
+
+    It is then read once more from object `start` on, where `mark` says that it begins; `numbers` are those of the
+    objects, where the error is about some of them.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        iterable = isinstance(stream, ObjectStream) and stream.size is None  # gone once it is read
+        said = None if iterable else _located(error, stream, start, mark, numbers)
+        if said is None:
+            raise
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(said) from error
+
+
+def _located(error: Exception, stream: Any, start: int, mark: str | None, numbers: Any) -> str | None:
+    """Return the sentence of an error with the place of the object it is about, None if it is about none."""
+    text = str(error)
+    found = _OBJECT.match(text)
+    number = error.index[0] if isinstance(error, BadPair) else int(found[1]) if found else None
+    if number is None or (numbers is not None and number >= len(numbers)):
+        return None
+    number = number if numbers is None else int(numbers[number])
+    with closing(stream.chunks(start, mark)) as chunks:
+        chunk = next((chunk for chunk in chunks if chunk.stop > number), None)
+    if chunk is None:
+        return None
+    i = number - chunk.start
+    place = f"object {number} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
+    place += f", {_short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else ""
+    said = text if found is None else text[found.end() :] if found[2] else f"it {text[found.end() :]}"
+    return f"{stream.source}, {place}: {said}"

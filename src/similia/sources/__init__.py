@@ -3,10 +3,10 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "read_fasta": "readers",
-    "read_fastq": "readers",
-    "read_columns": "readers",
-    "read_ts": "ts_files",
+    "read_fasta": "text",
+    "read_fastq": "text",
+    "read_columns": "tables",
+    "read_ts": "series_files",
     "read_objects": "files",
     "Objects": "reading",
     "open_stream": "streams",

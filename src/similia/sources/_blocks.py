@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
 from similia.core.validation import as_path
+from similia.objects._strings import StringBatch
 
 RECORD_SHARE = 4  # a record may take a quarter of max_memory: its bytes, their join, its letters and a mask
 WIDE_SHARE = 4  # a quarter of that where it is not ASCII: a letter takes four bytes, and the csv module's eight
@@ -230,3 +231,88 @@ class _Recoded:
             self._start()
         while self._at < offset and self.read(min(_BLOCK, offset - self._at)):
             pass
+
+
+
+
+Bytes = npt.NDArray[np.uint8]
+
+
+SPACE = np.zeros(256, dtype=bool)  # what str.strip takes away, of ASCII
+
+
+SPACE[[9, 10, 11, 12, 13, 28, 29, 30, 31, 32]] = True
+
+
+class Lines(NamedTuple):
+    """Line i of a block is ``buffer[starts[i]:ends[i]]``, its end not included."""
+
+    buffer: Bytes
+    starts: Int
+    ends: Int
+
+
+def find_lines(block: bytes) -> Lines | None:
+    r"""Return the lines of a block, or None if some end in \r alone."""
+    buffer = np.frombuffer(block, np.uint8)
+    breaks = np.flatnonzero(buffer == ord("\n"))
+    starts = np.concatenate(([0], breaks + 1))
+    ends = np.append(breaks, len(buffer))
+    if starts[-1] == len(buffer):
+        starts, ends = starts[:-1], ends[:-1]
+    if b"\r" in block:
+        if block.count(b"\r") != block.count(b"\r\n"):
+            return None
+        ends = ends - ((ends > starts) & (buffer[ends - 1] == ord("\r")))
+    return Lines(buffer, starts, ends)
+
+
+def gather(buffer: Bytes, starts: Int, ends: Int) -> tuple[Bytes, Int]:
+    """Return the pieces ``buffer[starts[i]:ends[i]]``, which follow one another, as values and offsets."""
+    offsets = np.concatenate(([0], np.cumsum(ends - starts)))
+    runs = np.empty(2 * len(starts) + 1, dtype=np.int64)  # of bytes to leave out and to take, in turn
+    runs[1::2] = ends - starts
+    runs[0:-1:2] = starts - np.concatenate(([0], ends[:-1]))
+    runs[-1] = len(buffer) - (ends[-1] if len(ends) else 0)
+    taken = np.zeros(len(runs), dtype=bool)
+    taken[1::2] = True
+    return buffer[np.repeat(taken, runs)], offsets
+
+
+def strings(values: Bytes, offsets: Int) -> StringBatch:
+    """Return strings of UTF-8, each of them valid, as a batch."""
+    if values.max(initial=0) < 128:
+        return StringBatch(values, offsets)
+    begins = np.concatenate(([0], np.cumsum((values & 0xC0) != 0x80)))  # a character has one byte that is not 10xxxxxx
+    points = np.frombuffer(values.tobytes().decode().encode("utf-32-le"), np.uint32).copy()
+    return StringBatch(points, begins[offsets])
+
+
+def narrow(batch: Any) -> Any:
+    """Return a batch of strings in one byte for each letter where all are ASCII."""
+    if isinstance(batch, StringBatch) and batch.values.dtype == np.uint32 and batch.values.max(initial=0) < 128:
+        return StringBatch(batch.values.astype(np.uint8), batch.offsets)
+    return batch
+
+
+_BOMB = 100  # times that a gzip file may grow: text grows tenfold, deflate at most a thousandfold
+
+
+def not_a_bomb(path: Any, records: Iterator[Records]) -> Iterator[Records]:
+    """Yield records for a list of them all, which a small file that unpacks to a huge one must not fill."""
+    most = settings().max_memory
+    for part in records:
+        if part.position and part.ends[-1] > max(most, _BOMB * part.position):
+            raise ValueError(
+                f"{path} unpacks to more than max_memory ({most} bytes) and {_BOMB} times its size, as a bomb does; "
+                "raise similia.config(max_memory=...) or read it with similia.sources.open_stream"
+            )
+        yield part
+
+
+@contextmanager
+def open_text(path: Any) -> Iterator[TextIO]:
+    """Open a plain or gzip text file; a file that is cut or not text raises ValueError."""
+    opener: Any = gzip.open if as_path(path).suffix.lower() == ".gz" else open
+    with one_sentence(path), opener(path, "rt", encoding="utf-8-sig") as file:
+        yield file

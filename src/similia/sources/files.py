@@ -21,11 +21,10 @@ from similia.objects.sequences import concatenate, n_objects, take
 from similia.objects.series import as_series
 from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
-from similia.sources._series_files import array_of, long_table, series_folder
-from similia.sources.readers import read_fasta, read_fastq
 from similia.sources.reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric, typed
+from similia.sources.series_files import array_of, long_table, read_ts, series_folder
 from similia.sources.streams import FASTA, FASTQ, ObjectStream, is_table, meaningless
-from similia.sources.ts_files import read_ts
+from similia.sources.text import read_fasta, read_fastq
 
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # how the arrays of .npz are called
 _BOMB = 100  # times that an .npz may grow

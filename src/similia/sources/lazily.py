@@ -49,7 +49,7 @@ def as_parts(X: Any) -> Any:
     """Return a Dask collection as a `similia.objects.distributed.Distributed` one, anything else as it is."""
     if not hasattr(X, "__dask_graph__"):
         return X
-    from similia.sources.partitions import as_partitions
+    from similia.sources.dask import as_partitions
 
     return as_partitions(X)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -12,9 +13,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from similia.core.text import _short
-from similia.sources._delimited_streams import position_of
-from similia.sources._skipped import Skips
+from similia.core.text import _short, counted, did_you_mean
 
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _TEXT, _LABEL = "text", "label"  # columns that are taken where none is named
@@ -280,3 +279,95 @@ def ending_of(path: Path) -> str:
     """Return the ending of a file in lower case, without ``.gz``."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     return suffixes[-1] if suffixes else ""
+
+
+_LISTED = 8  # names of columns in a sentence
+
+
+def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
+    """Return the position of a column, or raise; `names` are the cells of the first row."""
+    if isinstance(column, int):
+        if names and not -len(names) <= column < len(names):
+            raise ValueError(
+                f"{path} has {counted(len(names), 'column')}, none at position {column} (the first one is 0)"
+            )
+        return column
+    if names is None or not header:
+        raise ValueError(
+            f"{path} is read without names of columns, so {_short(column)} means none; give positions, the first is 0"
+        )
+    if column not in names:
+        known = ", ".join(map(_short, names[:_LISTED]))
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        meant = did_you_mean(column, names)
+        raise ValueError(f"{path} has no column {_short(column)}{meant}; it has {known or 'none'}{more}")
+    if names.count(column) > 1:
+        places = " and ".join(str(i) for i, name in enumerate(names) if name == column)
+        raise ValueError(
+            f"{path} has {names.count(column)} columns named {_short(column)}, at positions {places} (from 0); rename "
+            "all but one"
+        )
+    return names.index(column)
+
+
+_HEAD = ["line", "reason"]
+
+
+class Skips:
+    """Rows left out while a file is read, in constant memory.
+
+    A file may be read several times and from any row on. Each reading begins with `begin`, which forgets the rows from
+    there on, so that the list is complete and free of repeats when the last reading ends.
+
+    Parameters
+    ----------
+    path : path, optional
+        The CSV file that lists them: the line where each begins (rows of Parquet are numbered from 0), and what is
+        wrong with it. It is not there while no row is left out.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows left out.
+    first : tuple of int and str, optional
+        Line of the first one, and what is wrong with it.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path, self.n = path, 0
+        self.first: tuple[int, str] | None = None
+
+    def begin(self, line: int) -> None:
+        """Forget the rows from `line` on, which are read now."""
+        self.n, self.first = 0, None
+        if self.path is None or not self.path.exists():
+            return
+        with self.path.open(newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            if next(rows, None) != _HEAD:
+                raise ValueError(
+                    f"{self.path} is another file and would be overwritten by the list of skipped rows; rename it"
+                )
+            kept = [(int(place), why) for place, why in rows if int(place) < line]
+        self.path.unlink()
+        for place, why in kept:
+            self.add(place, why)
+
+    def sort(self) -> None:
+        """Put the list in order of lines, after rows were left out for one reason and then for another."""
+        if self.path is None or not self.path.exists():
+            return
+        with self.path.open(newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        with self.path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([head, *sorted(rows, key=lambda row: int(row[0]))])
+
+    def add(self, line: int, why: str) -> None:
+        """List a row."""
+        if self.first is None or line < self.first[0]:
+            self.first = line, why
+        self.n += 1
+        if self.path is not None:
+            new = not self.path.exists()
+            with self.path.open("a", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([_HEAD, [line, why]] if new else [[line, why]])

@@ -22,17 +22,19 @@ from similia.core.text import _short
 from similia.core.validation import check_positive_int
 from similia.objects._strings import StringBatch
 from similia.objects.sequences import concatenate
-from similia.sources._array_streams import ArrayRows
-from similia.sources._blocks import Records, is_utf8
-from similia.sources._converted import PER_LETTER, Converter
-from similia.sources._delimited_streams import Table, delimiter_of
-from similia.sources._iterable_streams import OF_ARRAYS, Items
-from similia.sources._line_streams import line_records, sdf_has_field, sdf_records, smi_has_names, smi_records
-from similia.sources._lines import narrow
-from similia.sources._parquet_streams import ParquetRows
-from similia.sources._sequence_files import fasta_records, fastq_records
-from similia.sources._skipped import Skips
-from similia.sources.reading import Choice, Column, Reading, choose, ending_of, looks_numeric
+from similia.sources._blocks import Records, is_utf8, narrow
+from similia.sources.reading import Choice, Column, Reading, Skips, choose, ending_of, looks_numeric
+from similia.sources.rows import OF_ARRAYS, ArrayRows, Items, ParquetRows
+from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
+from similia.sources.text import (
+    fasta_records,
+    fastq_records,
+    line_records,
+    sdf_has_field,
+    sdf_records,
+    smi_has_names,
+    smi_records,
+)
 
 FASTA = {".fa", ".fasta", ".fna", ".faa"}
 FASTQ = {".fq", ".fastq"}

@@ -7,6 +7,7 @@ reads on from block to block while a quoted field goes on. Tests hold the two eq
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,16 +17,32 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from similia.core.text import _short, counted, did_you_mean
+from similia.core.text import _short, counted
+from similia.core.validation import as_path
 from similia.objects._strings import StringBatch
-from similia.sources._blocks import WIDE_SHARE, Blocks, Records, decode, whole_lines
-from similia.sources._lines import find_lines, gather, strings
-from similia.sources._skipped import Skips
+from similia.objects._vectors import SeriesBatch
+from similia.sources._blocks import (
+    WIDE_SHARE,
+    Blocks,
+    Records,
+    decode,
+    find_lines,
+    gather,
+    not_a_bomb,
+    strings,
+    whole_lines,
+)
+from similia.sources.reading import MISSING, Choice, Reading, Skips, is_number, position_of, typed
+from similia.sources.rows import parquet_column, parquet_file
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_LISTED = 8  # names of columns in a sentence
+
+
 _MANY = 8  # columns from which on the csv module picks them faster than numpy, one by one
+
+
 _LOOKED_AT = 1000  # rows that show what the columns hold
 
 
@@ -108,32 +125,6 @@ def delimited_records(
     """
     table = Table(path, delimiter, header)
     return table.records([table.position_of(column) for column in columns], offset, line)
-
-
-def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
-    """Return the position of a column, or raise; `names` are the cells of the first row."""
-    if isinstance(column, int):
-        if names and not -len(names) <= column < len(names):
-            raise ValueError(
-                f"{path} has {counted(len(names), 'column')}, none at position {column} (the first one is 0)"
-            )
-        return column
-    if names is None or not header:
-        raise ValueError(
-            f"{path} is read without names of columns, so {_short(column)} means none; give positions, the first is 0"
-        )
-    if column not in names:
-        known = ", ".join(map(_short, names[:_LISTED]))
-        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        meant = did_you_mean(column, names)
-        raise ValueError(f"{path} has no column {_short(column)}{meant}; it has {known or 'none'}{more}")
-    if names.count(column) > 1:
-        places = " and ".join(str(i) for i, name in enumerate(names) if name == column)
-        raise ValueError(
-            f"{path} has {names.count(column)} columns named {_short(column)}, at positions {places} (from 0); rename "
-            "all but one"
-        )
-    return names.index(column)
 
 
 class _Rows:
@@ -298,3 +289,225 @@ def _long_fields() -> Iterator[None]:
             _Readers.n -= 1
             if _Readers.n == 0:
                 csv.field_size_limit(_Readers.limit)
+
+
+PER_LETTER = 2**6  # bytes of a molecule for each letter of its SMILES: an atom, a bond in both directions
+
+
+_LEAVE = "leave the row out (on_error='skip' or --on-error skip)"
+
+
+_SERIES = ", or read each row as a series, without the empty cells at its end (series=True or --series)"
+
+
+class Converter:
+    """What makes objects of the records of a table or a file of lines.
+
+    Parameters
+    ----------
+    path : path
+    choice : Choice
+    header : list of str
+        Names of the columns, for sentences.
+    decimal : str
+    skips : Skips, optional
+        Where bad rows are listed; if not given, they raise.
+    """
+
+    def __init__(
+        self, path: Any, choice: Choice, header: list[str], decimal: str = ".", skips: Skips | None = None
+    ) -> None:
+        self.path, self.choice, self.header, self.decimal, self.skips = path, choice, header, decimal, skips
+
+    def records(self, records: Iterator[Records], max_bytes: int) -> Iterator[Records]:
+        """Yield records whose first column holds objects, without those that are bad."""
+        if self.choice.kind == "strings":
+            yield from records
+            return
+        convert = self._molecules if self.choice.kind == "graphs" else self._numbers
+        for part in records:
+            for piece in _pieces(part, max_bytes // PER_LETTER if self.choice.kind == "graphs" else max_bytes):
+                objects, kept = convert(piece)
+                if len(kept):
+                    rest = tuple(column.take(kept) for column in piece.columns[len(self.choice.objects) :])
+                    yield _kept(piece, (objects, *rest), kept)
+
+    def _molecules(self, part: Records) -> tuple[Any, npt.NDArray[np.int64]]:
+        """Return SMILES as graphs, and which of the rows they are."""
+        from similia.objects.molecules import read_smiles
+
+        full = [i for i, text in enumerate(part.columns[0]) if text]
+        empty = set(range(len(part.ends))) - set(full)
+        bad = dict.fromkeys(empty, ("the cell with the SMILES is empty", "fill it in or " + _LEAVE))
+
+        def refuse(i: int, why: str) -> None:
+            bad[full[i]] = (f"found {why}", "correct it or " + _LEAVE)
+
+        graphs = read_smiles(part.columns[0].take(full), bad=refuse) if full else None
+        for i in sorted(bad):
+            self._refuse(part, i, *bad[i])
+        return graphs, np.array([i for i in full if i not in bad], np.int64)
+
+    def _numbers(self, part: Records) -> tuple[Any, npt.NDArray[np.int64]]:
+        """Return columns of numbers as vectors or series, and which of the rows they are."""
+        width = len(self.choice.objects)
+        columns = part.columns[:width]
+        rows = np.column_stack([self._floats(column) for column in columns])
+        present = ~np.isnan(rows)
+        lengths = np.where(present.any(axis=1), width - np.argmax(present[:, ::-1], axis=1), 0)
+        if self.choice.kind != "series":
+            lengths[:] = width
+        needed = np.arange(width) < lengths[:, None]
+        good = np.isfinite(rows) | ~needed
+        kept = np.flatnonzero(good.all(axis=1) & (lengths > 0))
+        for i in np.setdiff1d(np.arange(len(rows)), kept).tolist():
+            if lengths[i] == 0:
+                self._refuse(part, i, "the row holds no numbers", _LEAVE)
+                continue
+            j = int(good[i].argmin())
+            cell = columns[j][i] if not isinstance(columns[j], np.ndarray) else columns[j][i].item()
+            cut = self.choice.kind == "vectors" and present[i].any() and not present[i, j:].any()
+            self._refuse(part, i, self._problem(j, cell), "correct it or " + _LEAVE + (_SERIES if cut else ""))
+        if self.choice.kind == "vectors":
+            return rows[kept], kept
+        offsets = np.concatenate(([0], np.cumsum(lengths[kept]))).astype(np.int64)
+        return SeriesBatch(rows[kept][needed[kept]][:, None], offsets), kept
+
+    def _problem(self, j: int, cell: Any) -> str:
+        name = _short(self.header[self.choice.objects[j]])
+        if isinstance(cell, str) and cell.strip().lower() in MISSING | {"inf", "-inf", "infinity"}:
+            return f"the number in column {name} is missing or infinite"
+        found = f"column {name} holds {_short(cell)}, expected a finite number"
+        if isinstance(cell, str) and self.decimal == "." and is_number(cell, ","):
+            return f"{found} (if that is a decimal comma: decimal=',' or --decimal ,)"
+        return found
+
+    def _floats(self, column: Any) -> npt.NDArray[np.float64]:
+        """Return numbers; NaN where one is missing, infinity where there is something else."""
+        if isinstance(column, np.ndarray):
+            return column
+        cells = column.tolist()
+        if self.decimal != ".":
+            cells = [cell.replace(self.decimal, ".") for cell in cells]
+        try:
+            values = np.array(cells, dtype=np.float64)
+        except ValueError:
+            values = np.array([_number(cell) for cell in cells])
+        return values
+
+    def _refuse(self, part: Records, i: int, why: str, remedy: str) -> None:
+        """List row i as left out, or raise."""
+        number = int(part.rows[i]) if part.begins is None and part.rows is not None else 0
+        place = f"row {number} (from 0)" if part.begins is None else f"line {part.begins[i]}"
+        if self.skips is None:
+            raise ValueError(f"{self.path}, {place}: {why}; {remedy}")
+        self.skips.add(number if part.begins is None else int(part.begins[i]), why)
+
+
+def _number(cell: str) -> float:
+    if cell.strip().lower() in MISSING:
+        return np.nan
+    return float(cell) if is_number(cell) else np.inf
+
+
+def _pieces(part: Records, max_bytes: int) -> Iterator[Records]:
+    """Yield runs of records that take at most about so many bytes of the file, one record at least."""
+    start, n = 0, len(part.ends)
+    begin = int(part.ends[0]) - int(np.diff(part.ends[:2]).sum()) if n else 0
+    while start < n:
+        stop = max(start + 1, int(np.searchsorted(part.ends, begin + max_bytes, "right")))
+        rows = np.arange(start, stop)
+        yield part if stop - start == n else _kept(part, tuple(column[start:stop] for column in part.columns), rows)
+        begin, start = int(part.ends[stop - 1]), stop
+
+
+def _kept(part: Records, columns: tuple[Any, ...], rows: npt.NDArray[np.int64]) -> Records:
+    """Return the records at `rows`, with other columns."""
+    lines, begins, numbers = ((None if a is None else a[rows]) for a in (part.lines, part.begins, part.rows))
+    headers = None if part.headers is None else [part.headers[i] for i in rows.tolist()]
+    return Records(columns, part.ends[rows], lines, headers, part.position, begins, numbers)
+
+
+def read_columns(
+    path: str | os.PathLike[str],
+    *columns: str | int,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    header: bool = True,
+    on_error: str = "stop",
+    skipped: str | os.PathLike[str] | None = None,
+) -> tuple[list[Any], ...]:
+    r"""Read columns of a CSV, TSV or Parquet table.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv``, ``.tsv``, ``.tab`` (also with ``.gz``) or ``.parquet``. Commas may be quoted as in
+        RFC 4180; a table with tabs has no quotes.
+    *columns : str or int
+        Names (from the first line) or positions from 0, at least one.
+    sep : str, optional
+        What separates the cells of text files: a character, "tab" or "space". By the ending if not given.
+    encoding : str, default="utf-8"
+        Of text files.
+    header : bool, default=True
+        Whether the first line of a text file holds the names.
+    on_error : {"stop", "skip"}, default="stop"
+        With "skip", lines with more or fewer cells than the first are left out.
+    skipped : path, optional
+        A CSV file that lists them.
+
+    Returns
+    -------
+    tuple of lists, one for each of `columns`
+        From text files, int or float where all cells of a column are finite numbers, unless one begins with a 0 as
+        007 does; otherwise str. From Parquet as stored, with missing values as None.
+
+    Raises
+    ------
+    ValueError
+        If a column does not exist, a line of text has more or fewer cells than the first one, or the file is
+        truncated or of another kind; the sentence names the line.
+    TypeError
+        If a column is neither a name nor a position, such as a list of names.
+    ImportError
+        If the file is Parquet and pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from similia.sources import read_columns
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "table.csv")
+    ...     _ = path.write_text("text,label\n\"one, two\",1\nthree,2\n")
+    ...     read_columns(path, "text", "label")
+    (['one, two', 'three'], [1, 2])
+    """
+    if not columns:
+        raise ValueError("read_columns needs the name or position of at least one column")
+    for column in columns:
+        if not isinstance(column, str | int):
+            raise TypeError(
+                f"a column must be a name or a position, got {type(column).__name__} ({_short(column)}); "
+                "write read_columns(path, 'a', 'b')"
+            )
+    if as_path(path).suffix.lower() == ".parquet":
+        return _parquet_columns(path, columns)
+    found: tuple[list[Any], ...] = tuple([] for _ in columns)
+    reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error)
+    skips = Skips(None if skipped is None else Path(skipped)) if on_error == "skip" else None
+    if skips is not None:
+        skips.begin(0)
+    table = Table(path, reading.sep or delimiter_of(path), header, encoding, skips)
+    for records in not_a_bomb(path, table.records([table.position_of(column) for column in columns])):
+        for values, column in zip(found, records.columns, strict=True):
+            values += column.tolist()
+    return tuple(map(typed, found))
+
+
+def _parquet_columns(path: Any, columns: tuple[str | int, ...]) -> tuple[list[Any], ...]:
+    with parquet_file(path) as file:
+        names = file.schema_arrow.names
+        wanted = [parquet_column(path, column, names) for column in columns]
+        table = file.read(columns=wanted)
+        return tuple(table.column(name).to_pylist() for name in wanted)

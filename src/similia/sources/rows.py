@@ -6,22 +6,27 @@ which a hostile file may repeat at no cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import shifted_text
 from similia.core.text import _short, counted
+from similia.core.validation import check_vectors
+from similia.objects._graphs import GraphBatch
 from similia.objects._strings import StringBatch
-from similia.sources._blocks import Records
-from similia.sources._delimited_streams import position_of
-from similia.sources._lines import strings
-from similia.sources._skipped import Skips
-from similia.sources.reading import Reading, choose
+from similia.objects._vectors import SeriesBatch, SetBatch
+from similia.objects.batches import Batch
+from similia.sources._blocks import Records, record_limit, strings
+from similia.sources.reading import Reading, Skips, choose, position_of
 
 _ROWS = 1000  # read at once: few enough for the caches, and for rows that are far longer than most
 
@@ -137,7 +142,7 @@ class ParquetRows:
     def _objects(self, arrow: Any, row: int) -> list[Any]:
         """Return the columns of the objects: strings, or numbers of which those that are missing are NaN."""
         if not self.is_numeric:
-            return [self._strings(_column(arrow, self.fields[0]), row)]
+            return [self._parquet_strings(_column(arrow, self.fields[0]), row)]
         return [_numbers(_column(arrow, field)) for field in self.fields]
 
     def _rows_at_once(self, group: int, about: Any, chunk: int, max_bytes: int) -> int:
@@ -156,7 +161,7 @@ class ParquetRows:
                         longest = max(longest, int(np.diff(_bytes_of(found.dictionary)[1]).max(initial=0)))
         return max(1, min(chunk, _ROWS, max_bytes // max(1, longest)))
 
-    def _strings(self, array: Any, row: int) -> StringBatch:
+    def _parquet_strings(self, array: Any, row: int) -> StringBatch:
         """Return an Arrow array, which begins at `row` of the file, as a batch."""
         values, bounds = _bytes_of(array)
         if not self.text:
@@ -238,3 +243,214 @@ def _nothing(field: Any) -> Any:
     import pyarrow as pa
 
     return pa.array([], type=field.type)
+
+
+_MOST_HEADER = 2**14  # bytes; numpy refuses headers above 10,000 but reads them first
+
+
+class ArrayRows:
+    """Rows of a 2-D array of numbers in a .npy file."""
+
+    kind = "vectors"
+
+    def __init__(self, path: Path, skips: Skips | None = None) -> None:
+        self.path, self.skips, size = path, skips, path.stat().st_size
+        shape, self.fortran, self.dtype, self.offset = _header(path)
+        if len(shape) != 2 or self.dtype.kind not in "fiu" or min(shape) == 0:
+            found = f"{str(self.dtype)[:60]} of shape {_short(shape)}"
+            hint = ", which are pickles and never read" if self.dtype.hasobject else ""
+            raise ValueError(f"{path} holds {found}{hint}, expected numbers of shape (n, n_features)")
+        self.n, self.width = shape
+        claimed = self.n * self.width * self.dtype.itemsize
+        if claimed != size - self.offset:
+            raise ValueError(
+                f"{path} has {size - self.offset} bytes of data, but {_short(claimed)} by its header "
+                f"(shape {_short(shape)}); is it truncated?"
+            )
+
+    def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
+        """Yield rows from `start` on."""
+        row = self.dtype.itemsize * self.width
+        if row > record_limit():
+            raise ValueError(f"{self.path}, row 0: it takes {row} bytes, more than {record_limit()}; raise max_memory")
+        step = max(1, min(chunk, max_bytes // row))
+        for first in range(start, self.n, step):
+            stop = min(self.n, first + step)
+            rows = self._rows(first, stop)
+            good = np.flatnonzero(np.isfinite(rows).all(axis=1))
+            for bad in np.setdiff1d(np.arange(len(rows)), good).tolist() if len(good) < len(rows) else []:
+                if self.skips is None:
+                    raise ValueError(f"{self.path}, row {first + bad}: it holds NaN or infinity; drop or impute it")
+                self.skips.add(first + bad, "it holds NaN or infinity")
+            ends = np.arange(first + 1 - start, stop + 1 - start) * row
+            if len(good):
+                kept = (rows,) if len(good) == len(rows) else (rows[good],)
+                yield Records(kept, ends[good], position=self.offset + stop * row, rows=first + good)
+
+    def _rows(self, start: int, stop: int) -> npt.NDArray:
+        if self.fortran:  # rows lie scattered; the map is opened anew each time, so that its pages are let go
+            shape = (self.n, self.width)
+            rows = np.memmap(self.path, self.dtype, "r", self.offset, shape, "F")[start:stop]
+        else:
+            count, row = (stop - start) * self.width, self.dtype.itemsize * self.width
+            rows = np.fromfile(self.path, self.dtype, count, offset=self.offset + start * row)
+            if len(rows) < count:
+                raise ValueError(f"{self.path}, row {start}: the file became shorter while it was read")
+            rows = rows.reshape(-1, self.width)
+        return np.array(rows, dtype=self.dtype.newbyteorder("="), order="C", copy=self.fortran or None)
+
+
+def _header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype, int]:
+    """Return shape, whether columns come first, dtype, and where the data begin."""
+    with open(path, "rb") as file:
+        begin = io.BytesIO(file.read(_MOST_HEADER))
+    read: dict[Any, Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            shape, fortran, dtype = read[np.lib.format.read_magic(begin)](begin)
+            if not all(isinstance(length, int) and length >= 0 for length in shape):
+                raise ValueError(f"shape {_short(shape)}")
+    except Exception as error:  # numpy evaluates the header, and what that raises is no short list
+        raise ValueError(f"{path} is not an array that numpy.save wrote ({_short(error, 150)})") from None
+    return shape, fortran, dtype, begin.tell()
+
+
+_KINDS: dict[type, str] = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
+
+
+OF_ARRAYS = ("series", "sets", "vectors")  # what arrays may be
+
+
+class Items:
+    """Objects of an iterable: strings, series, graphs, batches of ours, or the rows of a 2-D array.
+
+    `kind` says what arrays are, one of `OF_ARRAYS`; series if not given. `of_arrays` tells whether it matters.
+    """
+
+    of_arrays = False
+
+    def __init__(self, source: Any, kind: str | None = None) -> None:
+        if isinstance(source, bytes | Mapping | Set) or not isinstance(source, Iterable):
+            raise TypeError(f"expected a path or an ordered iterable of objects, got {_short(source)}")
+        self.n: int | None = len(source) if isinstance(source, Sized) else None
+        self._source: Any = source
+        if isinstance(source, Batch) or (isinstance(source, np.ndarray) and source.ndim == 2):
+            self.kind = _KINDS.get(type(source), "vectors")
+            _check_kind(kind, self.kind)
+            self._items = self._slices
+            return
+        iterator = iter(source)
+        self._once = iterator is source  # a generator, not a list
+        first = list(islice(iterator, 1))
+        if not first:
+            raise ValueError("the iterable holds no objects, expected at least one")
+        self.kind = kind_of_item(first[0])
+        self.of_arrays = self.kind == "series" and not isinstance(first[0], Batch)
+        if kind is not None and self.of_arrays:
+            self.kind = kind
+        _check_kind(kind, self.kind)
+        if isinstance(first[0], Batch):
+            self.n = None
+        if self._once:
+            self._source = chain(first, iterator)
+        self._items = self._converted
+
+    def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
+        """Yield the objects from number `start` on."""
+        if self._source is None:
+            raise ValueError("this generator was read before; make a new one")
+        row = end = 0
+        for batch in self._items(chunk, max_bytes):
+            skip = min(len(batch), max(0, start - row))
+            row += len(batch)
+            if skip < len(batch):
+                batch = batch[skip:] if skip else batch
+                ends = end + _sizes(batch)
+                end = int(ends[-1])
+                yield Records((batch,), ends)
+
+    def _slices(self, chunk: int, max_bytes: int) -> Iterator[Any]:
+        for start in range(0, len(self._source), chunk):
+            yield self._source[start : start + chunk]
+
+    def _converted(self, chunk: int, max_bytes: int) -> Iterator[Any]:
+        """Yield batches of `chunk` items or as many as take about `max_bytes`."""
+        items: list[Any] = []
+        size = passed = 0
+        source = self._source
+        if self._once:
+            self._source = None
+        for item in source:
+            if isinstance(item, Batch):
+                if _KINDS.get(type(item)) != self.kind:
+                    raise TypeError(f"item {passed} is a {type(item).__name__}, expected {self.kind} as before")
+                passed += 1
+                yield item
+                continue
+            items.append(item)
+            size += item.nbytes if isinstance(item, np.ndarray) else len(item) if hasattr(item, "__len__") else 0
+            if len(items) == chunk or size >= max_bytes:
+                yield _numbered(_reader(self.kind), items, passed)
+                passed, items, size = passed + len(items), [], 0
+        if items:
+            yield _numbered(_reader(self.kind), items, passed)
+
+
+def _check_kind(wanted: str | None, found: str) -> None:
+    if wanted not in (None, found):
+        raise ValueError(f"kind={wanted!r} is for an iterable of arrays, but this one holds {found}; leave kind out")
+
+
+def kind_of_item(item: Any) -> str:
+    """Return the kind of objects that an item is one of, or raise."""
+    item = item.as_py() if hasattr(item, "as_py") else item
+    if type(item) in _KINDS:
+        return _KINDS[type(item)]
+    if isinstance(item, str | bytes):
+        return "strings"
+    if isinstance(item, np.ndarray | list | tuple):
+        return "series"
+    if item is None or isinstance(item, int | float):
+        raise TypeError(f"item 0 is {_short(item)}, expected a string, an array, a graph or a batch of objects")
+    return "graphs"
+
+
+def _reader(kind: str) -> Callable[[Any], Any]:
+    from similia.objects.graphs import as_graphs
+    from similia.objects.series import as_series
+    from similia.objects.sets import as_sets
+    from similia.objects.strings import as_strings
+
+    readers: dict[str, Callable[[Any], Any]] = {
+        "strings": as_strings, "series": as_series, "graphs": as_graphs, "sets": as_sets, "vectors": _as_vectors,
+    }  # fmt: skip
+    return readers[kind]
+
+
+def _as_vectors(items: list[Any]) -> Any:
+    """Return arrays of one length as the rows of a matrix."""
+    rows = [np.asarray(item) for item in items]
+    for i, row in enumerate(rows):
+        if row.ndim != 1 or len(row) != len(rows[0]):
+            raise ValueError(f"X[{i}] has shape {row.shape}, expected a vector of shape {rows[0].shape}")
+    return check_vectors(np.stack(rows))
+
+
+def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
+    """Return ``read(items)``; what it raises about X[i] names the item by its number in the stream."""
+    try:
+        return read(items)
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):
+            raise
+        text = shifted_text(str(error), first)
+        raise type(error)(re.sub(r"^X\[(\d+)\]", r"item \1", text)) from None
+
+
+def _sizes(batch: Any) -> np.ndarray:
+    """Return about the bytes that the objects up to each take."""
+    if isinstance(batch, np.ndarray):
+        return np.arange(1, len(batch) + 1) * (batch.nbytes // len(batch))
+    if isinstance(batch, GraphBatch):
+        return np.asarray(batch.node_offsets[1:]) * 8
+    return batch.offsets[1:] * batch.values.itemsize * (batch.values.shape[1] if batch.values.ndim == 2 else 1)
