@@ -18,11 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 
 from similia.core.config import settings
 from similia.core.errors import BadPairType, BadPairValue, pairs_named
 from similia.core.progress import track
-from similia.core.validation import check_table, unmasked
+from similia.core.transformers import check_table
+from similia.core.validation import unmasked
 from similia.objects import n_objects, take
 from similia.objects.distributed import Distributed
 from similia.objects.sequences import at_least_one
@@ -54,6 +56,23 @@ def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
     objects = as_objects(function, X)
     check_table(estimator, objects, X, reset=reset)
     return objects
+
+
+class ComparesObjects:
+    """Mixin of estimators that compare objects of any kind by a kernel or distance, for the tags of scikit-learn."""
+
+    _by: ClassVar[str] = "kernel"  # the parameter that holds the kernel or distance
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(getattr(self, self._by), str) and getattr(self, self._by) == "precomputed"
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string = True
+        tags.input_tags.sparse = takes_sparse(getattr(self, self._by))
+        tags.input_tags.pairwise = self._precomputed
+        return tags
 
 
 def takes_sparse(function: Any) -> bool:

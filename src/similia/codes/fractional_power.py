@@ -37,14 +37,8 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
-from similia.core.validation import (
-    check_columns,
-    check_n_bits,
-    check_positive,
-    check_vectors,
-    generator,
-    rows_in_blocks,
-)
+from similia.core.transformers import check_columns
+from similia.core.validation import check_n_bits, check_positive, check_vectors, generator, rows_in_blocks
 from similia.objects.distributed import Distributed
 from similia.sources.lazily import from_parts, lazily
 

@@ -26,14 +26,8 @@ from similia.codes._projection import offset_of, projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
 from similia.core.config import settings
 from similia.core.fitting import all_at_once
-from similia.core.validation import (
-    check_columns,
-    check_positive,
-    check_positive_int,
-    check_table,
-    generator,
-    wrong_width,
-)
+from similia.core.transformers import check_columns, check_table
+from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
 from similia.objects.distributed import Distributed
 from similia.sources.lazily import from_parts, lazily
 

@@ -19,9 +19,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
+from similia.core.transformers import check_columns
 from similia.core.validation import (
     RandomState,
-    check_columns,
     check_n_bits,
     check_positive,
     check_positive_int,

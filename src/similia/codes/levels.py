@@ -30,8 +30,8 @@ from similia.codes.hypervectors import Codes, Counts, bundle_members, check_outp
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.threads import run_in_ranges
+from similia.core.transformers import check_columns
 from similia.core.validation import (
-    check_columns,
     check_n_bits,
     check_positive_int,
     check_vectors,

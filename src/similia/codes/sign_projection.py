@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from similia.codes import _sign_projection as dense
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
-from similia.core.validation import check_columns, check_n_bits, check_vectors, generator
+from similia.core.transformers import check_columns
+from similia.core.validation import check_n_bits, check_vectors, generator
 from similia.objects.distributed import Distributed
 from similia.sources.lazily import from_parts, lazily
 

@@ -255,40 +255,6 @@ def wrong_width(found: int, expected: int, by: Any = None, name: str = "X") -> s
     return f"{name} has {found} features, but {who} is expecting {expected} features as input, as in fit"
 
 
-def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Remember width and column names of a table in `fit` (`reset`), or raise if the names of a later one are others.
-
-    The names are those of a data frame; an array has none and is not asked for them.
-    """
-    from sklearn.utils.validation import validate_data
-
-    if reset or hasattr(X, "columns"):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-
-
-def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
-    """Do what `check_columns` does, and raise for another width, if `X` is a table of numbers; else nothing.
-
-    For estimators that leave the kind of their objects to a kernel: `X` is what the kernel works on, made of `given`.
-    """
-    from similia.objects.distributed import Distributed
-
-    X = X.example() if isinstance(X, Distributed) else X
-    if not is_table(X):
-        if reset:
-            for learnt in ("n_features_in_", "feature_names_in_"):
-                vars(estimator).pop(learnt, None)
-        return
-    if reset and X.shape[1] == 0:
-        raise ValueError(too_narrow("X", X.shape))
-    if np.dtype(getattr(X, "dtype", float)).kind == "c":
-        raise ValueError(not_real())
-    check_columns(estimator, given if hasattr(given, "columns") else X, reset=reset)
-    expected = getattr(estimator, "n_features_in_", None)
-    if not reset and expected is not None and X.shape[1] != expected:
-        raise ValueError(wrong_width(X.shape[1], expected, estimator))
-
-
 def is_table(X: Any) -> bool:
     """Return whether `X` is a 2-D array, a sparse matrix or a data frame: its rows are vectors of one length."""
     shape = getattr(X, "shape", None)

@@ -19,13 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from similia.core.errors import pairs_named
 from similia.core.fingerprints import fingerprint
 from similia.core.fitting import all_at_once
+from similia.core.transformers import Transformer
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels.from_distance import (
@@ -39,7 +38,7 @@ from similia.kernels.from_distance import (
 from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
 from similia.objects.distributed import Distributed
 from similia.objects.sequences import at_least_one
-from similia.similarity import as_objects, check_distance, read_objects, takes_sparse
+from similia.similarity import ComparesObjects, as_objects, check_distance, read_objects
 from similia.sources.lazily import as_parts, from_parts, lazily
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
@@ -47,7 +46,7 @@ _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: Random
 _GAMMA_ROWS, _GAMMA_COLUMNS = 256, 64
 
 
-class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class D2KE(ComparesObjects, Transformer):
     r"""Embed objects by their distances to random objects, for any distance on any objects.
 
     Parameters
@@ -114,6 +113,8 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     >>> d2ke.random_objects_[:3]
     ['bru', 'uur', 'btu']
     """
+
+    _by = "distance"
 
     def __init__(
         self,
@@ -286,13 +287,6 @@ class D2KE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         super().set_params(**params)
         return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = takes_sparse(self.distance)
-        tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""

@@ -17,12 +17,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse, vstack
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
+from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
     RandomState,
     check_positive,
@@ -40,7 +41,7 @@ from similia.sources.lazily import from_parts, lazily
 FEATURES = ("match", "match_iso", "gaussian", "gaussian_complex", "gaussian_eig", "optical")
 
 
-class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GraphletSampling(Transformer):
     r"""Embed graphs by their structure alone: the mean of a feature map over sampled graphlets.
 
     A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. With D =
@@ -170,7 +171,7 @@ class GraphletSampling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         GraphletSampling
             The fitted estimator itself.
         """
-        graphs = as_structures(X.example() if isinstance(X, Distributed) else X)
+        graphs = as_structures(example_of(X))
         rng = generator(self.random_state)
         self.seed_ = int(rng.integers(2**63))
         check_positive_int(self.size, "size", minimum=2)

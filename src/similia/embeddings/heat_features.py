@@ -23,17 +23,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.threads import one_blas_thread, run_tasks
-from similia.core.validation import RandomState, check_columns, check_positive_int, check_table, generator, wrong_width
+from similia.core.transformers import Transformer, check_table, example_of
+from similia.core.validation import RandomState, check_positive_int, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
-from similia.objects.distributed import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 _TILE = 2**20  # bytes of products that stay in cache until they are looked up
@@ -41,7 +40,7 @@ _TILE = 2**20  # bytes of products that stay in cache until they are looked up
 Floats = npt.NDArray[np.floating]
 
 
-class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class HeatRandomFeatures(Transformer):
     r"""Random features of the heat kernel: inner products are unbiased estimates of it.
 
     Parameters
@@ -132,6 +131,8 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     True
     """
 
+    _takes = ("sparse",)
+
     directions_: Floats
     t_: float
     mapping_: Mapping
@@ -173,8 +174,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         m = check_positive_int(self.n_components, "n_components")
         k = (m + 1) // 2
-        like = X.example() if isinstance(X, Distributed) else X
-        rows = as_rows(like)
+        rows = as_rows(example_of(X))
         n = rows.shape[1]
         kernel = HypersphericalHeat(self.contrast, self.t, self.mapping)
         self.t_ = kernel._time(n)
@@ -186,8 +186,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         with one_blas_thread():  # more of them round otherwise
             self.directions_ = _directions(n, k, orthogonal, generator(self.random_state), rows.dtype)
         self._n_features_out = m
-        self.n_features_in_ = n
-        check_columns(self, like, reset=True)
+        self._learn_columns(X)
         return self
 
     @lazily
@@ -219,9 +218,7 @@ class HeatRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.mapping == "sqrt"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _write_features(self, X: Any, out: Floats) -> None:

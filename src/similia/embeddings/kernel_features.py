@@ -16,22 +16,22 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
 from similia.core.fitting import all_at_once
+from similia.core.transformers import Transformer
 from similia.core.validation import check_positive_int, is_table
 from similia.kernels.features import check_alike
 from similia.objects import take
 from similia.objects.batches import Batch
 from similia.similarity import (
+    ComparesObjects,
     Kernel,
     as_objects,
     check_kernel,
     compared,
     read_objects,
     refuse_class,
-    takes_sparse,
     warn_of_strangers,
 )
 from similia.sources.lazily import is_lazy, lazily
@@ -44,7 +44,7 @@ def _is_sequence(X: Any) -> bool:
     return hasattr(X, "__len__") and hasattr(X, "__getitem__") and not is_lazy(X)
 
 
-class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelFeatures(ComparesObjects, Transformer):
     """Turn objects into the sparse explicit features of a kernel.
 
     A linear model on them is the kernel machine, without a kernel matrix and without landmarks.
@@ -85,6 +85,8 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> model.predict(["TTACAT", "GCGC"])
     array([0, 1])
     """
+
+    _dtypes = ("float64",)
 
     def __init__(self, kernel: Any, n_features: int = 2**20) -> None:
         self.kernel = kernel
@@ -225,7 +227,4 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.sparse = takes_sparse(self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        tags.input_tags.string = True
         return tags

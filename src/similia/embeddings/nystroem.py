@@ -16,7 +16,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +25,8 @@ from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState, at_most, check_positive_int, check_table, generator
+from similia.core.transformers import Transformer, check_table
+from similia.core.validation import RandomState, at_most, check_positive_int, generator
 from similia.embeddings import spectrum as _spectrum
 from similia.embeddings._ensemble import block_diagonal, mixture_weights
 from similia.embeddings.gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
@@ -36,7 +36,7 @@ from similia.objects import n_objects, take
 from similia.objects.batches import Batch
 from similia.objects.distributed import Distributed
 from similia.objects.sequences import at_least_one
-from similia.similarity import Kernel, as_floats, check_kernel, decided, evaluate, read_objects, takes_sparse
+from similia.similarity import ComparesObjects, Kernel, as_floats, check_kernel, decided, evaluate, read_objects
 from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ _FEW_OF_A_PART = 20  # objects, most of which say nothing about the whole
 _BLOCK = 2**14  # objects at a time: counts of k-mers and kernel values stay near the caches, a fifth faster than all
 
 
-class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Nystroem(ComparesObjects, Transformer):
     """Embed objects by their similarities to landmarks, for any kernel on any objects.
 
     Parameters
@@ -281,21 +281,14 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        tags.input_tags.sparse = takes_sparse(self.kernel)
-        tags.input_tags.string = True
-        single = [] if isinstance(self.kernel, Kernel) else ["float32"]  # ours return float64
-        tags.transformer_tags.preserves_dtype = ["float64", *single]
+        if isinstance(self.kernel, Kernel):  # ours return float64
+            tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""
         s = len(self.landmark_indices_)
         return np.zeros((1, s)) if self._precomputed else take(self.landmarks_, [0])
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _check_parameters(self) -> None:
         if not self._precomputed and not callable(self.kernel):

@@ -22,25 +22,24 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState, at_most, check_positive_int, check_table, generator
+from similia.core.transformers import Transformer, check_table
+from similia.core.validation import RandomState, at_most, check_positive_int, generator
 from similia.embeddings.gram import row_blocks
 from similia.objects import take
 from similia.objects.sequences import at_least_one
-from similia.similarity import as_floats, as_objects, check_distance, distances_between, read_objects, takes_sparse
+from similia.similarity import ComparesObjects, as_floats, as_objects, check_distance, distances_between, read_objects
 from similia.sources.lazily import from_parts, lazily, refuse_lazy
 
 _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # distances whose squares are float64
 
 
-class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PseudoEuclidean(ComparesObjects, Transformer):
     """Embed objects so that distances become those of a pseudo-Euclidean space.
 
     Parameters
@@ -116,6 +115,8 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     >>> round(float(squared), 3)
     25.0
     """
+
+    _by = "distance"
 
     def __init__(
         self,
@@ -230,21 +231,9 @@ class PseudoEuclidean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Z = cls("precomputed", n_components).fit_transform(D)
         return Z[: len(across)], Z[len(across) :]
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        tags.input_tags.sparse = takes_sparse(self.distance)
-        tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     def _example(self) -> Any:
         """Return a collection of one object that `transform` takes."""
         return np.zeros((1, len(self.landmarks_))) if self._precomputed else take(self.landmarks_, [0])
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.distance, str) and self.distance == "precomputed"
 
     def _fit(self, X: Any) -> npt.NDArray[np.floating]:
         """Learn the space and return the distances among the landmarks."""

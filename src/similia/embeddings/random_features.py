@@ -19,16 +19,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.threads import run_in_ranges, run_tasks
+from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
     RandomState,
-    check_columns,
     check_positive,
     check_positive_int,
     check_vectors,
@@ -49,7 +46,7 @@ _TILE = 2**20  # bytes of complex amplitudes that stay in cache until they are s
 Floats = npt.NDArray[np.floating]
 
 
-class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class OpticalRandomFeatures(Transformer):
     r"""Optical random features of vectors, :math:`\phi(x) = m^{-1/2} |W x + b|^2`.
 
     Inner products of features are unbiased estimates of the kernel `similia.kernels.Optical` with the same `scale`
@@ -139,6 +136,8 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     True
     """
 
+    _takes = ("sparse",)
+
     weights_: Any
     bias_: Any
     turns_: Any
@@ -181,15 +180,11 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         m = check_positive_int(self.n_components, "n_components")
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         levels = self._n_levels()
-        if isinstance(X, Distributed):
-            check_columns(self, X.example(), reset=True)
-            X = X.converted(self._check)
-            like = X.example()
-        else:
-            given, X = X, self._check(X)
-            like = X
-            check_columns(self, given, reset=True)
-        self.n_features_in_ = d = like.shape[1]
+        given = example_of(X)
+        X = X.converted(self._check) if isinstance(X, Distributed) else self._check(X)
+        like = example_of(X)
+        self._learn_columns(given)
+        d = self.n_features_in_
         self._n_features_out = m
         rng = generator(self.random_state)
         self.weights_ = self.bias_ = self.turns_ = self.step_ = None
@@ -218,8 +213,7 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         -------
         ndarray of float32 or float64, shape (n, m)
         """
-        check_is_fitted(self, "n_features_in_")
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         Z = self._intensities(self._check(X, self.n_features_in_))
         if self.step_ is not None:
             Z /= Z.dtype.type(self.step_)
@@ -227,12 +221,6 @@ class OpticalRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             np.minimum(Z, Z.dtype.type(self._n_levels()), out=Z)
             Z *= Z.dtype.type(self.step_)
         return Z
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def _n_levels(self) -> int | None:
         """Return the highest level of the camera, or None without one."""

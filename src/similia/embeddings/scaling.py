@@ -17,22 +17,16 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
-from similia.core.validation import (
-    check_columns,
-    check_table,
-)
+from similia.core.transformers import Transformer, check_table, example_of
 from similia.embeddings._moments import moments
-from similia.objects.distributed import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 
-class FeatureScaler(TransformerMixin, BaseEstimator):
+class FeatureScaler(Transformer):
     """Standardise vectors: dense ones to mean 0 and deviation 1, sparse ones, to stay sparse, to deviation 1 only.
 
     Attributes
@@ -53,6 +47,8 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
            [2., 3.]])
     """
 
+    _takes = ("sparse",)
+
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -68,7 +64,7 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
         FeatureScaler
             The fitted estimator itself.
         """
-        like = X.example() if isinstance(X, Distributed) else X
+        like = example_of(X)
         X = X if hasattr(X, "shape") else np.asarray(X)
         scaler = StandardScaler(with_mean=not issparse(like)).fit(like)  # learns names and number of the columns
         if getattr(getattr(X, "dtype", None), "kind", "") == "O":
@@ -79,7 +75,7 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
         scaler.n_samples_seen_, scaler.mean_, scaler.var_ = n, mean, variance
         scaler.scale_ = np.where(constant, 1.0, np.sqrt(variance))
         self.scaler_ = scaler
-        check_columns(self, like, reset=True)
+        self._learn_columns(like)
         return self
 
     @lazily
@@ -97,12 +93,6 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names: npt.NDArray[Any] = self.scaler_.get_feature_names_out(input_features)
         return names
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:

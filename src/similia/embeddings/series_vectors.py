@@ -6,18 +6,17 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
 from similia.core.text import counted
+from similia.core.transformers import Transformer
 from similia.objects._vectors import SeriesBatch
 from similia.objects.series import as_series
 from similia.sources.lazily import lazily, refuse_lazy
 
 
-class SeriesVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SeriesVectors(Transformer):
     """Turn time series that are all of one length into vectors.
 
     Attributes
@@ -34,6 +33,8 @@ class SeriesVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     array([[1., 2.],
            [3., 4.]])
     """
+
+    _takes = ("three_d_array",)
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -78,8 +79,3 @@ class SeriesVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"expected {self.length_} and "
                 f"{self.n_channels_} as in fit; series of different lengths are for similia.D2KE with DTW()"
             )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        return tags

@@ -26,6 +26,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.transformers import ObjectsOut
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.explanations._explanation import Explanation, Part
 from similia.explanations._features import blocks_of, coefficients_by_column, coefficients_by_objects
@@ -53,7 +54,6 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteRegressor
 from similia.objects import take
 from similia.objects.batches import Batch
-from similia.objects.columns import ObjectsOut
 from similia.similarity import as_objects, evaluate, name_of
 
 _INTERCEPT = "intercept"

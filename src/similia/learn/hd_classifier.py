@@ -22,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
+from similia.core.transformers import check_columns
 from similia.core.validation import (
     check_codes,
-    check_columns,
     check_labels,
     check_positive_int,
     check_vectors,

@@ -24,16 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block, settings
 from similia.core.fitting import all_at_once
-from similia.core.validation import (
-    RandomState,
-    check_columns,
-    check_labels,
-    check_positive,
-    check_table,
-    generator,
-    refuse_fractions,
-    wrong_width,
-)
+from similia.core.transformers import check_columns, check_table
+from similia.core.validation import RandomState, check_labels, check_positive, generator, refuse_fractions, wrong_width
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
 from similia.learn._heat_svc import (

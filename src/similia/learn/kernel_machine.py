@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 
 from similia.core.config import rows_per_block, settings
 from similia.core.errors import pairs_named
 from similia.embeddings.gram import check_finite
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import check_kernel, decided, evaluate, read_objects, takes_sparse, warn_of_strangers
+from similia.similarity import ComparesObjects, check_kernel, decided, evaluate, read_objects, warn_of_strangers
 from similia.sources.lazily import refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(ComparesObjects, BaseEstimator):
     """Base of learners with the parameter `kernel` that are fitted to one Gram matrix."""
 
     kernel: Any
@@ -70,9 +69,3 @@ class KernelMachine(BaseEstimator):
             parts.append(of(check_finite(K, rows, range(s), "X[{}] and object {}")))
         warn_of_strangers(alone, m, "have similarity 0 to all training objects that the model keeps")
         return np.concatenate(parts)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.sparse = takes_sparse(self.kernel)
-        return tags

@@ -31,6 +31,7 @@ from similia.distances.dtw import DTW
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import (
+    ComparesObjects,
     Kernel,
     Pairwise,
     decided,
@@ -50,8 +51,10 @@ Index = npt.NDArray[np.int64]
 _FEW = 8  # neighbours up to which so many minima are found sooner than a row is sorted
 
 
-class _KNeighbors(BaseEstimator):
+class _KNeighbors(ComparesObjects, BaseEstimator):
     """What the classifier and the regressor share: the training objects, and the search among them."""
+
+    _by = "distance"
 
     def __init__(self, distance: Any, n_neighbors: int = 1, weights: str = "uniform") -> None:
         self.distance = distance
@@ -167,12 +170,6 @@ class _KNeighbors(BaseEstimator):
             # 1 / d times a factor, so that nothing overflows; where the nearest is at 0, 1 for 0 and 0 for others.
             weights = np.divide(nearest, distances, out=weights, where=distances > 0)
         return weights / weights.sum(axis=1, keepdims=True)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.sparse = takes_sparse(self.distance)
-        return tags
 
 
 class KNeighborsClassifier(ClassifierMixin, _KNeighbors):

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from similia.core.fitting import all_at_once
+from similia.core.transformers import ObjectsOut
 from similia.objects.sequences import at_least_one
 
 
@@ -57,19 +57,7 @@ def as_column(X: Any) -> npt.NDArray[Any]:
     return column
 
 
-class ObjectsOut(TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """What transformers of objects to objects share: ``set_output`` in a pipeline passes them by."""
-
-    def set_output(self, *, transform: Any = None) -> Self:
-        """Return the transformer as it is: objects are no columns, whatever `transform` asks for."""
-        return self
-
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return one name, that of the input or ``"objects"``; the steps that follow name columns."""
-        return np.array(["objects"] if input_features is None else input_features, dtype=object)
-
-
-class FromColumn(ObjectsOut, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class FromColumn(ObjectsOut):
     """Take a table of one column of objects and hand the objects on, with one axis.
 
     The first step of a pipeline inside what insists on tables; see `as_column`. Objects that come with one axis

@@ -6,16 +6,15 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
+from similia.core.transformers import ObjectsOut
 from similia.objects._graphs import GraphBatch
-from similia.objects.columns import ObjectsOut
 from similia.objects.graphs import as_graphs
 
 
-class AttributeScaler(ObjectsOut, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class AttributeScaler(ObjectsOut):
     """Shift and scale each node attribute to mean 0 and standard deviation 1 over the nodes seen in ``fit``.
 
     A constant attribute becomes 0. Graphs in, graphs out: put it before `Nystroem` in a pipeline.

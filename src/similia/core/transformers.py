@@ -1,0 +1,129 @@
+"""What estimators share: tags and columns of transformers, and the parameters of parts that stand in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from similia.core.validation import is_table, not_real, too_narrow, wrong_width
+
+
+class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the transformers of similia.
+
+    A class says what it takes and returns in `_takes` and `_dtypes`, of which scikit-learn's tags are made, and sets
+    `_n_features_out`, by which `get_feature_names_out` counts the columns. Its `fit` is ``all_at_once`` and takes Dask
+    collections by ``from_parts`` or ``refuse_lazy``; its `transform` is ``lazily``.
+    """
+
+    _takes: ClassVar[Collection[str]] = ()  # input tags that are true, such as "sparse" or "string"
+    _dtypes: ClassVar[Collection[str]] = ("float64", "float32")  # kept from input to output; none where codes come out
+
+    def _learn_columns(self, X: Any) -> None:
+        """Remember number and names of the columns of a table, here or distributed."""
+        check_columns(self, example_of(X), reset=True)
+
+    def _check_columns(self, X: Any) -> None:
+        """Raise if the transformer is not fitted, or to a data frame with other columns."""
+        check_is_fitted(self)
+        check_columns(self, X, reset=False)
+
+    def _example(self) -> Any:
+        """Return a collection of one object that `transform` takes, or None if only the data can show one."""
+        return None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        for name in self._takes:
+            setattr(tags.input_tags, name, True)
+        tags.transformer_tags.preserves_dtype = [*self._dtypes]
+        return tags
+
+
+class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Base of transformers of objects to objects: ``set_output`` in a pipeline passes them by."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__(auto_wrap_output_keys=None)
+
+    def set_output(self, *, transform: Any = None) -> Self:
+        """Return the transformer as it is: objects are no columns, whatever `transform` asks for."""
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return one name, that of the input or ``"objects"``; the steps that follow name columns."""
+        return np.array(["objects"] if input_features is None else input_features, dtype=object)
+
+
+class ListParams(BaseEstimator):
+    """Base of what has a list of parts: part i is ``{letter}{i}``, its parameters are ``{letter}{i}__name``."""
+
+    _list: ClassVar[str]  # the parameter that holds the list
+    _letter: ClassVar[str]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; if `deep`, also each part by its letter and number, and the parts' parameters."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        for i, part in enumerate(self._listed() if deep else ()):
+            name = f"{self._letter}{i}"
+            params[name] = part
+            if hasattr(part, "get_params"):
+                params.update({f"{name}__{key}": value for key, value in part.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; a letter and number replace a part, ``__name`` after it sets a parameter of the part."""
+        if self._list in params:
+            setattr(self, self._list, params.pop(self._list))
+        parts = self._listed()
+        names = [f"{self._letter}{i}" for i in range(len(parts))]
+        if any(name in params for name in names):
+            setattr(self, self._list, [params.pop(name, part) for name, part in zip(names, parts, strict=True)])
+        super().set_params(**params)
+        return self
+
+    def _listed(self) -> Any:
+        """Return the parts; none where the parameter is no list, which those say who use it."""
+        parts = getattr(self, self._list)
+        return parts if isinstance(parts, list | tuple) else ()
+
+
+def example_of(X: Any) -> Any:
+    """Return a collection of one object of a distributed collection; a collection that is here as it is."""
+    return X.example() if hasattr(type(X), "example") else X
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Remember width and column names of a table in `fit` (`reset`), or raise if the names of a later one are others.
+
+    The names are those of a data frame; an array has none and is not asked for them.
+    """
+    if reset or hasattr(X, "columns"):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
+    """Do what `check_columns` does, and raise for another width, if `X` is a table of numbers; else nothing.
+
+    For estimators that leave the kind of their objects to a kernel: `X` is what the kernel works on, made of `given`.
+    """
+    X = example_of(X)
+    if not is_table(X):
+        if reset:
+            for learnt in ("n_features_in_", "feature_names_in_"):
+                vars(estimator).pop(learnt, None)
+        return
+    if reset and X.shape[1] == 0:
+        raise ValueError(too_narrow("X", X.shape))
+    if np.dtype(getattr(X, "dtype", float)).kind == "c":
+        raise ValueError(not_real())
+    check_columns(estimator, given if hasattr(given, "columns") else X, reset=reset)
+    expected = getattr(estimator, "n_features_in_", None)
+    if not reset and expected is not None and X.shape[1] != expected:
+        raise ValueError(wrong_width(X.shape[1], expected, estimator))
