@@ -334,7 +334,6 @@ def _call(part: Any, start: int, model: Any, name: str, meta: Any, args: Any, kw
 def _meta(model: Any, name: str, parts: Partitions, args: Any, kwargs: Any) -> Any:
     """Return a result of no rows: what the method gives for one object that the model itself holds."""
     first = model[0] if hasattr(model, "steps") else model
-    of_model = hasattr(first, "_example") and parts.meta is None
-    example = first._example() if of_model else parts.example()
-    result = getattr(model, name)(example, *args, **kwargs)
+    example = first._example() if hasattr(first, "_example") and parts.meta is None else None
+    result = getattr(model, name)(parts.example() if example is None else example, *args, **kwargs)
     return result[:0] if sp.issparse(result) else np.asarray(result)[:0]
