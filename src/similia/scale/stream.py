@@ -23,9 +23,9 @@ from similia.core.config import part_of_more, settings
 from similia.core.errors import BadPair
 from similia.core.progress import meter
 from similia.core.text import _short
+from similia.core.transformers import ObjectsOut
 from similia.core.validation import as_path, check_codes, check_encoder
 from similia.objects import SeriesBatch, SetBatch, concatenate, take
-from similia.objects.columns import ObjectsOut
 from similia.scale.predictions import Predictions, form_of
 from similia.scale.workers import opened
 from similia.sources.streams import Chunk, ObjectStream, open_stream
