@@ -9,9 +9,10 @@ import pytest
 
 import similia as sm
 from similia import kernels
-from similia.explanations import _html, _molecules, _plots, explain
-from similia.explanations._colours import shade
-from similia.explanations._views import view_of
+from similia.explanations import _drawing, explain
+from similia.explanations._drawing import shade
+from similia.explanations._html import as_html
+from similia.explanations._views import groups, is_molecule, view_of
 from similia.report import _objects
 
 pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'similia[molecules]'")
@@ -22,12 +23,12 @@ ASPIRIN, PARACETAMOL = "CC(=O)Oc1ccccc1C(=O)O", "CC(=O)Nc1ccc(O)cc1"
 
 def groups_of(smiles):
     view = view_of(sm.objects.from_smiles([smiles]))
-    return [(name, atoms.tolist()) for name, atoms in _molecules.groups(view)]
+    return [(name, atoms.tolist()) for name, atoms in groups(view)]
 
 
 @pytest.fixture
 def without_rdkit(monkeypatch):
-    for module in (_molecules, _objects):
+    for module in (_drawing, _objects):
         monkeypatch.setattr(module, "has_rdkit", lambda: False)
 
 
@@ -66,7 +67,7 @@ def test_each_atom_is_in_one_group_and_the_order_of_atoms_does_not_matter(smiles
     for _ in range(5):
         order = rng.permutation(molecule.GetNumAtoms()).tolist()
         view = view_of(sm.objects.as_graphs([Chem.RenumberAtoms(molecule, order)]))
-        assert sorted(name for name, _ in _molecules.groups(view)) == expected
+        assert sorted(name for name, _ in groups(view)) == expected
 
 
 def test_groups_add_up_to_what_their_atoms_add():
@@ -153,7 +154,7 @@ def test_plots_show_molecules_and_bars_of_their_groups(tmp_path):
     assert names[0] == f"{found.groups[0].name} of {'x' if len(found.groups[0].in_x) else 'y'}"
     assert names[len(found.groups)] == found.parts[0].name
     axes.figure.savefig(tmp_path / "molecules.png")
-    assert _plots.is_molecule(view_of(sm.objects.from_smiles(["C"])))
+    assert is_molecule(view_of(sm.objects.from_smiles(["C"])))
     plt.close("all")
 
 
@@ -175,7 +176,7 @@ def test_odd_molecules_can_be_drawn():
     hydrogens = sm.objects.from_smiles(["CCO"], hydrogens=True)
     assert {part.name for part in explain(WL, hydrogens, hydrogens).groups} >= {"hydroxyl", "hydrogen"}
     empty = sm.objects.from_smiles([""])
-    assert _html.as_html(explain(WL, empty, empty)).startswith("<div")
+    assert as_html(explain(WL, empty, empty)).startswith("<div")
 
 
 def test_reports_know_the_places_and_bonds_of_atoms():

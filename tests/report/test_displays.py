@@ -31,7 +31,7 @@ from similia.report import (
     SpectrumDisplay,
 )
 from similia.report import _measures as measures
-from similia.report._display import COLOURS, LINES, MARKS, line, mark
+from similia.report.displays import COLOURS, LINES, MARKS, line, mark
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
 from samples.report import HOSTILE, SECTIONS, Opened, Page, graphs, nyshd, pipelines, series, written
-from similia.report import _scores as scores
+from similia.report import _measures as scores
 from similia.report import write_report
 from similia.report._html import as_json, escape
 

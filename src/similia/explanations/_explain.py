@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from similia.core.validation import check_positive_int
-from similia.explanations import _distances, _models
-from similia.explanations._explanation import Explanation
-from similia.explanations._found import Found, explained
-from similia.explanations._kernels import WHAT, Naming, NoParts, one, pair, view_pair
+from similia.explanations._explanation import Explanation, Found, explained
+from similia.explanations._models import comparison_of, prediction
+from similia.explanations._pairs import WHAT, Naming, NoParts, distance_pair, one, pair, view_pair
 from similia.explanations._views import names_of_labels
 from similia.similarity import Distance, name_of, refuse_class, without_addresses
 
@@ -87,8 +86,8 @@ def explain(
             )
         if not hasattr(what, "predict") and not hasattr(what, "best_"):
             raise TypeError(f"{name_of(what)} is no fitted model that predicts; {WHAT}")
-        return _models.prediction(what, x, naming, top)
-    compared = what if compares else _models.comparison_of(what)
+        return prediction(what, x, naming, top)
+    compared = what if compares else comparison_of(what)
     X, Y = one(compared, x, "x"), one(compared, y, "y")
     views = view_pair(X, Y, naming)
     try:
@@ -103,5 +102,5 @@ def _compared(compared: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str
     """Return (value, kind, parts, note) of a kernel or a distance."""
     if not isinstance(compared, Distance):
         return pair(compared, X, Y, naming)
-    d, scale, found, note = _distances.pair(compared, X, Y)
+    d, scale, found, note = distance_pair(compared, X, Y)
     return d**scale, "squared distance" if scale == 2 else "distance", found, note

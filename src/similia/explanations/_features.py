@@ -1,23 +1,299 @@
-"""The features of kernels made of kernels: blocks, each of one kernel that counts, with what scales it.
+r"""Features of one object with their names and places, and sums over them.
 
-For `Sum` and `Normalized` of kernels that count, k(x, y) = sum_b u_b s_b(x) s_b(y) <phi_b(x), phi_b(y)>: u_b the
-product of the weights, s_b that of the norms above block b. Columns are those of ``features``: part i of p of a sum
-gets (n_features + i) // p of them.
+A kernel that counts has k(x, y) = sum_f w_f c_f(x) c_f(y), and a linear model on it sum_f w_f c_f(x) g_f: both are sums
+over the features of x of c_f(x) times a coefficient, so the part of feature f is exact. Ids are those of
+`similia.kernels.counts`: what the kernel takes for one feature is one here.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from similia.explanations._found import Floats
-from similia.explanations._occurrences import Ids, counts_of, lookup, totals
+from similia.core.config import settings
+from similia.explanations._explanation import NOWHERE, Described, Floats, Found, Places, listed
 from similia.kernels.combine import Normalized, Sum
+from similia.kernels.counts import Counts
+from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import FeatureKernel
+from similia.kernels.strings import (
+    GappyKmers,
+    Mismatch,
+    Spectrum,
+    StringKernel,
+    WeightedDegree,
+    _arrays,
+    _ids_at,
+    _substitutions,
+)
+from similia.objects import StringBatch
 from similia.similarity import as_objects, diagonal, name_of
+
+Ids = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrences:
+    """All places where features occur in one object.
+
+    Attributes
+    ----------
+    ids : ndarray of uint64, shape (n,)
+        Feature of each occurrence.
+    values : ndarray of float64, shape (n,)
+        What each adds to the count of its feature: 1, or the count where places are not known.
+    offsets, places : ndarrays of int64
+        Occurrence o is at ``places[offsets[o]:offsets[o + 1]]``.
+    name : callable
+        Number of an occurrence to the name of its feature.
+    n_places : int
+        Letters or nodes of the object.
+    groups : ndarray of uint64, shape (n,), optional
+        Features to be shown as one (a path and its reverse); `ids` if None.
+    kinds : list of str, optional
+        What else tells occurrences of one feature apart; the kinds that occur stand after its name.
+    """
+
+    ids: Ids
+    values: Floats
+    offsets: Places
+    places: Places
+    name: Callable[[int], str]
+    n_places: int
+    groups: Ids | None = None
+    kinds: list[str] | None = None
+
+    @classmethod
+    def of_width(cls, ids: Ids, places: Places, name: Callable[[int], str], n_places: int) -> Occurrences:
+        """Make occurrences of one place count each: `places` has shape (n, width)."""
+        n, width = places.shape
+        offsets = np.arange(n + 1, dtype=np.int64) * width
+        return cls(ids, np.ones(n), offsets, places.ravel().astype(np.int64), name, n_places)
+
+    @classmethod
+    def without_places(cls, counts: Counts, name: Callable[[int], str], n_places: int) -> Occurrences:
+        """Make one occurrence of each feature of one object from its counts alone."""
+        none = np.zeros(len(counts.ids) + 1, dtype=np.int64)
+        return cls(counts.ids, counts.values, none, NOWHERE, name, n_places)
+
+    def at(self, chosen: Places) -> Places:
+        """Return the places of some occurrences, ascending, each once."""
+        runs = [self.places[self.offsets[o] : self.offsets[o + 1]] for o in chosen.tolist()]
+        return np.unique(np.concatenate(runs)) if runs else NOWHERE
+
+    def keys(self) -> Ids:
+        """Return what each occurrence is shown as."""
+        return self.ids if self.groups is None else self.groups
+
+    def shares(self, amounts: Floats) -> Floats:
+        """Return what each place gets if occurrence o shares ``amounts[o]`` among its places."""
+        lengths = np.diff(self.offsets)
+        each = np.repeat(amounts / np.maximum(lengths, 1), lengths)
+        return totals(self.places, each, self.n_places)
+
+
+def totals(rows: npt.NDArray, amounts: Floats, n: int) -> Floats:
+    """Return the sum of the amounts of each of n rows."""
+    sums = np.zeros(n)
+    np.add.at(sums, rows.ravel(), amounts)
+    return sums
+
+
+def lookup(ids: Ids, known: Ids, values: Floats) -> Floats:
+    """Return the value of each id, 0 for one that is not known; `known` are distinct."""
+    if len(known) == 0:
+        return np.zeros(len(ids))
+    order = np.argsort(known)
+    places = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
+    found = order[places]
+    return np.where(known[found] == ids, values[found], 0.0)
+
+
+def summed(occurrences: Occurrences) -> tuple[Ids, Floats]:
+    """Return the distinct features of an object and their counts."""
+    ids, rows = np.unique(occurrences.ids, return_inverse=True)
+    return ids, totals(rows, occurrences.values, len(ids))
+
+
+def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = None) -> Found:
+    """Return the parts of sum_o values[o] coefficients[o] over the occurrences o of x, one for each feature.
+
+    Where `y` is given, features are also placed there; the coefficients are then the counts of y (times weights).
+    """
+    amounts = x.values * coefficients
+    kept = np.flatnonzero(amounts)
+    keys, first, rows = np.unique(x.keys()[kept], return_index=True, return_inverse=True)
+    contributions = totals(rows, amounts[kept], len(keys))
+    of_key = np.split(kept[np.argsort(rows.ravel(), kind="stable")], np.cumsum(np.bincount(rows.ravel()))[:-1])
+    y_keys = np.empty(0, dtype=np.uint64) if y is None else y.keys()
+    order = np.argsort(first)  # equal parts are listed as they occur in x
+
+    def describe(number: int) -> Described:
+        k = int(order[number])
+        there = np.flatnonzero(y_keys == keys[k])
+        name = x.name(int(kept[first[k]]))
+        if x.kinds is not None:
+            kinds = {x.kinds[o] for o in of_key[k]} | {y.kinds[o] for o in there if y is not None and y.kinds}
+            name += f" ({'/'.join(sorted(kinds))})"
+        return name, x.at(of_key[k]), NOWHERE if y is None else y.at(there)
+
+    return Found(contributions[order], describe, shares_x=x.shares(amounts))
+
+
+def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats]) -> Found:
+    """Return the parts of sum_f w_f c_f(x) c_f(y)."""
+    ids_x, counts_x = summed(x)
+    ids_y, counts_y = summed(y)
+    found = linear_parts(x, weights(x.ids) * lookup(x.ids, ids_y, counts_y), y)
+    shares_y = y.shares(y.values * weights(y.ids) * lookup(y.ids, ids_x, counts_x))
+    return Found(found.contributions, found.describe, found.shares_x, shares_y)
+
+
+def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
+    """Return the counts of objects and the weight of each entry in an inner product."""
+    counts = kernel._counts(objects)
+    return counts, np.ones(len(counts.ids)) if counts.weights is None else counts.weights
+
+
+Letters = npt.NDArray[np.uint32]
+
+
+Table = npt.NDArray[np.int64]
+
+
+def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
+    """Return the features of one string, or None for a kernel that is not known here."""
+    needed = 8 * kernel._ids_per_letter() * len(batch.values) * (getattr(kernel, "k", 1) + 4)
+    if needed > settings().max_memory:
+        raise ValueError(
+            f"the features of a string of {len(batch.values)} letters under {kernel!r} take {needed / 2**20:.0f} MiB, "
+            f"and max_memory is {settings().max_memory / 2**20:.0f} MiB; allow more with "
+            "similia.config(max_memory=...), or explain pieces of the string"
+        )
+    values, offsets = _arrays(batch, slice(0, 1))
+    if isinstance(kernel, Mismatch):
+        return _mismatches(kernel, values, offsets)
+    if isinstance(kernel, WeightedDegree):
+        return _positioned(kernel, values, offsets)
+    if isinstance(kernel, GappyKmers):
+        return _windows(kernel, values, offsets) if kernel.kind == "window" else _pairs(kernel, values, offsets)
+    if isinstance(kernel, Spectrum):
+        read = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
+        strands = _both_strands if kernel.reverse_complement else text_of
+        return _at_starts(kernel, read, offsets, np.arange(kernel.k)[None], lambda word, gap: strands(word))
+    return None
+
+
+def _both_strands(word: npt.NDArray) -> str:
+    """Return a word of DNA and its reverse complement as text, in alphabetical order; one that is both, once."""
+    return "/".join(sorted({text_of(word), text_of(complements_of(word)[::-1])}))
+
+
+def text_of(letters: npt.NDArray) -> str:
+    """Return letters as text."""
+    return "".join(map(chr, letters.tolist()))
+
+
+def _at_starts(
+    kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
+) -> Occurrences:
+    """Return k-mers whose letters lie at ``positions[gap]`` from their start, gap after gap as `_ids_at` has them."""
+    ids, _ = kernel._ids(values, offsets)
+    n = len(values)
+    starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
+    gaps = np.repeat(np.arange(len(positions)), [len(s) for s in starts])
+    places = np.concatenate(starts)[:, None] + positions[gaps]
+    return Occurrences.of_width(ids, places, lambda o: name(values[places[o]], int(gaps[o])), n)
+
+
+def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
+    half = kernel.k // 2
+    letters = np.arange(kernel.k)
+    positions = letters + np.arange(kernel.gaps + 1)[:, None] * (letters >= half)
+    between = {0: "", 1: ".?"}.get(kernel.gaps, f".{{0,{kernel.gaps}}}")
+
+    def name(letters: Letters, gap: int) -> str:
+        word = text_of(letters)
+        return word[:half] + (between if kernel.merge else "." * gap) + word[half:]
+
+    return _at_starts(kernel, values, offsets, positions, name)
+
+
+def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
+    """Return the distinct subsequences of each window, each at the first of its choices of letters."""
+    window = kernel.k + kernel.gaps
+    subsets = np.array(list(itertools.combinations(range(window), kernel.k)), dtype=np.int64)
+    n_windows = max(0, len(values) - window + 1)
+    ids = np.empty((n_windows, len(subsets)), dtype=np.uint64)
+    for s, subset in enumerate(subsets):
+        ids[:, s] = _ids_at(values, offsets, subset[None], distinct_gaps=False)[0][:n_windows]
+    order = np.argsort(ids, axis=1, kind="stable")
+    ordered = np.take_along_axis(ids, order, axis=1)
+    new = np.ones(ids.shape, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts, columns = np.nonzero(new)
+    places = starts[:, None] + subsets[order[starts, columns]]
+    suffix = f" within {window}" if kernel.gaps else ""
+    return Occurrences.of_width(ordered[new], places, lambda o: text_of(values[places[o]]) + suffix, len(values))
+
+
+def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrences:
+    k, letters = kernel.k, kernel._letters()
+    values = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
+    strands = _both_strands if kernel.reverse_complement else text_of
+    known = np.isin(values, letters)
+    runs = np.concatenate(([0], np.cumsum(known)))
+    n = max(0, len(values) - k + 1)
+    starts = np.flatnonzero(runs[k : k + n] - runs[:n] == k) if n else np.empty(0, dtype=np.int64)
+    positions, shifts = _substitutions(k, kernel.mismatches, len(letters))
+    ids, _ = kernel._ids(values, offsets)
+    places = np.repeat(starts, len(positions))[:, None] + np.arange(k)
+
+    def name(o: int) -> str:
+        word = np.searchsorted(letters, values[places[o]])
+        way = o % len(positions)
+        for place, shift in zip(positions[way], shifts[way], strict=True):
+            word[place] = (word[place] + shift) % len(letters)
+        return strands(letters[word]) + (f" ±{kernel.mismatches}" if kernel.mismatches else "")
+
+    return Occurrences.of_width(ids, places, name, len(values))
+
+
+def _positioned(kernel: WeightedDegree, values: Letters, offsets: Table) -> Occurrences:
+    ids, _ = kernel._ids(values, offsets)
+    n = len(values)
+    per_start = np.minimum(kernel.degree, n - np.arange(n))
+    starts = np.repeat(np.arange(n), per_start)
+    ends = np.concatenate(([0], np.cumsum(per_start)))
+    lengths = np.arange(len(starts)) - ends[starts] + 1
+    place_offsets = np.concatenate(([0], np.cumsum(lengths)))
+    places = np.arange(place_offsets[-1]) - np.repeat(place_offsets[:-1] - starts, lengths)
+
+    def name(o: int) -> str:
+        return f"{text_of(values[starts[o] : starts[o] + lengths[o]])} at {starts[o]}"
+
+    return Occurrences(ids, np.ones(len(ids)), place_offsets, places, name, n)
+
+
+def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found:
+    """Return the parts of a weighted degree kernel, all k-mers of a run of equal letters as one part."""
+    a, b = (_arrays(batch, slice(0, 1))[0] for batch in (x, y))
+    n = min(len(a), len(b))
+    equal = np.concatenate(([False], a[:n] == b[:n], [False]))
+    bounds = np.flatnonzero(equal[1:] != equal[:-1]).reshape(-1, 2)
+    d = np.arange(1, kernel.degree + 1)
+    parts = []
+    for start, stop in bounds.tolist():
+        value = float(((kernel.degree + 1 - d) * np.maximum(stop - start - d + 1, 0)).sum())
+        where = range(start, stop)
+        parts.append((f"{text_of(a[start:stop])} at {start}", value, where, where))
+    return listed(parts, len(a), len(b))
+
 
 Columns = Callable[[int], tuple[int, int]]  # of n_features, those of a block: (first, how many)
 

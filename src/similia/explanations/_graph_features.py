@@ -25,7 +25,7 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from similia.explanations._occurrences import Occurrences
+from similia.explanations._features import Occurrences
 from similia.explanations._views import node_names
 from similia.kernels import graph_labels as _graphs
 from similia.kernels.graphlet import Graphlet
@@ -61,9 +61,7 @@ Names = dict[int, str]
 Index = npt.NDArray[np.int64]
 
 
-def occurrences(
-    kernel: GraphKernel, graph: GraphBatch, label_names: Names, directed: bool = False
-) -> Occurrences | None:
+def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, directed: bool = False) -> Occurrences | None:
     """Return the features of one graph, or None for a kernel that is not known here.
 
     `directed` says that a path and its reverse are two.

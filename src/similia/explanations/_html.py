@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from similia.explanations._colours import GREY, full, shade, strengths
-from similia.explanations._explanation import Explanation, Part
-from similia.explanations._layout import MOST_NODES, positions
-from similia.explanations._molecules import is_molecule, svg
+from similia.explanations._drawing import GREY, MOST_NODES, full, positions, shade, strengths, svg
 from similia.explanations._text import MOST_GROUPS, number, percent, rest, runs, shortened, visible, visible_letters
-from similia.explanations._views import View
+from similia.explanations._views import View, is_molecule
+
+if TYPE_CHECKING:
+    from similia.explanations._explanation import Explanation, Part
 
 _LONGEST_STRING = 2000
 _MOST_POINTS = 2000

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from similia.explanations._colours import GREY, full, shade, strengths
-from similia.explanations._explanation import Explanation
-from similia.explanations._layout import MOST_NODES, positions
-from similia.explanations._molecules import is_molecule, picture
+from similia.explanations._drawing import GREY, MOST_NODES, full, picture, positions, shade, strengths
 from similia.explanations._text import MOST_GROUPS, number, rest, shortened, visible_letters
-from similia.explanations._views import View
+from similia.explanations._views import View, is_molecule
+
+if TYPE_CHECKING:
+    from similia.explanations._explanation import Explanation
 
 _PER_ROW = 60
 _LONGEST_STRING = 1200

@@ -20,10 +20,11 @@ import numpy as np
 from similia.alignments.log_sums import half_width, in_units
 from similia.alignments.pairs import as_series_pair, window_band
 from similia.core.config import settings
+from similia.core.jit import njit
 from similia.distances import recurrences as kinds
 from similia.distances.dtw import DTW
 from similia.distances.elastic import LCSS, MSM, SoftDTW, _Edited
-from similia.explanations._found import Floats, Found, joined, listed
+from similia.explanations._explanation import Floats, Found, joined, listed
 from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch
 
@@ -133,16 +134,15 @@ def _steps(
 
 def _path(match: Floats, delete: Floats, insert: Floats, row: Floats, column: Floats) -> list[tuple[int, int, int]]:
     """Return the cells (i, j, move) of the cheapest path from the start; -1 is the border."""
-    from similia.explanations import _paths
 
     match, delete, insert = (np.ascontiguousarray(cost, dtype=np.float64) for cost in (match, delete, insert))
-    moves = _paths.best_moves(match, delete, insert, row, column)
+    moves = best_moves(match, delete, insert, row, column)
     i, j = match.shape
     cells = []
     while i > 0 or j > 0:
         move = int(moves[i, j])
         cells.append((i - 1, j - 1, move))
-        i, j = i - (move != _paths.LEFT), j - (move != _paths.UP)
+        i, j = i - (move != LEFT), j - (move != UP)
     return cells[::-1]
 
 
@@ -225,11 +225,10 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
 
 def _posterior(logs: Floats) -> Floats:
     """Return the chance that i and j are matched, for alignments weighted by the product of e^logs."""
-    from similia.explanations import _paths
 
     logs = np.ascontiguousarray(logs)
-    forward = _paths.log_sums_to(logs)
-    backward = _paths.log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]
+    forward = log_sums_to(logs)
+    backward = log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]
     finite = np.isfinite(logs)
     exponents = np.where(finite, forward + backward - np.where(finite, logs, 0.0) - forward[-1, -1], -np.inf)
     chances: Floats = np.exp(exponents)
@@ -246,3 +245,48 @@ def _expected(chances: Floats, costs: Floats, names: Names) -> Found:
         return f"{matched(names, i, j)} (chance {chances[i, j]:.2f})", np.array([i]), np.array([j])
 
     return Found(amounts.ravel(), describe, amounts.sum(axis=1), amounts.sum(axis=0), links)
+
+
+DIAGONAL, UP, LEFT = 0, 1, 2
+
+
+@njit()
+def best_moves(match, delete, insert, first_row, first_column):  # type: ignore[no-untyped-def]
+    """Return how each cell is reached most cheaply, shape (m + 1, n + 1): diagonally where that is as cheap.
+
+    D(i, j) = min(D(i-1, j-1) + match, D(i-1, j) + delete, D(i, j-1) + insert), borders as given (shapes n + 1, m + 1).
+    """
+    m, n = match.shape
+    moves = np.zeros((m + 1, n + 1), dtype=np.uint8)
+    moves[0, 1:], moves[1:, 0] = LEFT, UP
+    above = first_row.copy()
+    row = np.empty(n + 1)
+    for i in range(m):
+        row[0] = first_column[i + 1]
+        for j in range(n):
+            best, move = above[j] + match[i, j], DIAGONAL
+            other = above[j + 1] + delete[i, j]
+            if other < best:
+                best, move = other, UP
+            other = row[j] + insert[i, j]
+            if other < best:
+                best, move = other, LEFT
+            row[j + 1], moves[i + 1, j + 1] = best, move
+        above, row = row, above
+    return moves
+
+
+@njit()
+def log_sums_to(logs):  # type: ignore[no-untyped-def]
+    """Return log M of M(i, j) = e^logs (M(i-1, j-1) + M(i-1, j) + M(i, j-1)), shape (m, n), M(0, 0) = 1 before it."""
+    m, n = logs.shape
+    table = np.full((m + 1, n + 1), -np.inf)
+    table[0, 0] = 0.0
+    for i in range(m):
+        for j in range(n):
+            a, b, c = table[i, j], table[i, j + 1], table[i + 1, j]
+            largest = max(a, max(b, c))
+            if largest > -np.inf:
+                total = np.exp(a - largest) + np.exp(b - largest) + np.exp(c - largest)
+                table[i + 1, j + 1] = logs[i, j] + largest + np.log(total)
+    return table[1:, 1:]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from similia.explanations._explanation import Explanation, Part, Places
 from similia.explanations._views import View
+
+if TYPE_CHECKING:
+    from similia.explanations._explanation import Explanation, Part, Places
 
 _WIDTH = 80
 _LONGEST_STRING = 2000

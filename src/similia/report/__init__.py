@@ -3,8 +3,8 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "ApproximationErrorDisplay": "displays", "SpectrumDisplay": "displays", "RobustnessDisplay": "displays",
-    "RecallDisplay": "displays", "EmbeddingDisplay": "displays",
+    "ApproximationErrorDisplay": "displays", "SpectrumDisplay": "displays", "RobustnessDisplay": "bits",
+    "RecallDisplay": "bits", "EmbeddingDisplay": "displays",
     "write_report": "page",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -18,7 +18,7 @@ from similia.learn.targets import as_numbers
 from similia.objects import n_objects
 from similia.objects.identical import are_among, with_groups
 from similia.objects.sequences import at_least_one
-from similia.report import _scores as scores
+from similia.report import _measures as scores
 from similia.report._model import (
     Embedded,
     Parts,

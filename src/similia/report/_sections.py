@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.metrics import confusion_matrix
 
 from similia.core.intervals import wilson
-from similia.report import _scores as scores
+from similia.report import _measures as scores
 from similia.report._context import Context
 from similia.report._html import (
     Axis,

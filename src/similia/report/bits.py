@@ -13,8 +13,8 @@ from similia.core.intervals import wilson
 from similia.core.validation import check_labels, check_positive_int
 from similia.objects import n_objects, take
 from similia.report import _measures as measures
-from similia.report._display import Display, line, mark
 from similia.report._model import as_recipe, check_model, coded, parts_of
+from similia.report.displays import Display, line, mark
 from similia.similarity import name_of
 
 Floats = npt.NDArray[np.float64]

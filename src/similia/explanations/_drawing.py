@@ -1,0 +1,158 @@
+r"""Places for the nodes of a small graph: distances on paper like those along edges.
+
+Classical scaling of the path lengths, then stress majorisation: minimises sum_ij w_ij (||p_i - p_j|| - d_ij)^2 with
+w_ij = d_ij^-2. No randomness: a graph is drawn alike each time. Cost: n^3 once and n^2 for each of 60 rounds.
+
+Paper: Gansner, Koren & North, "Graph drawing by stress majorization", Graph Drawing 2004.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
+
+from similia.explanations._views import View, bonds_of
+from similia.objects.molecules import has_rdkit, in_the_plane
+
+_ROUNDS = 60
+MOST_NODES = 400  # above which a drawing would be a blot
+
+
+def positions(n: int, arcs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return places of n nodes within [0, 1] x [0, 1], shape (n, 2)."""
+    if n <= 1:
+        return np.full((n, 2), 0.5)
+    weights = np.ones(arcs.shape[1])
+    D = shortest_path(csr_array((weights, (arcs[0], arcs[1])), shape=(n, n)), directed=False, unweighted=True)
+    reach = D[np.isfinite(D)].max()
+    D[~np.isfinite(D)] = reach + 2  # components lie side by side
+    P = _scaled(D)
+    with np.errstate(divide="ignore"):
+        W = np.where(D > 0, 1.0 / D**2, 0.0)
+    V = -W
+    np.fill_diagonal(V, W.sum(axis=1))
+    inverse = np.linalg.pinv(V)
+    for _ in range(_ROUNDS):
+        gaps = np.linalg.norm(P[:, None] - P[None], axis=2)
+        B = -W * D / np.where(gaps > 1e-9, gaps, 1.0)
+        B[gaps <= 1e-9] = 0.0
+        np.fill_diagonal(B, 0.0)
+        np.fill_diagonal(B, -B.sum(axis=1))
+        P = inverse @ (B @ P)
+    P -= P.min(axis=0)
+    size = P.max() or 1.0
+    P /= size
+    centred: npt.NDArray[np.float64] = P + (1.0 - P.max(axis=0)) / 2
+    return centred
+
+
+def _scaled(D: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return coordinates by classical scaling, with a small turn that keeps coinciding nodes apart."""
+    n = len(D)
+    centre = np.eye(n) - 1.0 / n
+    values, vectors = np.linalg.eigh(-0.5 * centre @ D**2 @ centre)
+    P = vectors[:, -2:][:, ::-1] * np.sqrt(np.maximum(values[-2:][::-1], 0.0))
+    if P.shape[1] < 2:
+        P = np.column_stack([P, np.zeros(n)])
+    angles = 2.399963 * np.arange(n)  # the golden angle
+    return P + 0.05 * np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+FOR = (0, 114, 178)  # Okabe & Ito, "Color universal design", 2008
+
+
+AGAINST = (213, 94, 0)
+
+
+GREY = "#9a9a9a"
+
+
+def strengths(shares: npt.NDArray[np.float64] | None, n: int, kind: str) -> npt.NDArray[np.float64]:
+    """Return a number from -1 to 1 for each place: above 0 for what makes alike (or is for the decision)."""
+    if shares is None or len(shares) != n or not np.abs(shares).max(initial=0.0):
+        return np.zeros(n)
+    sign = -1.0 if "distance" in kind else 1.0
+    return sign * shares / np.abs(shares).max()
+
+
+def shade(strength: float) -> str:
+    """Return white blended with blue or orange, as ``#rrggbb``."""
+    target = FOR if strength >= 0 else AGAINST
+    # Faint places stay visible; the full colour leaves black letters readable.
+    amount = 0.0 if strength == 0 else 0.12 + 0.68 * min(1.0, abs(strength))
+    return "#" + "".join(f"{round(255 + amount * (c - 255)):02x}" for c in target)
+
+
+def full(strength: float) -> str:
+    """Return blue or orange, as ``#rrggbb``."""
+    return "#" + "".join(f"{c:02x}" for c in (FOR if strength >= 0 else AGAINST))
+
+
+_PIXELS = 24.0  # for each unit of RDKit's coordinates, of which a bond has 1.5
+
+
+def _drawn(view: View, strength: npt.NDArray[np.float64], canvas: str, pixels: float) -> Any:
+    """Return RDKit's canvas with the molecule, atoms and bonds in the colours of what they add."""
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    molecule = in_the_plane(view.names or [], bonds_of(view))
+    drawer = getattr(rdMolDraw2D, canvas)(-1, -1)
+    options = drawer.drawOptions()
+    options.useBWAtomPalette()
+    options.scalingFactor, options.padding = pixels, 0.06
+    options.bondLineWidth, options.scaleBondWidth = round(2 * pixels / _PIXELS), False
+    options.minFontSize = options.maxFontSize = round(12 * pixels / _PIXELS)
+    options.highlightRadius, options.highlightBondWidthMultiplier = 0.38, 6
+    options.prepareMolsBeforeDrawing = False
+    tints = {v: _rgb(float(s)) for v, s in enumerate(strength) if s}
+    bonds = {
+        molecule.GetBondBetweenAtoms(u, v).GetIdx(): _rgb(float(strength[u] + strength[v]) / 2)
+        for u, v, _ in bonds_of(view)
+        if strength[u] and strength[v]
+    }
+    drawer.DrawMolecule(
+        molecule,
+        highlightAtoms=[*tints],
+        highlightBonds=[*bonds],
+        highlightAtomColors=tints,
+        highlightBondColors=bonds,
+        highlightAtomRadii={},
+    )
+    drawer.FinishDrawing()
+    return drawer
+
+
+def _rgb(strength: float) -> tuple[float, float, float]:
+    colour = shade(strength)
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue
+
+
+def svg(view: View, strength: npt.NDArray[np.float64], tips: list[str]) -> str | None:
+    """Return a drawing of a molecule as SVG, with a text for each atom, or None where RDKit is not installed."""
+    if not has_rdkit():
+        return None
+    drawer = _drawn(view, strength, "MolDraw2DSVG", _PIXELS)
+    text: str = drawer.GetDrawingText()
+    text = text[text.index("<svg") :].rstrip().removesuffix("</svg>")
+    places = [drawer.GetDrawCoords(v) for v in range(view.n_places)]
+    spots = "".join(
+        f"<circle cx='{p.x:.1f}' cy='{p.y:.1f}' r='9' fill='#fff' fill-opacity='0'><title>{tip}</title></circle>"
+        for p, tip in zip(places, tips, strict=True)
+    )
+    return f"{text}{spots}</svg>"
+
+
+def picture(view: View, strength: npt.NDArray[np.float64]) -> npt.NDArray[Any] | None:
+    """Return a drawing of a molecule as an array of colours, or None where RDKit is not installed."""
+    if not has_rdkit():
+        return None
+    from io import BytesIO
+
+    from matplotlib.image import imread
+
+    return np.asarray(imread(BytesIO(_drawn(view, strength, "MolDraw2DCairo", 3 * _PIXELS).GetDrawingText())))

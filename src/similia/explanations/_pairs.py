@@ -1,0 +1,394 @@
+r"""Pairs under kernels: sums over shared features, and kernels made of kernels through their parts.
+
+=====================  ========================================================================================
+kernel                 parts
+=====================  ========================================================================================
+with features          w_f c_f(x) c_f(y) for each feature f that both have, over the norms if normalised
+`Sum`                  those of the summands, times their weights
+`Normalized`           those of the kernel, over sqrt(k(x, x) k(y, y))
+`Product` of p         k = (1/p) sum_i k_i prod_{j != i} k_j: those of each factor, times 1/p of the other factors
+`FromDistance`         exp(-gamma d(x, w)) exp(-gamma d(y, w)) / R for each random object w
+`Cosine`               products of the coordinates of the unit vectors
+`DistanceRBF`          of log k = -gamma d^2, and of -d^p for `NegativeDistance`: those of the distance
+`GlobalAlignment`      of log k: P(x_i and y_j are matched) log kappa(x_i, y_j); the rest is the entropy of
+                       the alignments and the norms
+=====================  ========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from similia.core.text import _short
+from similia.distances.dtw import DTW
+from similia.distances.edit import Hamming, Levenshtein
+from similia.distances.elastic import ERP, LCSS, MSM, TWE, SoftDTW
+from similia.distances.mmd import MMD
+from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, _comparable
+from similia.explanations._explanation import NOWHERE, Floats, Found, Link, joined, listed
+from similia.explanations._features import Ids, Occurrences, counts_of, lookup, of_strings, pair_parts, shared_runs
+from similia.explanations._graph_features import graphlet_name, of_graphs
+from similia.explanations._graph_features import is_directed as graph_is_directed
+from similia.explanations._series import check_cells
+from similia.explanations._views import View, view_of
+from similia.kernels.combine import Normalized, Product, Sum
+from similia.kernels.features import FeatureKernel
+from similia.kernels.from_distance import FromDistance
+from similia.kernels.graphs import GraphKernel
+from similia.kernels.hypersphere import Cosine, map_pair
+from similia.kernels.strings import StringKernel, WeightedDegree
+from similia.objects import GraphBatch, SetBatch, StringBatch, take
+from similia.objects.batches import Batch
+from similia.objects.graphlets import canonical_forms
+from similia.objects.tables import is_frame
+from similia.similarity import as_objects, decided, evaluate, name_of
+
+WHAT = (
+    "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, Mismatch, WeightedDegree; of "
+    "graphs: WeisfeilerLehman, ShortestPath, Propagation, Graphlet, VertexHistogram, EdgeHistogram), Cosine, "
+    "GlobalAlignment, FromDistance, DistanceRBF, NegativeDistance, Sum, Product and Normalized; edit, elastic and set "
+    "distances; and fitted linear models"
+)
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How labels of nodes are called."""
+
+    label_names: dict[int, str]
+
+
+class NoParts(TypeError):
+    """What is to be explained has no parts."""
+
+
+def one(kernel: Any, x: Any, which: str) -> Any:
+    """Return a collection of the one object `x` in the layout of a kernel or distance, or raise; `which` names it."""
+    if isinstance(x, Batch) and len(x) != 1:
+        raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
+    items: Any = x if isinstance(x, Batch) or (is_frame(x) and x.shape[0] == 1) else [x]
+    try:
+        return as_objects(kernel, items)
+    except (TypeError, ValueError) as error:
+        said = str(error).replace("X[0]", which).replace("graph 0", which)
+        raise type(error)(f"{which} is no object that {name_of(kernel)} compares ({_short(x)}): {said}") from None
+
+
+def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
+    """Return the features of the one object of a collection; without names for a kernel that is not known here."""
+    found = None
+    if isinstance(kernel, StringKernel):
+        found = of_strings(kernel, objects)
+    elif isinstance(kernel, GraphKernel):
+        found = of_graphs(kernel, objects, naming.label_names, directed)
+    if found is None:
+        counts = kernel._counts(objects)
+        found = Occurrences.without_places(counts, lambda o: f"feature {counts.ids[o]:016x}", 0)
+    return found
+
+
+def is_directed(*batches: Any) -> bool:
+    """Return whether any of the graphs is directed; False for other objects."""
+    return any(isinstance(batch, GraphBatch) and graph_is_directed(batch) for batch in batches)
+
+
+def value_of(kernel: Any, X: Any, Y: Any) -> float:
+    """Return k(x, y) as the kernel computes it."""
+    return float(evaluate(kernel, X, Y)[0, 0])
+
+
+def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:
+    """Return (value, kind, parts, note) of the kernel of the first objects of two collections."""
+    from similia.explanations._series import global_alignment
+    from similia.kernels.series import GlobalAlignment
+    from similia.kernels.substitution import DistanceRBF, NegativeDistance
+
+    if isinstance(kernel, DistanceRBF | NegativeDistance):
+        return _substituted(kernel, X, Y)
+    if isinstance(kernel, GlobalAlignment):
+        return global_alignment(kernel, X, Y)
+    found = similarity(kernel, X, Y, naming)
+    note = "a factor's parts are weighted by the other factors, and halves, thirds, ... of the value given to each"
+    return value_of(kernel, X, Y), "similarity", found, note if isinstance(kernel, Product) else ""
+
+
+def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
+    """Return the parts of k(x, y), or raise `NoParts`."""
+    X, Y = as_objects(kernel, X), as_objects(kernel, Y)
+    if isinstance(kernel, FeatureKernel):
+        return _counted(kernel, X, Y, naming)
+    if isinstance(kernel, Sum):
+        weights = kernel._weights()
+        return joined(
+            [_part(k, X, Y, naming).times(w, _prefix(k)) for k, w in zip(kernel._parts(), weights, strict=True)]
+        )
+    if isinstance(kernel, Normalized):
+        norms = np.sqrt(kernel._squared_norms(X, "x")[0] * kernel._squared_norms(Y, "y")[0])
+        return similarity(kernel.kernel, X, Y, naming).times(1 / norms if norms > 0 else 0.0)
+    if isinstance(kernel, Product):
+        factors = kernel._parts()
+        values = [value_of(k, as_objects(k, X), as_objects(k, Y)) for k in factors]
+        others = [float(np.prod(values[:i] + values[i + 1 :])) / len(factors) for i in range(len(factors))]
+        return joined([_part(k, X, Y, naming).times(w, _prefix(k)) for k, w in zip(factors, others, strict=True)])
+    if isinstance(kernel, FromDistance):
+        return _random_objects(kernel, X, Y)
+    if isinstance(kernel, Cosine):
+        kernel = decided(kernel, Y)
+        a, b = (
+            rows.toarray() if hasattr(rows, "toarray") else rows
+            for rows in map_pair(X, Y, kernel.mapping, kernel.zero_rows)
+        )
+        products = (np.asarray(a, dtype=np.float64) * np.asarray(b, dtype=np.float64))[0]
+        return Found(products, lambda k: (f"column {k}", NOWHERE, NOWHERE))
+    raise NoParts(f"{name_of(kernel)} has no parts to name; {WHAT}")
+
+
+def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
+    """Return the parts of a part of a composite, itself as its only part if it has none."""
+    try:
+        return similarity(kernel, X, Y, naming)
+    except NoParts:
+        value = value_of(kernel, as_objects(kernel, X), as_objects(kernel, Y))
+        return listed([("as a whole", value, (), ())], *(view_of(batch).n_places for batch in (X, Y)))
+
+
+def _prefix(kernel: Any) -> str:
+    return f"{name_of(kernel)}: "
+
+
+def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
+    kernel._check_alike(X, Y)
+    (a, a_weights), (b, b_weights) = counts_of(kernel, X), counts_of(kernel, Y)
+    scale = 1.0
+    if kernel.normalize:
+        norms = float(np.sqrt(a.squared_norms()[0] * b.squared_norms()[0]))
+        scale = 1 / norms if norms > 0 else 0.0
+    if isinstance(kernel, WeightedDegree):
+        return shared_runs(kernel, X, Y).times(scale)
+    directed = is_directed(X, Y)
+    x, y = (feature_occurrences(kernel, side, naming, directed) for side in (X, Y))
+
+    def weights(ids: Ids) -> Floats:
+        return np.where(np.isin(ids, a.ids), lookup(ids, a.ids, a_weights), lookup(ids, b.ids, b_weights))
+
+    return pair_parts(x, y, weights).times(scale)
+
+
+def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
+    from similia.explanations._views import described
+
+    products = kernel._features(X)[0] * kernel._features(Y)[0]
+    objects = kernel._random_objects(X)
+    return Found(products, lambda k: (f"both near {described(take(objects, [k]), k)}", NOWHERE, NOWHERE))
+
+
+def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
+    """Return the parts of the logarithm of exp(-gamma d^2), or of -d^p."""
+    from similia.kernels.substitution import DistanceRBF
+
+    value = value_of(kernel, X, Y)
+    d, scale, found, note = distance_pair(kernel.distance, X, Y)
+    # The parts add up to d^scale; d^2 = d^scale d^(2 - scale).
+    rbf = isinstance(kernel, DistanceRBF)
+    if not rbf and kernel.origin is not None:
+        raise NoParts(
+            "NegativeDistance with an origin adds three distances; explain(kernel.distance, x, y) explains one of them"
+        )
+    power, factor = (2.0, -float(kernel.gamma)) if rbf else (float(kernel.power), -1.0)
+    rest = d ** (power - scale) if d > 0 else 0.0
+    if rbf:
+        said = f"the parts add up to log k = -gamma d^2, where k = {value:.6g} and d = {d:.6g}"
+        return float(-kernel.gamma * d**2), "log similarity", found.times(factor * rest), _both(said, note)
+    return value, "similarity", found.times(factor * rest), _both(f"the parts are those of d = {d:.6g}", note)
+
+
+def _both(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
+
+
+def view_pair(X: Any, Y: Any, naming: Naming) -> tuple[View, View]:
+    """Return how two objects are shown."""
+    return view_of(X, naming.label_names), view_of(Y, naming.label_names)
+
+
+_GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
+
+
+Names = tuple[str, str]  # what the first and the second object are called
+
+
+_Parts = list[tuple[str, float, Any, Any]]
+
+
+def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, str]:
+    """Return (d, scale, parts, note) of the distance of the first objects of two collections: parts add to d**scale."""
+    X, Y = as_objects(distance, X), as_objects(distance, Y)
+    read, scale, note = _reader(distance)
+    d = float(distance(X, Y)[0, 0])
+    swapped = _key(Y) < _key(X)
+    found = read(distance, Y, X, ("y", "x")) if swapped else read(distance, X, Y, ("x", "y"))
+    return d, scale, _exchanged(found) if swapped else found, note
+
+
+def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], float, str]:
+    from similia.explanations._series import soft_warping, warping
+
+    if isinstance(distance, Levenshtein):
+        return _edits, 1.0, ""
+    if isinstance(distance, Hamming):
+        return _mismatches, 1.0, ""
+    if isinstance(distance, DTW | ERP | MSM | TWE | LCSS):
+        root = isinstance(distance, DTW) and bool(distance.root)
+        return warping, 2.0 if root else 1.0, "the parts add up to the square of the distance" if root else ""
+    if isinstance(distance, SoftDTW):
+        left = f"-gamma times their entropy{' and the self terms' if distance.divergence else ''}"
+        note = f"expected local costs over all alignments; what is left is {left}"
+        return soft_warping, 1.0, note
+    if isinstance(distance, ModifiedHausdorff | Chamfer | Hausdorff):
+        return _nearest_points, 1.0, ""
+    if isinstance(distance, SlicedWasserstein):
+        return (
+            _moved_mass,
+            float(distance.p),
+            "the parts add up to the square of the distance" if distance.p == 2 else "",
+        )
+    if isinstance(distance, MMD) and distance.kernel in ("match", "match_iso"):
+        return _unlike_graphlets, 2.0, "the parts add up to the square of the distance"
+    hint = "; with kernel='match' or 'match_iso' it can be" if isinstance(distance, MMD) else ""
+    raise NoParts(f"{name_of(distance)} has no parts to name{hint}; {WHAT}")
+
+
+def _key(batch: Any) -> tuple[int, bytes]:
+    """Return what orders two objects."""
+    values = getattr(batch, "values", np.empty(0))
+    return len(values), np.ascontiguousarray(values).tobytes()
+
+
+def _exchanged(found: Found) -> Found:
+    """Return the parts with x and y exchanged; their names are right already."""
+
+    def describe(k: int) -> tuple[str, Any, Any]:
+        name, in_x, in_y = found.describe(k)
+        return name, in_y, in_x
+
+    links = [(j, i, value) for i, j, value in found.links]
+    return Found(found.contributions, describe, found.shares_y, found.shares_x, links)
+
+
+def _edits(distance: Levenshtein, X: StringBatch, Y: StringBatch, names: Names) -> Found:
+    """Return runs of letters that are in one string only, or others in the other."""
+    from rapidfuzz.distance import Levenshtein as rapidfuzz
+
+    a, b = X[0], Y[0]
+    parts: _Parts = []
+    links: list[Link] = []
+    for step in rapidfuzz.opcodes(a, b):
+        tag, i, i_end, j, j_end = step.tag, step.src_start, step.src_end, step.dest_start, step.dest_end
+        if tag != "delete" and tag != "insert":
+            links += [(i + t, j + t, float(tag == "replace")) for t in range(i_end - i)]
+        if tag != "equal":
+            words = {names[0]: _text(a[i:i_end]), names[1]: _text(b[j:j_end])}
+            parts.append((_edit_name(**words), float(max(i_end - i, j_end - j)), range(i, i_end), range(j, j_end)))
+    return replace(listed(parts, len(a), len(b)), links=links)
+
+
+def _edit_name(x: str, y: str) -> str:
+    if not y:
+        return f"{x!r} in x only"
+    return f"{x!r} for {y!r}" if x else f"{y!r} in y only"
+
+
+def _text(letters: str | bytes) -> str:
+    return letters.decode("latin-1") if isinstance(letters, bytes) else letters
+
+
+def _mismatches(distance: Hamming, X: StringBatch, Y: StringBatch, names: Names) -> Found:
+    a, b = X[0], Y[0]
+    n = min(len(a), len(b))
+    parts: _Parts = []
+    for i in range(max(len(a), len(b))):
+        words = {names[0]: _text(a[i : i + 1]), names[1]: _text(b[i : i + 1])}
+        if words[names[0]] != words[names[1]]:
+            in_a, in_b = ([i] if i < len(side) else [] for side in (a, b))
+            parts.append((f"{_edit_name(**words)} at {i}", 1.0, in_a, in_b))
+    links = [(i, i, float(a[i] != b[i])) for i in range(n)]
+    return replace(listed(parts, len(a), len(b)), links=links)
+
+
+def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Found:
+    """Return points with the nearest point of the other set, each at what it adds."""
+    from scipy.spatial.distance import cdist
+
+    A, B = _comparable(X, Y)
+    ground = cdist(np.asarray(A.values, np.float64), np.asarray(B.values, np.float64), _GROUND[distance.ground])
+    there, back = ground.min(axis=1), ground.min(axis=0)
+    pairs_there = [(i, int(j), float(there[i])) for i, j in enumerate(ground.argmin(axis=1))]
+    pairs_back = [(int(i), j, float(back[j])) for j, i in enumerate(ground.argmin(axis=0))]
+    if isinstance(distance, Hausdorff):
+        chosen = max(pairs_there + pairs_back, key=lambda pair: pair[2])
+        pairs = [(*chosen[:2], chosen[2], names[0] if there.max() >= back.max() else names[1])]
+    else:
+        both = [
+            [(i, j, c / len(side), name) for i, j, c in side]
+            for side, name in zip((pairs_there, pairs_back), names, strict=True)
+        ]
+        pairs = both[0] + both[1] if isinstance(distance, Chamfer) else both[0 if there.mean() >= back.mean() else 1]
+    return _of_pairs(pairs, X, Y, names)
+
+
+def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch, names: Names) -> Found:
+    """Return matched points as parts; the point that stands for an empty set has no place."""
+    m, n = int(X.lengths[0]), int(Y.lengths[0])
+    parts: _Parts = []
+    for i, j, cost, seeks in pairs:
+        at = {names[0]: f"{names[0]}[{i}]" if m else "the origin", names[1]: f"{names[1]}[{j}]" if n else "the origin"}
+        if seeks:
+            name = f"{at[seeks]} to its nearest, {at['y' if seeks == 'x' else 'x']}"
+        else:
+            name = f"{at['x']} to {at['y']}"
+        parts.append((name, cost, (i,) if m else (), (j,) if n else ()))
+    return listed(parts, m, n)
+
+
+def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
+    """Return how much each pair of points adds to d^p: the mass moved times the p-th power of its way, on average."""
+    A, B = _comparable(X, Y)
+    a, b = (np.asarray(side.values, dtype=np.float64) for side in (A, B))
+    m, n = len(a), len(b)
+    check_cells(m, n)
+    cuts = np.union1d(np.arange(1, m + 1) * n, np.arange(1, n + 1) * m)  # in units of 1 / (m n)
+    mass = np.diff(cuts, prepend=0) / (m * n)
+    left, right = (cuts - 1) // n, (cuts - 1) // m
+    costs = np.zeros((m, n))
+    directions = distance._directions(distance.n_projections, A.n_dims)
+    for direction in directions:
+        u, v = a @ direction, b @ direction
+        i, j = np.argsort(u, kind="stable")[left], np.argsort(v, kind="stable")[right]
+        np.add.at(costs, (i, j), mass * np.abs(u[i] - v[j]) ** distance.p)
+    costs /= len(directions)
+    return _of_pairs([(int(i), int(j), float(costs[i, j]), "") for i, j in np.argwhere(costs > 0)], X, Y, names)
+
+
+def _unlike_graphlets(distance: MMD, X: Any, Y: Any, names: Names) -> Found:
+    """Return the squared differences of the shares of each graphlet."""
+    patterns = [distance._samples(side) for side in (X, Y)]
+    codes = np.unique(np.concatenate([np.asarray(p.codes) for p in patterns]))
+    counts = np.zeros((2, len(codes)))
+    for row, p in zip(counts, patterns, strict=True):
+        row[np.searchsorted(codes, p.codes)] = p.counts
+    squares = ((counts[0] - counts[1]) / distance.n_samples) ** 2
+    iso = distance.kernel == "match_iso"
+    if iso:
+        codes = canonical_forms(distance.size).representatives[codes.astype(np.int64)]
+
+    def describe(k: int) -> tuple[str, Any, Any]:
+        shares = {name: counts[row, k] / distance.n_samples for row, name in enumerate(names)}
+        shown = f"{100 * shares['x']:.3g} % of x, {100 * shares['y']:.3g} % of y"
+        code = "" if iso else f", code {codes[k]}"
+        return f"{graphlet_name(codes[k], distance.size)}{code}: {shown}", NOWHERE, NOWHERE
+
+    return Found(squares, describe)
