@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from similia.selection._select import _WIDER
 
 from similia.core.intervals import balanced, ratio, wilson
 from similia.report import _measures as scores
