@@ -18,9 +18,8 @@ from measure import Rival, Row, data_folder, in_turns
 
 import similia as sm
 from similia.kernels import Propagation, WeisfeilerLehman
-from similia.kernels._propagation import hash_bins
 from similia.kernels.counts import count, inner_products
-from similia.kernels.propagation import bins, project_labels, propagated
+from similia.kernels.propagation import bins, hash_bins, project_labels, propagated
 from similia.objects import GraphBatch, read_tudataset
 
 TERMS, WIDTH, ROUNDS = 5, 0.01, 5

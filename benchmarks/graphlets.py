@@ -27,7 +27,7 @@ from similia.core import threads as _threads
 from similia.core.jit import njit
 from similia.embeddings import GraphletSampling, OpticalRandomFeatures
 from similia.embeddings._graphlet_maps import histograms, n_pairs
-from similia.kernels.graphlet import Graphlet
+from similia.kernels.graphs import Graphlet
 from similia.objects import GraphBatch, read_tudataset
 from similia.objects.graphlet_moments import second_moments
 from similia.objects.graphlets import sample_graphlets, unpack_graphlets

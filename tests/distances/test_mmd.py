@@ -13,8 +13,9 @@ from sklearn.exceptions import NotFittedError
 import similia as sm
 from naive import graphlets as naive_graphlets
 from similia.distances import Levenshtein
-from similia.distances import _mmd as loops
-from similia.distances.mmd import MMD, TwoSampleResult, mmd2, mmd2_variance, two_sample_test
+from similia.distances import mmd as loops
+from similia.distances.mmd import MMD
+from similia.distances.two_sample import TwoSampleResult, mmd2, mmd2_variance, two_sample_test
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.kernels import DistanceRBF, Spectrum
 from similia.kernels.vectors import Optical

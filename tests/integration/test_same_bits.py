@@ -18,9 +18,8 @@ from similia import distances, kernels
 from similia.codes import GeneralizedNystroemPCA
 from similia.codes._sign_projection import orthogonal_projection
 from similia.core.threads import limited_to
-from similia.kernels.heat import HypersphericalHeat
+from similia.kernels.heat import HypersphericalHeat, Parametrix
 from similia.kernels.hypersphere import Cosine
-from similia.kernels.parametrix import Parametrix
 from similia.kernels.vectors import Optical
 from similia.objects import take
 

@@ -7,7 +7,7 @@ import pytest
 
 import similia as sm
 from similia.codes._sign_projection import exact_length, gaussian_projection, sign_codes
-from similia.kernels import _kept
+from similia.kernels import features
 
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (60, 20))]
 GRAPHS = [
@@ -41,10 +41,10 @@ def test_what_is_kept_of_landmarks_is_of_these_and_of_this_kernel():
         np.testing.assert_array_equal(kernel.against(few, words), kernel(few, words))
         kernel.set_params(k=3 if kernel.k == 2 else 2)
         np.testing.assert_array_equal(kernel.against(few, words), kernel(few, words))
-    assert len(_kept._kept) <= _kept._SLOTS
+    assert len(features._kept) <= features._SLOTS
     del words
     gc.collect()
-    assert any(entry[0]() is None for entry in _kept._kept.values())  # nothing is kept alive
+    assert any(entry[0]() is None for entry in features._kept.values())  # nothing is kept alive
 
 
 @pytest.mark.parametrize("n_features", [1, 7, 64, 300])

@@ -25,7 +25,7 @@ from similia.kernels import (
     VertexHistogram,
     WeisfeilerLehman,
 )
-from similia.kernels import graph_labels as loops
+from similia.kernels.graphs import refined_ids, vertex_ids
 from similia.objects import as_graphs
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -127,7 +127,7 @@ def test_refinement_ids_equal_hashes_in_python_integers():
         (np.zeros(0, np.int64), lambda colour: naive.splitmix(colour)),
         (np.full(4, -1), lambda colour: naive.combined(colour, 2**64 - 1)),
     ):
-        colours = loops.refined_ids(loops.vertex_ids(labels), indptr, indices, edge_labels, 1)
+        colours = refined_ids(vertex_ids(labels), indptr, indices, edge_labels, 1)
         ends, middle = naive.combined(a, around(b)), naive.combined(b, 2 * around(a) % 2**64)
         assert colours.tolist() == [[a, ends], [b, middle], [a, ends]]
 

@@ -12,9 +12,8 @@ import scipy.sparse as sp
 import sympy
 from sklearn.base import clone
 
-from similia.kernels.heat import HypersphericalHeat
+from similia.kernels.heat import HypersphericalHeat, Parametrix, quotient_terms
 from similia.kernels.hypersphere import to_hypersphere, versines
-from similia.kernels.parametrix import Parametrix, quotient_terms
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "A_heat_kernel.csv"
 theta, m, C = sympy.symbols("theta m C")  # C stands for cot(theta)

@@ -17,8 +17,16 @@ from sklearn.base import clone
 from naive import similarities as naive
 from samples.graphs import batch, samples
 from similia.kernels import Propagation
-from similia.kernels import _propagation as loops
-from similia.kernels.propagation import bins, project_each, project_labels, propagated, root_projections
+from similia.kernels.propagation import (
+    bins,
+    draw,
+    draw_offsets,
+    project,
+    project_each,
+    project_labels,
+    propagated,
+    root_projections,
+)
 from similia.objects import GraphBatch, as_graphs
 
 REFERENCE = Path(__file__).parents[1] / "reference"
@@ -109,7 +117,7 @@ def test_bins_of_attributes_equal_the_dense_twin(seed, weighted, per_dimension):
         if len(g.labels) == 0:
             continue
         twin = naive.propagation_bins(g.weights, g.attributes, u, beta, 0.41, per_dimension=per_dimension)
-        Z = project_each(g.attributes, u) if per_dimension else loops.project(g.attributes, u)
+        Z = project_each(g.attributes, u) if per_dimension else project(g.attributes, u)
         fast = bins(propagated(batch([g], weighted=weighted), Z, 3), beta, 0.41)
         np.testing.assert_array_equal(fast, np.concatenate(np.array(twin), axis=1))
 
@@ -125,8 +133,8 @@ def test_the_kernel_is_the_histogram_product_of_its_bins(kernel, seed):
         return
     cauchy = kernel.metric not in ("l2", "hellinger")
     width = {True: 1.0 if kernel.use == "attributes" else 0.01}.get(kernel.bin_width == "auto", kernel.bin_width)
-    u = loops.draw(np.uint64(0), names.astype(np.int64).view(np.uint64), n_terms, cauchy)
-    beta = loops.draw_offsets(np.uint64(0), n_terms, 3 if kernel.per_dimension else 1) * width
+    u = draw(np.uint64(0), names.astype(np.int64).view(np.uint64), n_terms, cauchy)
+    beta = draw_offsets(np.uint64(0), n_terms, 3 if kernel.per_dimension else 1) * width
     twins = []
     for g in graphs:
         P = g.attributes if kernel.use == "attributes" else (g.labels[:, None] == names).astype(float)
@@ -169,7 +177,7 @@ def test_relabelling_a_star_with_many_leaves_changes_nothing():
     order = np.r_[0, np.random.default_rng(0).permutation(leaves)]
     X = np.random.default_rng(1).normal(size=(n, 1)) ** 3
     star = as_graphs([{"edge_index": arcs, "n_nodes": n, "node_attributes": X[o]} for o in (np.arange(n), order)])
-    Z = propagated(star, loops.project(star.node_attributes, np.ones((3, 1))), 3)
+    Z = propagated(star, project(star.node_attributes, np.ones((3, 1))), 3)
     assert (Z[0] == Z[n]).all()
     assert np.cumsum(X[leaves])[-1] != np.cumsum(X[order[1:]])[-1]  # else the test shows nothing
 
@@ -219,7 +227,7 @@ def test_features_in_a_fresh_process():
 
 def test_draws_follow_their_laws():
     names = np.arange(20_000, dtype=np.uint64)
-    cauchy, normal = (loops.draw(np.uint64(3), names, 2, kind) for kind in (True, False))
+    cauchy, normal = (draw(np.uint64(3), names, 2, kind) for kind in (True, False))
     # P(|Cauchy| < 1) = 1/2, P(|Cauchy| < tan(pi/8)) = 1/4; each share has a standard error of 0.0035 at most
     assert abs((np.abs(cauchy) < 1).mean(axis=1) - 0.5).max() < 0.015
     assert abs((np.abs(cauchy) < np.tan(np.pi / 8)).mean(axis=1) - 0.25).max() < 0.015
@@ -227,7 +235,7 @@ def test_draws_follow_their_laws():
     assert abs(normal.std(axis=1) - 1).max() < 0.03
     assert abs((normal < 1).mean() - 0.8413) < 0.01
     assert abs(np.corrcoef(normal)[0, 1]) < 0.03
-    beta = loops.draw_offsets(np.uint64(3), 500, 4)
+    beta = draw_offsets(np.uint64(3), 500, 4)
     assert beta.min() > 0
     assert beta.max() < 1
     assert abs(beta.mean() - 0.5) < 0.03

@@ -19,7 +19,7 @@ from naive import graphlets as naive_graphlets
 from naive import similarities as naive
 from samples.graph_forms import DENSE, EDGES, INDEX, Igraph, pyg
 from samples.graphs import batch, samples
-from similia.kernels.graphlet import Graphlet
+from similia.kernels.graphs import Graphlet
 from similia.objects import _graphlets as loops
 from similia.objects import as_graphs
 from similia.objects.graphlet_moments import second_moments

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.adapters._forwarded import Forwarded, called, library
-from similia.alignments.pairs import as_series_pair
+from similia.alignments.groups import as_series_pair
 from similia.core.config import rows_per_block, settings
 from similia.objects import SeriesBatch, as_series, take
 from similia.similarity import Distance, Facts, Kernel, Pairwise, distances_between, evaluate

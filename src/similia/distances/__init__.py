@@ -1,15 +1,43 @@
 """d(x, y) >= 0: between strings, series, point sets and graphs, two-sample tests, other libraries' functions."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from similia.core.lazy import attach
 
+if TYPE_CHECKING:
+    from similia.similarity import Facts
+
+_HOMES = {
+    "edit": ("Levenshtein", "Hamming", "DamerauLevenshtein", "JaroWinkler"),
+    "dtw": ("DTW",),
+    "elastic": ("ERP", "MSM", "TWE", "LCSS", "SoftDTW"),
+    "sets": ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein"),
+    "mmd": ("MMD",),
+}
+_BUILT_IN = {name: home for home, names in _HOMES.items() for name in names}
 _NAMES = {
-    "Distance": "similia.similarity", "Facts": "similia.similarity",
-    "Levenshtein": "edit", "Hamming": "edit", "DamerauLevenshtein": "edit", "JaroWinkler": "edit",
-    "DTW": "dtw",
-    "ERP": "elastic", "MSM": "elastic", "TWE": "elastic", "LCSS": "elastic", "SoftDTW": "elastic",
-    "ModifiedHausdorff": "sets", "Hausdorff": "sets", "Chamfer": "sets", "SlicedWasserstein": "sets",
-    "MMD": "mmd", "mmd2": "mmd", "mmd2_variance": "mmd", "two_sample_test": "mmd", "TwoSampleResult": "mmd",
-    "FromFunction": "from_function", "facts_table": "facts",
+    **_BUILT_IN,
+    "Distance": "similia.similarity", "Facts": "similia.similarity", "FromFunction": "from_function",
+    "mmd2": "two_sample", "mmd2_variance": "two_sample",
+    "two_sample_test": "two_sample", "TwoSampleResult": "two_sample",
 }  # fmt: skip
-__all__ = [*_NAMES]
-__getattr__, __dir__ = attach(__name__, _NAMES)
+__all__ = [*_NAMES, "facts_table"]
+__getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "") | _NAMES)
+
+
+def facts_table() -> dict[str, Facts]:
+    """Return the facts of every built-in distance with its default parameters, by name.
+
+    A parameter can undo a fact (a window breaks the triangle inequality): read an object's own ``facts`` then.
+
+    Examples
+    --------
+    >>> from similia.distances import facts_table
+    >>> [name for name, facts in facts_table().items() if facts.metric]
+    ['Levenshtein', 'Hamming', 'DamerauLevenshtein', 'ERP', 'MSM', 'TWE', 'Hausdorff']
+    >>> facts_table()["DTW"]
+    Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost='m n')
+    """
+    return {name: __getattr__(name)().facts for name in _BUILT_IN}

@@ -30,9 +30,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from similia.alignments.groups import fill_chosen, fill_pairs
+from similia.alignments.groups import as_named_series, as_series_pair, fill_chosen, fill_pairs, window_band
 from similia.alignments.log_sums import in_units, log_sums
-from similia.alignments.pairs import as_named_series, as_series_pair, window_band
 from similia.distances import recurrences as loops
 from similia.distances._magnitudes import Pairs, distances_of, scaled_back
 from similia.objects import SeriesBatch, as_series
@@ -101,7 +100,7 @@ class _Elastic(Distance):
         raise NotImplementedError
 
 
-class _Edited(_Elastic):
+class EditDistance(_Elastic):
     """Base of the distances that add costs of single steps."""
 
     _degree: ClassVar[int] = 1  # series times s, and parameters in their unit times s, have distances times s**degree
@@ -140,7 +139,7 @@ class _Edited(_Elastic):
         return distances_of(left, right, find, self._degree, pairs=pairs, unit=self._compared_with())
 
 
-class ERP(_Edited):
+class ERP(EditDistance):
     r"""Edit distance with real penalty: match time points, or delete them at their distance from a fixed gap value.
 
     .. math:: D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\|,\; D(i-1, j) + \|x_i - g\|,\; D(i, j-1) + \|y_j - g\|\}
@@ -196,7 +195,7 @@ class ERP(_Edited):
         return loops.ERP, 0.0, lambda side: np.linalg.norm(side.values - gap, axis=1)
 
 
-class MSM(_Edited):
+class MSM(EditDistance):
     r"""Move, split, merge: series are edited by moving values, doubling them and merging equal neighbours.
 
     .. math::
@@ -250,7 +249,7 @@ class MSM(_Edited):
         return loops.MSM, _check_number(self.c, "c", above=0.0) / unit, None
 
 
-class TWE(_Edited):
+class TWE(EditDistance):
     r"""Time warp edit distance: matches pay for the distance in time, deletions for the step they undo.
 
     .. math::
@@ -304,7 +303,7 @@ class TWE(_Edited):
         return loops.TWE, nu, lambda side: _steps(side) + nu + lmbda
 
 
-class LCSS(_Edited):
+class LCSS(EditDistance):
     r"""One minus the share of the shorter series that is matched in order: 1 - lcss(x, y) / min(m, n), in [0, 1].
 
     lcss is the largest number of pairs (i, j), both rising, with \|x_i - y_j\| <= epsilon.

@@ -21,238 +21,28 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, settings
 from similia.core.errors import part_from
-from similia.core.products import row_product
-from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator
-from similia.distances._pooled import pooled_gram
+from similia.core.hashing import popcount
+from similia.core.jit import njit
+from similia.core.threads import n_threads, run_in_ranges
+from similia.core.validation import check_positive, check_positive_int
 from similia.objects import GraphBatch
-from similia.objects.graphlets import as_structures, canonical_forms, count_patterns, n_pairs, sample_graphlets
+from similia.objects.graphlets import (
+    Patterns,
+    as_structures,
+    canonical_forms,
+    count_patterns,
+    n_pairs,
+    sample_graphlets,
+)
 from similia.objects.sequences import as_second
 from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
+
+
 _KERNELS = ("gaussian", "optical", "match", "match_iso")
-
-
-class TwoSampleResult(NamedTuple):
-    """Result of `two_sample_test`.
-
-    Attributes
-    ----------
-    statistic : float
-        Unbiased estimate of MMD^2, in units of the kernel; may be negative.
-    p_value : float
-        Share of permutations, the one that was observed among them, with a statistic at least as large.
-    null : ndarray of float64, shape (n_permutations,)
-        Statistics of the permutations.
-    """
-
-    statistic: float
-    p_value: float
-    null: Array
-
-    def __repr__(self) -> str:
-        return (
-            f"TwoSampleResult(statistic={self.statistic:.6g}, p_value={self.p_value:.6g}, "
-            f"null=<{len(self.null)} statistics>)"
-        )
-
-
-def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
-    r"""Estimate the squared maximum mean discrepancy of the laws that two collections were drawn from.
-
-    Parameters
-    ----------
-    X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
-    Y : sequence of m objects, or the number n if ``kernel="precomputed"``
-    kernel : kernel, fitted embedding or "precomputed"
-        ``kernel(X, Y=None) -> (n, m)``; or an object with ``transform``, whose inner products are the kernel. With
-        ``"precomputed"``, X is the Gram matrix of both collections, the first n objects being the first one.
-    unbiased : bool, default=True
-        The U-statistic, whose expectation is MMD^2 and which may be negative; otherwise the V-statistic, the squared
-        distance of the two means, which is never negative and exceeds MMD^2 on average by
-        (E k(x, x) - E k(x, x')) / n + (E k(y, y) - E k(y, y')) / m.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If a collection is empty, or has one object only and `unbiased`, or the kernel returns another shape or NaN.
-    TypeError
-        If `kernel` is a distance, or can be neither called nor used to transform.
-
-    References
-    ----------
-    Gretton et al., "A kernel two-sample test", JMLR 13, 2012, Eqs. 3 and 5.
-
-    Examples
-    --------
-    >>> from similia.distances.mmd import mmd2
-    >>> from similia.kernels import Spectrum
-    >>> X, Y = ["AAC", "AAG", "AAA"], ["TTC", "TTT", "TTG"]
-    >>> round(mmd2(X, Y, Spectrum(k=2)), 3)
-    3.333
-    >>> round(mmd2(X, Y, Spectrum(k=2), unbiased=False), 3)
-    4.0
-    """
-    K, n = pooled_gram(X, Y, kernel, least=2 if unbiased else 1)
-    m = len(K) - n
-    shift = 0.0 if unbiased else 1.0
-    trace_x, trace_y = K.diagonal()[:n].sum(), K.diagonal()[n:].sum()
-    xx = (K[:n, :n].sum() - (1 - shift) * trace_x) / (n * (n - 1 + shift))
-    yy = (K[n:, n:].sum() - (1 - shift) * trace_y) / (m * (m - 1 + shift))
-    return float(xx + yy - 2 * K[:n, n:].mean())
-
-
-def two_sample_test(
-    X: Any, Y: Any, kernel: Any, n_permutations: int = 1000, random_state: RandomState = None
-) -> TwoSampleResult:
-    r"""Test whether two collections of objects were drawn from one law.
-
-    If they were, every division of the pooled objects into n and m is as likely as the one observed; the p-value is
-    (1 + the number of permutations whose statistic is at least that observed) / (1 + `n_permutations`). It is valid for
-    every n and m: under the null hypothesis P(p-value <= a) <= a.
-
-    Parameters
-    ----------
-    X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
-    Y : sequence of m objects, or the number n if ``kernel="precomputed"``
-    kernel : kernel, fitted embedding or "precomputed"
-        As for `mmd2`. Laws that differ only in what the kernel does not see are not told apart.
-    n_permutations : int, default=1000
-        The smallest p-value is 1 / (1 + n_permutations).
-    random_state : int, numpy Generator or None, default=None
-        Draws the permutations.
-
-    Returns
-    -------
-    TwoSampleResult
-        ``(statistic, p_value, null)``, the statistic being the unbiased MMD^2.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `mmd2`; a collection needs two objects at least.
-
-    References
-    ----------
-    Gretton et al., "A kernel two-sample test", JMLR 13, 2012; Phipson & Smyth, "Permutation p-values should never be
-    zero", 2010.
-
-    Examples
-    --------
-    Do two generators make graphs alike? Here, random graphs with and without a ring in them:
-
-    >>> import networkx as nx
-    >>> from similia.distances.mmd import two_sample_test
-    >>> from similia.kernels import ShortestPath
-    >>> X = [nx.gnp_random_graph(20, 0.2, seed=i) for i in range(30)]
-    >>> Y = [nx.watts_strogatz_graph(20, 4, 0.3, seed=i) for i in range(30)]
-    >>> two_sample_test(X, Y, ShortestPath(normalize=True), random_state=0).p_value < 0.01
-    True
-    >>> two_sample_test(X[:15], X[15:], ShortestPath(normalize=True), random_state=0).p_value > 0.05
-    True
-    """
-    n_permutations = check_positive_int(n_permutations, "n_permutations")
-    rng = generator(random_state)
-    K, n = pooled_gram(X, Y, kernel, least=2)
-    N = len(K)
-    # A constant added off the diagonal changes no statistic; without their mean the values lose fewer digits.
-    np.fill_diagonal(K, 0.0)
-    scale = np.abs(K).max()
-    K -= K.sum() / (N * (N - 1))
-    np.fill_diagonal(K, 0.0)
-    labels = np.zeros(N)
-    labels[:n] = 1.0
-    statistic = float(_u_statistics(K, labels[None])[0])
-    null = np.empty(n_permutations)
-    step = rows_per_block(24 * N, at_most=256)
-    for start in range(0, n_permutations, step):
-        rows = null[start : start + step]
-        rows[:] = _u_statistics(K, rng.permuted(np.tile(labels, (len(rows), 1)), axis=1))
-    # Equal divisions may differ by rounding.
-    n_larger = int(np.count_nonzero(null >= statistic - 1e-12 * scale))
-    return TwoSampleResult(statistic, (1 + n_larger) / (1 + n_permutations), null)
-
-
-@one_blas_thread()  # more of them round otherwise
-def mmd2_variance(K: npt.ArrayLike, p: npt.ArrayLike, q: npt.ArrayLike, n: int, m: int | None = None) -> float:
-    r"""Return the variance of the unbiased MMD^2 of n samples of a law p and m samples of a law q.
-
-    Parameters
-    ----------
-    K : array-like of shape (r, r)
-        Kernel of the r different objects that the laws are on.
-    p, q : array-like of shape (r,)
-        Probability of each object.
-    n : int
-        Samples of p, at least 2.
-    m : int, optional
-        Samples of q; as many as of p if not given.
-
-    Returns
-    -------
-    float
-        Exact for every n and m.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, p or q is no law, or n or m is below 2.
-
-    Notes
-    -----
-    With :math:`f(x) = \mathrm{E}\,k(x, x')` and :math:`g(x) = \mathrm{E}\,k(x, y)` the means under p and under q, the
-    three parts of the statistic are U-statistics, whose pairs of terms are correlated where they share a sample:
-
-    .. math::
-        \mathrm{Var}\,U_{xx} &= \frac{4 (n - 2) \mathrm{Var} f(x) + 2\,\mathrm{Var}\,k(x, x')}{n (n - 1)}, \\
-        \mathrm{Var}\,V_{xy} &= \frac{(m - 1) \mathrm{Var}\,g(x) + (n - 1) \mathrm{Var} f(y)
-        + \mathrm{Var}\,k(x, y)}{n m}, \\
-        \mathrm{Cov}(U_{xx}, V_{xy}) &= \frac{2}{n} \mathrm{Cov}(f(x), g(x)),
-
-    likewise for :math:`U_{yy}`, and Var = Var U_xx + Var U_yy + 4 Var V_xy - 4 Cov(U_xx, V_xy) - 4 Cov(U_yy, V_xy). For
-    :math:`p \ne q` it falls as 1 / n, for p = q as 1 / n^2. With the objects of two collections as the support, p and q
-    uniform on either, it estimates the squared standard error of `mmd2` (too high for few objects).
-
-    References
-    ----------
-    Hoeffding, "A class of statistics with asymptotically normal distribution", 1948, Section 5; Gretton et al.,
-    "A kernel two-sample test", JMLR 13, 2012, Appendix B (its leading term).
-
-    Examples
-    --------
-    A coin of 1/2 and one of 1/4, told apart by the kernel k(x, y) = [x = y]:
-
-    >>> import numpy as np
-    >>> from similia.distances.mmd import mmd2_variance
-    >>> round(mmd2_variance(np.eye(2), [0.5, 0.5], [0.25, 0.75], n=100), 5)
-    0.00453
-    """
-    K, p, q = (np.asarray(values, dtype=np.float64) for values in (K, p, q))
-    if K.ndim != 2 or p.shape != (len(K),) or q.shape != p.shape or K.shape != (len(K), len(K)):
-        raise ValueError(f"expected K of shape (r, r), p and q of shape (r,), got {K.shape}, {p.shape} and {q.shape}")
-    for name, law in (("p", p), ("q", q)):
-        if not (law >= 0).all() or abs(law.sum() - 1) > 1e-6:
-            raise ValueError(f"{name} must be probabilities that sum to 1, got a least of {law.min()}, sum {law.sum()}")
-    n = check_positive_int(n, "n", minimum=2)
-    m = n if m is None else check_positive_int(m, "m", minimum=2)
-    K = K - p @ K @ q  # the statistic is blind to a constant
-    f, g = K @ p, K @ q
-
-    def within(law: Array, mean: Array, size: int) -> float:
-        pairs = law @ np.square(K) @ law - (law @ mean) ** 2
-        return float((4 * (size - 2) * _covariance(law, mean, mean) + 2 * pairs) / (size * (size - 1)))
-
-    pairs = p @ np.square(K) @ q - (p @ g) ** 2
-    across = ((m - 1) * _covariance(p, g, g) + (n - 1) * _covariance(q, f, f) + pairs) / (n * m)
-    shared = 2 / n * _covariance(p, f, g) + 2 / m * _covariance(q, f, g)
-    return float(within(p, f, n) + within(q, g, m) + 4 * across - 4 * shared)
 
 
 class MMD(Distance):
@@ -409,7 +199,6 @@ class MMD(Distance):
 
         For "optical" the sums of a_p a_q (see `second_moments`); otherwise `Patterns` of codes (or classes).
         """
-        from similia.distances._mmd import joined
         from similia.objects.graphlet_moments import second_moments
 
         parts: list[Any] = []
@@ -443,8 +232,6 @@ class MMD(Distance):
             V = U if B is None else np.column_stack([B[:, w == 1].sum(axis=1), B])
             w = np.concatenate(([1.0], w))
             return (U * w) @ V.T, np.square(U) @ w, np.square(V) @ w
-        from similia.distances._mmd import pattern_sums
-
         with np.errstate(under="ignore"):  # patterns that differ count as little as they do
             rho = float(np.exp(-0.5 / float(self.bandwidth) ** 2)) if self.kernel == "gaussian" else 0.0
             return pattern_sums(A, B, n_pairs(self.size), rho)
@@ -455,17 +242,214 @@ class MMD(Distance):
         return np.where(p == q, 1.0, 2.0)
 
 
-def _covariance(law: Array, f: Array, g: Array) -> float:
-    return float(law @ ((f - law @ f) * (g - law @ g)))
+Array = npt.NDArray[np.float64]
 
 
-def _u_statistics(K: Array, labels: Array) -> Array:
-    """Return the unbiased MMD^2 for each row of labels (1: first collection, 0: second) of a K with zero diagonal."""
-    N, n = len(K), labels[0].sum()
-    m = N - n
-    degrees = K.sum(axis=1)
-    xx = np.einsum("ij,ij->i", row_product(labels, K), labels)
-    of_x = labels @ degrees
-    xy = of_x - xx
-    yy = degrees.sum() - of_x - xy
-    return np.asarray(xx / (n * (n - 1)) + yy / (m * (m - 1)) - 2 * xy / (n * m))
+# Time of one pair of codes, and of one table entry and bit, in any one unit (measured).
+_PAIR_COST, _TABLE_COST = 3, 1
+
+
+_IN_CACHE = 2**14  # float64 values of a table: 128 KiB
+
+
+LANES = 8  # graphs of a tile: their entries of one row fill one cache line
+
+
+class _Histograms(NamedTuple):
+    """Counts of codes with the row of a table that each code has."""
+
+    codes: npt.NDArray[np.uint64]
+    places: npt.NDArray[np.int64]
+    counts: Array
+    offsets: npt.NDArray[np.int64]
+
+
+def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tuple[Array, Array, Array]:
+    """Return the sums of rho**hamming over the samples of each pair of graphs, and over those of each graph twice."""
+    tables = _Tables(A, B, n_bits, rho)
+    n = len(A.offsets) - 1
+    out, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
+    tables.fill(out, own_a, tables.a, tables.b, same=B is None)
+    if B is None:
+        return out, own_a, own_a
+    own_b = np.empty(out.shape[1])
+    tables.fill(None, own_b, tables.b, tables.b, same=False)
+    return out, own_a, own_b
+
+
+class _Tables:
+    """Tables of kernel means, made in the way that takes less time here.
+
+    A table has a row for each distinct code; or, for the kernel rho**hamming, for each code there is.
+    """
+
+    def __init__(self, A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> None:
+        codes = A.codes if B is None else np.concatenate([A.codes, B.codes])
+        distinct, places = np.unique(codes, return_inverse=True)
+        n_graphs = len(A.offsets) - 1 + (0 if B is None else len(B.offsets) - 1)
+        self.rho, self.powers = rho, rho ** np.arange(n_bits + 1.0)
+        self.all_codes = rho > 0 and _whole_table_pays(n_bits, n_graphs, len(distinct), len(codes))
+        self.distinct, self.n_rows = distinct, 1 << n_bits if self.all_codes else len(distinct)
+        places = codes if self.all_codes else places
+        self.a = _histograms(A, places[: len(A.codes)])
+        self.b = self.a if B is None else _histograms(B, places[len(A.codes) :])
+
+    def fill(self, out: Array | None, own: Array, A: _Histograms, B: _Histograms, *, same: bool) -> None:
+        """Write the sums over pairs of A and B into `out` (if any), those over pairs of one of A into `own`."""
+        by_pairs = self.rho > 0 and not self.all_codes
+        last = np.full(self.n_rows if by_pairs else 0, -1)  # graph of B that needs the row last
+        if by_pairs:
+            last[B.places] = np.repeat(np.arange(len(B.offsets) - 1), np.diff(B.offsets))
+
+        def tiles(start: int, stop: int) -> None:
+            table = np.empty((self.n_rows, LANES))
+            for first in range(start, stop, LANES):
+                lanes = (first, min(LANES, stop - first))
+                if by_pairs:
+                    own_pairs(self.powers, A.codes, A.counts, A.offsets, *lanes, own)
+                    if out is not None:
+                        rows = np.flatnonzero(last >= (first if same else 0))
+                        smooth_pairs(
+                            self.distinct[rows], rows, self.powers, A.codes, A.counts, A.offsets, *lanes, table
+                        )
+                else:
+                    scatter(A.places, A.counts, A.offsets, *lanes, table)
+                    if self.all_codes:
+                        smooth_all(table, self.rho)
+                    gather_own(table, A.places, A.counts, A.offsets, *lanes, own)
+                if out is not None:
+                    gather(table, B.places, B.counts, B.offsets, *lanes, first if same else 0, same, out)
+
+        run_in_ranges(tiles, len(own), LANES)
+
+
+def _whole_table_pays(n_bits: int, n_graphs: int, n_distinct: int, n_entries: int) -> bool:
+    """Return whether a table of all codes takes less time than the pairs of codes, and fits into memory."""
+    n_bytes = 64 * n_threads() * 2.0**n_bits
+    pairs = _PAIR_COST * float(n_distinct) * n_entries
+    return n_bytes <= settings().max_memory and n_graphs * 2.0**n_bits * n_bits * _TABLE_COST < pairs
+
+
+def _histograms(A: Patterns, places: npt.NDArray) -> _Histograms:
+    return _Histograms(
+        np.ascontiguousarray(A.codes), np.ascontiguousarray(places, np.int64), A.counts.astype(np.float64), A.offsets
+    )
+
+
+def joined(parts: list[Patterns]) -> Patterns:
+    """Return the rows of all parts as one."""
+    if len(parts) == 1:
+        return parts[0]
+    offsets = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))))
+    codes, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return Patterns(codes, counts, offsets.astype(np.int64))
+
+
+@njit()
+def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
+    """Write the histograms first, ..., first + count - 1 into `table`, shape (rows, LANES), zero elsewhere."""
+    table[:] = 0.0
+    for lane in range(count):
+        for e in range(offsets[first + lane], offsets[first + lane + 1]):
+            table[places[e], lane] = counts[e]
+
+
+@njit()
+def smooth_all(table, rho):  # type: ignore[no-untyped-def]
+    """Apply the kernel rho**hamming(a, b) in place to a table of all codes: it is a product over the bits."""
+    flat = table.ravel()
+    piece = len(flat)
+    while piece > _IN_CACHE:  # passes over everything, until pieces that stay in cache can be finished one by one
+        piece //= 4
+        _smooth_two_bits(flat, piece, rho)
+    for begin in range(0, len(flat), piece):
+        part = flat[begin : begin + piece]
+        span = piece
+        while span >= 4 * LANES:
+            span //= 4
+            _smooth_two_bits(part, span, rho)
+        if span == 2 * LANES:
+            for i in range(0, piece, 2 * LANES):
+                for j in range(i, i + LANES):
+                    part[j], part[j + LANES] = part[j] + rho * part[j + LANES], rho * part[j] + part[j + LANES]
+
+
+@njit()
+def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
+    """Mix quadruples of values `span` apart."""
+    for begin in range(0, len(values), 4 * span):
+        a, b = values[begin : begin + span], values[begin + span : begin + 2 * span]
+        c, d = values[begin + 2 * span : begin + 3 * span], values[begin + 3 * span : begin + 4 * span]
+        for i in range(span):
+            ab, ba, cd, dc = a[i] + rho * b[i], rho * a[i] + b[i], c[i] + rho * d[i], rho * c[i] + d[i]
+            a[i], b[i], c[i], d[i] = ab + rho * cd, ba + rho * dc, rho * ab + cd, rho * ba + dc
+
+
+@njit()
+def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
+    """Write sums of ``powers[hamming]`` times count over each histogram, at the codes `wanted`, to these rows."""
+    for lane in range(count):
+        begin, end = offsets[first + lane], offsets[first + lane + 1]
+        whole = len(wanted) - len(wanted) % 4
+        for c in range(0, whole, 4):  # four sums at a time, none waiting for the other
+            c0, c1, c2, c3 = wanted[c], wanted[c + 1], wanted[c + 2], wanted[c + 3]
+            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+            for e in range(begin, end):
+                code, n = codes[e], counts[e]
+                s0 += n * powers[popcount(c0 ^ code)]
+                s1 += n * powers[popcount(c1 ^ code)]
+                s2 += n * powers[popcount(c2 ^ code)]
+                s3 += n * powers[popcount(c3 ^ code)]
+            table[rows[c], lane], table[rows[c + 1], lane] = s0, s1
+            table[rows[c + 2], lane], table[rows[c + 3], lane] = s2, s3
+        for c in range(whole, len(wanted)):
+            table[rows[c], lane] = _kernel_sum(wanted[c], powers, codes, counts, begin, end)
+
+
+@njit()
+def own_pairs(powers, codes, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
+    """Write ``out[first + lane]``, the sum of ``powers[hamming]`` over all pairs of one histogram."""
+    for g in range(first, first + count):
+        total = 0.0
+        for e in range(offsets[g], offsets[g + 1]):
+            total += counts[e] * _kernel_sum(codes[e], powers, codes, counts, offsets[g], offsets[g + 1])
+        out[g] = total
+
+
+@njit()
+def _kernel_sum(wanted, powers, codes, counts, begin, end):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for e in range(begin, end):
+        total += counts[e] * powers[popcount(wanted ^ codes[e])]
+    return total
+
+
+@njit()
+def gather(table, places, counts, offsets, first, count, start, same, out):  # type: ignore[no-untyped-def]
+    """Write ``out[first + lane, h]``, the sum of the lane's table over histogram h, for h from `start` on.
+
+    With `same`, rows and columns are one collection: h from the lane on, and ``out[h, first + lane]`` too.
+    """
+    total = np.empty(LANES)
+    for h in range(start, len(offsets) - 1):
+        total[:] = 0.0
+        for e in range(offsets[h], offsets[h + 1]):
+            row, n = places[e], counts[e]
+            for lane in range(LANES):
+                total[lane] += n * table[row, lane]
+        for lane in range(count):
+            g = first + lane
+            if not same:
+                out[g, h] = total[lane]
+            elif h >= g:
+                out[g, h] = out[h, g] = total[lane]
+
+
+@njit()
+def gather_own(table, places, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
+    """Write ``out[first + lane]``, the sum of the lane's table over its own histogram."""
+    for lane in range(count):
+        total = 0.0
+        for e in range(offsets[first + lane], offsets[first + lane + 1]):
+            total += counts[e] * table[places[e], lane]
+        out[first + lane] = total

@@ -84,7 +84,7 @@ class _NearestPoints(Distance):
         """
         self._check()
         A = self.as_objects(X)
-        A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
+        A, B = comparable(A, A if Y is None else as_second(self.as_objects, Y))
         return distances_of(A, B, self._find, self._degree, noun="sets")
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
@@ -103,7 +103,7 @@ class _NearestPoints(Distance):
         """
         self._check()
         (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
-        A, B = _comparable(A, B)
+        A, B = comparable(A, B)
         return distances_of(A, B, self._find, self._degree, pairs=(left, right), noun="sets")
 
     @property
@@ -373,7 +373,7 @@ class SlicedWasserstein(Distance):
         if self.p not in (1, 2):
             raise ValueError(f"p must be 1 or 2, got {self.p!r}")
         A = self.as_objects(X)
-        A, B = _comparable(A, A if Y is None else as_second(self.as_objects, Y))
+        A, B = comparable(A, A if Y is None else as_second(self.as_objects, Y))
         directions = self._directions(n_projections, A.n_dims)
 
         def find(A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
@@ -411,7 +411,7 @@ def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> 
     return projections
 
 
-def _comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
+def comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
     """Return both batches with {0} for empty sets, or raise if they do not fit."""
     same = A is B
     n_dims = A.n_dims if len(A.values) else B.n_dims

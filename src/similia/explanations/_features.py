@@ -19,7 +19,6 @@ from similia.core.config import settings
 from similia.explanations._explanation import NOWHERE, Described, Floats, Found, Places, listed
 from similia.kernels.combine import Normalized, Sum
 from similia.kernels.counts import Counts
-from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import FeatureKernel
 from similia.kernels.strings import (
     GappyKmers,
@@ -27,9 +26,11 @@ from similia.kernels.strings import (
     Spectrum,
     StringKernel,
     WeightedDegree,
-    _arrays,
-    _ids_at,
-    _substitutions,
+    arrays_of,
+    complements_of,
+    ids_at,
+    letters_read,
+    substitutions,
 )
 from similia.objects import StringBatch
 from similia.similarity import as_objects, diagonal, name_of
@@ -175,7 +176,7 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
             f"and max_memory is {settings().max_memory / 2**20:.0f} MiB; allow more with "
             "similia.config(max_memory=...), or explain pieces of the string"
         )
-    values, offsets = _arrays(batch, slice(0, 1))
+    values, offsets = arrays_of(batch, slice(0, 1))
     if isinstance(kernel, Mismatch):
         return _mismatches(kernel, values, offsets)
     if isinstance(kernel, WeightedDegree):
@@ -202,7 +203,7 @@ def text_of(letters: npt.NDArray) -> str:
 def _at_starts(
     kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
 ) -> Occurrences:
-    """Return k-mers whose letters lie at ``positions[gap]`` from their start, gap after gap as `_ids_at` has them."""
+    """Return k-mers whose letters lie at ``positions[gap]`` from their start, gap after gap as `ids_at` has them."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
@@ -231,7 +232,7 @@ def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences
     n_windows = max(0, len(values) - window + 1)
     ids = np.empty((n_windows, len(subsets)), dtype=np.uint64)
     for s, subset in enumerate(subsets):
-        ids[:, s] = _ids_at(values, offsets, subset[None], distinct_gaps=False)[0][:n_windows]
+        ids[:, s] = ids_at(values, offsets, subset[None], distinct_gaps=False)[0][:n_windows]
     order = np.argsort(ids, axis=1, kind="stable")
     ordered = np.take_along_axis(ids, order, axis=1)
     new = np.ones(ids.shape, dtype=bool)
@@ -250,7 +251,7 @@ def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrence
     runs = np.concatenate(([0], np.cumsum(known)))
     n = max(0, len(values) - k + 1)
     starts = np.flatnonzero(runs[k : k + n] - runs[:n] == k) if n else np.empty(0, dtype=np.int64)
-    positions, shifts = _substitutions(k, kernel.mismatches, len(letters))
+    positions, shifts = substitutions(k, kernel.mismatches, len(letters))
     ids, _ = kernel._ids(values, offsets)
     places = np.repeat(starts, len(positions))[:, None] + np.arange(k)
 
@@ -282,7 +283,7 @@ def _positioned(kernel: WeightedDegree, values: Letters, offsets: Table) -> Occu
 
 def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found:
     """Return the parts of a weighted degree kernel, all k-mers of a run of equal letters as one part."""
-    a, b = (_arrays(batch, slice(0, 1))[0] for batch in (x, y))
+    a, b = (arrays_of(batch, slice(0, 1))[0] for batch in (x, y))
     n = min(len(a), len(b))
     equal = np.concatenate(([False], a[:n] == b[:n], [False]))
     bounds = np.flatnonzero(equal[1:] != equal[:-1]).reshape(-1, 2)
@@ -383,7 +384,7 @@ def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Float
 
 def _feature_weights(block: Block, ids: Ids) -> Floats:
     """Return the weight of features in inner products, which only the weighted degree kernel has."""
-    from similia.kernels._strings import DEGREE_SHIFT
+    from similia.kernels.string_ids import DEGREE_SHIFT
     from similia.kernels.strings import WeightedDegree
 
     if isinstance(block.kernel, WeightedDegree):

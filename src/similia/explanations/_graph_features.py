@@ -27,17 +27,19 @@ import numpy.typing as npt
 
 from similia.explanations._features import Occurrences
 from similia.explanations._views import node_names
-from similia.kernels import graph_labels as _graphs
-from similia.kernels.graphlet import Graphlet
 from similia.kernels.graphs import (
     EdgeHistogram,
     GraphKernel,
+    Graphlet,
     ShortestPath,
     VertexHistogram,
     WeisfeilerLehman,
-    _arcs,
-    _edge_labels,
+    arcs_of,
+    edge_ids,
+    edge_labels_of,
     node_labels_of,
+    refined_ids,
+    vertex_ids,
 )
 from similia.kernels.propagation import Propagation
 from similia.objects import GraphBatch
@@ -70,7 +72,7 @@ def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, direct
     if isinstance(kernel, ShortestPath):
         return _paths(kernel, graph, labels, directed)
     if isinstance(kernel, VertexHistogram):
-        ids = _graphs.vertex_ids(node_labels_of(graph))
+        ids = vertex_ids(node_labels_of(graph))
         return Occurrences.of_width(ids, np.arange(len(ids))[:, None], lambda v: labels[v], len(ids))
     for kind, read in _READERS:
         if isinstance(kernel, kind):
@@ -86,11 +88,11 @@ def _labels(graph: GraphBatch, label_names: Names) -> list[str]:
 
 
 def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the edges, in the order in which `_graphs.edge_ids` writes them."""
-    indptr, indices = _arcs(graph)
-    edge_labels = _edge_labels(graph, kernel.edge_labels)
+    """Return the edges, in the order in which `edge_ids` writes them."""
+    indptr, indices = arcs_of(graph)
+    edge_labels = edge_labels_of(graph, kernel.edge_labels)
     ids, offsets = np.empty(len(indices), dtype=np.uint64), np.zeros(2, dtype=np.int64)
-    _graphs.edge_ids(node_labels_of(graph), graph.node_offsets, indptr, indices, edge_labels, ids, offsets)
+    edge_ids(node_labels_of(graph), graph.node_offsets, indptr, indices, edge_labels, ids, offsets)
     sources = np.repeat(np.arange(graph.n_nodes), np.diff(indptr))
     marks = edge_labels.tolist() or [None] * len(indices)
     arcs = list(zip(sources.tolist(), indices.tolist(), marks, strict=True))
@@ -108,12 +110,10 @@ def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occur
 
 def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Occurrences:
     """Return the colours of all rounds; each covers the nodes within as many steps."""
-    indptr, indices = _arcs(graph)
-    edge_labels = _edge_labels(graph, kernel.edge_labels)
+    indptr, indices = arcs_of(graph)
+    edge_labels = edge_labels_of(graph, kernel.edge_labels)
     n, rounds = graph.n_nodes, kernel.n_iter + 1
-    colours = _graphs.refined_ids(
-        _graphs.vertex_ids(node_labels_of(graph)), indptr, indices, edge_labels, kernel.n_iter
-    )
+    colours = refined_ids(vertex_ids(node_labels_of(graph)), indptr, indices, edge_labels, kernel.n_iter)
     neighbours = [indices[indptr[v] : indptr[v + 1]].tolist() for v in range(n)]
     marks = [edge_labels[indptr[v] : indptr[v + 1]].tolist() if len(edge_labels) else [] for v in range(n)]
     runs, covered = [], 0
@@ -167,7 +167,7 @@ def _grown(label: str, children: list[str], marks: list[int]) -> str:
 def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed: bool) -> Occurrences:
     """Return pairs of nodes by their labels and distance, placed at both ends."""
     numbers = node_labels_of(graph) if kernel.with_labels else np.zeros(graph.n_nodes, dtype=np.uint64)
-    indptr, indices = _arcs(graph)
+    indptr, indices = arcs_of(graph)
     if graph.n_nodes**2 > _MOST_PLACED:
         counts = kernel._counts(graph)
         return Occurrences.without_places(counts, lambda o: f"pairs of kind {counts.ids[o]:x}", graph.n_nodes)
@@ -191,7 +191,7 @@ def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed:
 
 
 def _path_ids(first: npt.NDArray, last: npt.NDArray, distances: Index) -> npt.NDArray[np.uint64]:
-    """Return the ids of `_graphs._tally`."""
+    """Return the ids of `_tally`."""
     from similia.core.hashing import combine
 
     triples = zip(first.tolist(), last.tolist(), distances.tolist(), strict=True)
@@ -216,7 +216,7 @@ def _distances(source: int, neighbours: list[list[int]]) -> list[tuple[int, int]
 
 def is_directed(graph: GraphBatch) -> bool:
     """Return whether an arc of the graph has no reverse."""
-    indptr, indices = _arcs(graph)
+    indptr, indices = arcs_of(graph)
     sources = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     arcs = set(zip(sources.tolist(), indices.tolist(), strict=True))
     return any((u, v) not in arcs for v, u in arcs)
@@ -226,13 +226,13 @@ def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurr
     """Return all subsets of nodes by what they induce; without places where they are sampled or too many."""
     n, size = graph.n_nodes, kernel.size
     table, representatives = canonical_forms(size)
-    class_ids = _graphs.vertex_ids(representatives | np.uint64(size) << np.uint64(32))
+    class_ids = vertex_ids(representatives | np.uint64(size) << np.uint64(32))
     if kernel.n_samples is not None or comb(n, size) > _MOST_PLACED:
         counts = kernel._counts(graph)
         order = np.argsort(class_ids)
         classes = order[np.searchsorted(class_ids, counts.ids, sorter=order)]
         return Occurrences.without_places(counts, lambda o: graphlet_name(representatives[classes[o]], size), n)
-    indptr, indices = _arcs(graph)
+    indptr, indices = arcs_of(graph)
     adjacent = np.zeros((n, n), dtype=np.int64)
     adjacent[np.repeat(np.arange(n), np.diff(indptr)), indices] = 1
     adjacent |= adjacent.T

@@ -28,7 +28,7 @@ from similia.distances.dtw import DTW
 from similia.distances.edit import Hamming, Levenshtein
 from similia.distances.elastic import ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
-from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, _comparable
+from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.explanations._explanation import NOWHERE, Floats, Found, Link, joined, listed
 from similia.explanations._features import Ids, Occurrences, counts_of, lookup, of_strings, pair_parts, shared_runs
 from similia.explanations._graph_features import graphlet_name, of_graphs
@@ -104,8 +104,8 @@ def value_of(kernel: Any, X: Any, Y: Any) -> float:
 def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:
     """Return (value, kind, parts, note) of the kernel of the first objects of two collections."""
     from similia.explanations._series import global_alignment
+    from similia.kernels.from_distance import DistanceRBF, NegativeDistance
     from similia.kernels.series import GlobalAlignment
-    from similia.kernels.substitution import DistanceRBF, NegativeDistance
 
     if isinstance(kernel, DistanceRBF | NegativeDistance):
         return _substituted(kernel, X, Y)
@@ -188,7 +188,7 @@ def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
 
 def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
     """Return the parts of the logarithm of exp(-gamma d^2), or of -d^p."""
-    from similia.kernels.substitution import DistanceRBF
+    from similia.kernels.from_distance import DistanceRBF
 
     value = value_of(kernel, X, Y)
     d, scale, found, note = distance_pair(kernel.distance, X, Y)
@@ -323,7 +323,7 @@ def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Fo
     """Return points with the nearest point of the other set, each at what it adds."""
     from scipy.spatial.distance import cdist
 
-    A, B = _comparable(X, Y)
+    A, B = comparable(X, Y)
     ground = cdist(np.asarray(A.values, np.float64), np.asarray(B.values, np.float64), _GROUND[distance.ground])
     there, back = ground.min(axis=1), ground.min(axis=0)
     pairs_there = [(i, int(j), float(there[i])) for i, j in enumerate(ground.argmin(axis=1))]
@@ -356,7 +356,7 @@ def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch
 
 def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
     """Return how much each pair of points adds to d^p: the mass moved times the p-th power of its way, on average."""
-    A, B = _comparable(X, Y)
+    A, B = comparable(X, Y)
     a, b = (np.asarray(side.values, dtype=np.float64) for side in (A, B))
     m, n = len(a), len(b)
     check_cells(m, n)

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from similia.alignments.groups import as_series_pair, window_band
 from similia.alignments.log_sums import half_width, in_units
-from similia.alignments.pairs import as_series_pair, window_band
 from similia.core.config import settings
 from similia.core.jit import njit
 from similia.distances import recurrences as kinds
 from similia.distances.dtw import DTW
-from similia.distances.elastic import LCSS, MSM, SoftDTW, _Edited
+from similia.distances.elastic import LCSS, MSM, EditDistance, SoftDTW
 from similia.explanations._explanation import Floats, Found, joined, listed
 from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch
@@ -56,7 +56,7 @@ def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Foun
         return _edited(distance, A, B, outside, names)
 
 
-def _edited(distance: _Edited, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
+def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
     """Return the steps under `ERP` and `TWE`, which have a cost for deleting each time point."""
     kind, nu, costs = distance._how(1.0)
     if costs is None:

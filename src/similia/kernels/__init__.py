@@ -6,12 +6,12 @@ _NAMES = {
     "Kernel": "similia.similarity", "FeatureKernel": "features",
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
-    "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphlet",
-    "Optical": "vectors", "Cosine": "hypersphere", "Parametrix": "parametrix", "to_hypersphere": "hypersphere",
+    "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphs",
+    "Optical": "vectors", "Cosine": "hypersphere", "Parametrix": "heat", "to_hypersphere": "hypersphere",
     "HypersphericalHeat": "heat", "heat_profile": "heat", "suggest_contrast": "heat",
     "GlobalAlignment": "series", "suggest_bandwidth": "series",
-    "FromDistance": "from_distance", "DistanceRBF": "substitution", "NegativeDistance": "substitution",
-    "suggest_gamma": "substitution",
+    "FromDistance": "from_distance", "DistanceRBF": "from_distance", "NegativeDistance": "from_distance",
+    "suggest_gamma": "from_distance",
     "Sum": "combine", "Product": "combine", "Normalized": "combine", "pairwise": "similia.similarity",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -24,7 +24,6 @@ from similia.core.lanes import LANES
 from similia.core.products import panels, row_product
 from similia.core.threads import run_tasks
 from similia.kernels.counts import _dense_columns, _postings, _scatter_dense
-from similia.kernels.hypersphere import row_sums
 from similia.objects.sequences import as_csr
 
 SMALL = 1e-3  # below it, 1 - x.y has lost too many digits: the versine is recomputed as |x - y|^2 / 2
@@ -221,3 +220,11 @@ def _refine_sparse(  # type: ignore[no-untyped-def]
                 for r in range(q, end_q):
                     total += (b[r] * scale_b[j]) ** 2
                 V[i, j] = 0.5 * total
+
+
+def row_sums(X: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the sums by row of values in the places of those of `X`."""
+    if not sp.issparse(X):
+        return values.sum(axis=1)
+    # The 0 is a segment of its own: as a term of the last row it would change the order of its sum.
+    return np.add.reduceat(np.append(values, 0.0), X.indptr)[:-1] * (np.diff(X.indptr) > 0)

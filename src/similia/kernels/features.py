@@ -6,7 +6,8 @@ parameters (so that grid search reaches them), a diagonal, and explicit features
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,13 @@ import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.validation import check_positive_int
-from similia.kernels._kept import counts_of
 from similia.kernels.counts import Counts, few_products, inner_products, paired_products
 from similia.objects.sequences import as_second, named
 from similia.similarity import Kernel
+
+if TYPE_CHECKING:
+    from similia.kernels.counts import Counts
+    from similia.kernels.features import FeatureKernel
 
 
 class FeatureKernel(Kernel):
@@ -178,3 +182,24 @@ def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> Non
     """Divide the row of each object, in place, by sqrt(k(x, x)); a row of norm 0 stays."""
     norms = np.sqrt(kxx)
     features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
+
+
+_SLOTS = 16  # collections, by their address
+
+
+_PLAIN = (int, float, str, bool, type(None))
+
+
+_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
+
+
+def counts_of(kernel: FeatureKernel, Y: Any) -> Counts:
+    """Return ``kernel.counted(Y)``, from an earlier call if it was of the same collection and an equal kernel."""
+    slot, parameters = (id(Y) // 64) % _SLOTS, vars(kernel)
+    entry = _kept.get(slot)
+    if entry is not None and entry[0]() is Y and entry[1] is type(kernel) and entry[2] == parameters:
+        return entry[3]
+    counts = kernel.counted(Y)
+    if all(isinstance(value, _PLAIN) for value in parameters.values()):
+        _kept[slot] = weakref.ref(Y), type(kernel), dict(parameters), counts
+    return counts

@@ -20,6 +20,7 @@ from sklearn.base import clone
 
 from similia.core.config import rows_per_block, settings
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
+from similia.kernels._versines import of_dense, of_sparse, row_sums
 from similia.objects import concatenate
 from similia.objects.distributed import Distributed
 from similia.objects.sequences import as_csr
@@ -184,11 +185,9 @@ def versines(X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
            [5.00000e-13, 0.00000e+00, 9.99999e-01],
            [1.00000e+00, 9.99999e-01, 0.00000e+00]])
     """
-    from similia.kernels import _versines as loops
-
     if sp.issparse(X) or sp.issparse(Y):
-        return loops.of_sparse(X, Y)
-    return loops.of_dense(np.asarray(X), None if Y is None else np.asarray(Y))
+        return of_sparse(X, Y)
+    return of_dense(np.asarray(X), None if Y is None else np.asarray(Y))
 
 
 class SphereKernel(Kernel):
@@ -383,14 +382,6 @@ def _blocks(X: Any) -> list[slice]:
 
 def _values(X: Any) -> Any:
     return X.data if sp.issparse(X) else X
-
-
-def row_sums(X: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the sums by row of values in the places of those of `X`."""
-    if not sp.issparse(X):
-        return values.sum(axis=1)
-    # The 0 is a segment of its own: as a term of the last row it would change the order of its sum.
-    return np.add.reduceat(np.append(values, 0.0), X.indptr)[:-1] * (np.diff(X.indptr) > 0)
 
 
 def _largest(X: Any) -> npt.NDArray[np.float64]:

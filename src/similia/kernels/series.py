@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.alignments.groups import UNLIMITED, as_named_series, as_series_pair
 from similia.alignments.log_sums import How, in_units, log_sums, self_log_sums
-from similia.alignments.pairs import UNLIMITED, as_named_series, as_series_pair
 from similia.core import functions
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.objects import SeriesBatch, as_series

@@ -28,10 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
+from similia.core.text import _short
 from similia.core.validation import check_positive_int
-from similia.kernels import _strings
+from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
-from similia.kernels.dna import check_letters, complements_of, letters_read
 from similia.kernels.features import FeatureKernel
 from similia.objects import StringBatch, as_strings
 from similia.objects.batches import runs
@@ -60,7 +60,7 @@ class StringKernel(FeatureKernel):
 
     def _counts(self, objects: StringBatch) -> Counts:
         blocks = runs(objects.offsets, rows_per_block(_BYTES_PER_ID * self._ids_per_letter()))
-        return Counts.concatenate([count(*self._ids(*_arrays(objects, rows))) for rows in blocks])
+        return Counts.concatenate([count(*self._ids(*arrays_of(objects, rows))) for rows in blocks])
 
 
 class Spectrum(StringKernel):
@@ -135,7 +135,7 @@ class Spectrum(StringKernel):
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
         values = letters_read(values, self.reverse_complement, self.ignore_case)
         complements = complements_of(values) if self.reverse_complement else _ONE_STRAND
-        return _ids_at(values, offsets, np.arange(self.k)[None], distinct_gaps=False, complements=complements)
+        return ids_at(values, offsets, np.arange(self.k)[None], distinct_gaps=False, complements=complements)
 
 
 class GappyKmers(StringKernel):
@@ -218,7 +218,7 @@ class GappyKmers(StringKernel):
         if self.kind == "pair":
             letters = np.arange(self.k)
             positions = letters + np.arange(self.gaps + 1)[:, None] * (letters >= self.k // 2)
-            return _ids_at(values, offsets, positions, distinct_gaps=not self.merge)
+            return ids_at(values, offsets, positions, distinct_gaps=not self.merge)
         window = self.k + self.gaps
         subsets = np.array(list(itertools.combinations(range(window), self.k)), dtype=np.int64)
         ids = np.empty(_windows(offsets, window).sum() * len(subsets), dtype=np.uint64)
@@ -336,7 +336,7 @@ class Mismatch(StringKernel):
         exact = self.k <= 8 and letters[-1] < 256
         base = int(_strings.BYTE_BASE if exact else _strings.WIDE_BASE)
         powers = np.array([pow(base, self.k - 1 - j, 2**64) for j in range(self.k)], dtype=np.uint64)
-        positions, shifts = _substitutions(self.k, self.mismatches, len(letters))
+        positions, shifts = substitutions(self.k, self.mismatches, len(letters))
         ids = np.empty(_windows(offsets, self.k).sum() * len(positions), dtype=np.uint64)
         id_offsets = np.empty_like(offsets)
         end = _strings.neighbour_ids(codes, offsets, letters, complements, powers, positions, shifts, ids, id_offsets)
@@ -407,7 +407,7 @@ class WeightedDegree(StringKernel):
         return ids, id_offsets
 
 
-def _ids_at(
+def ids_at(
     values: npt.NDArray[np.uint32],
     offsets: npt.NDArray[np.int64],
     positions: npt.NDArray[np.int64],
@@ -430,7 +430,7 @@ def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int6
     return np.maximum(np.diff(offsets) - length + 1, 0)
 
 
-def _arrays(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def arrays_of(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
     """Return code points and offsets of some strings; one dtype, so that each loop is compiled once."""
     offsets = batch.offsets[rows.start : rows.stop + 1]
     return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
@@ -450,7 +450,7 @@ def _numbers(letters: str | bytes) -> npt.NDArray[np.uint64]:
     return np.array(list(letters) if isinstance(letters, bytes) else list(map(ord, letters)), dtype=np.uint64)
 
 
-def _substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return all ways to change at most `mismatches` letters: positions, shifts (n_ways, mismatches)."""
     rows = [
         (chosen + (0,) * (mismatches - t), moved + (0,) * (mismatches - t))
@@ -476,3 +476,56 @@ def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
             f"X[{np.argmax(wrong)}] holds letters of alphabet={alphabet!r} in the other case only, case is "
             f"kept; use alphabet={alphabet.swapcase()!r} or change the case of the strings"
         )
+
+
+_PAIRS = ("AT", "TA", "CG", "GC", "RY", "YR", "KM", "MK", "BV", "VB", "DH", "HD", "SS", "WW", "NN", "UA")
+
+
+_COMPLEMENT = np.zeros(256, np.uint32)  # 0: the letter has none
+
+
+_CASELESS = np.arange(256, dtype=np.uint32)
+
+
+_CASELESS[ord("a") : ord("z") + 1] -= ord("a") - ord("A")
+
+
+for _pair in _PAIRS:
+    _COMPLEMENT[ord(_pair[0])] = ord(_pair[1])
+    _COMPLEMENT[ord(_pair[0].lower())] = ord(_pair[1].lower())
+
+
+_DNA = np.arange(256, dtype=np.uint32)
+
+
+_DNA[[ord("U"), ord("u")]] = ord("T"), ord("t")
+
+
+def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: bool) -> npt.NDArray:
+    """Return code points as a kernel counts them: a-z as A-Z if case is ignored, U as T if strands pair."""
+    table = np.arange(256, dtype=np.uint32)
+    if ignore_case:
+        table = _CASELESS[table]
+    if reverse_complement:
+        table = _DNA[table]
+    if not (ignore_case or reverse_complement):
+        return values
+    return np.where(values < 256, table[np.minimum(values, 255)], values).astype(values.dtype)
+
+
+def complements_of(values: npt.NDArray) -> npt.NDArray:
+    """Return the complement of each code point, 0 for what has none."""
+    return np.where(values < 256, _COMPLEMENT[np.minimum(values, 255)], 0).astype(values.dtype)
+
+
+def check_letters(X: StringBatch) -> None:
+    """Raise at the first letter that has no complement."""
+    known = (_COMPLEMENT > 0)[np.minimum(X.values, 255)]
+    if known.all():
+        return
+    place = int(np.argmin(known))
+    i = int(np.searchsorted(X.offsets, place, side="right")) - 1
+    raise ValueError(
+        f"X[{i}] holds {_short(chr(X.values[place]))} at position {place - X.offsets[i]}, which has no complement; "
+        "reverse_complement=True takes DNA or RNA: A, C, G, T, U and the IUPAC letters R, Y, K, M, B, V, D, H, S, W, N"
+    )

@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.alignments.groups import grouped
+from similia.alignments.groups import as_series_pair, grouped, window_band
 from similia.alignments.log_sums import half_width
-from similia.alignments.pairs import as_series_pair, window_band
 from similia.core import lanes as lane
 from similia.core.jit import njit
 from similia.core.lanes import LANES
@@ -224,7 +223,7 @@ def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: igno
 
 @njit()
 def _warp(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
-    """As `similia.distances._dtw._warp`, but return False as soon as all distances are known to be above `limit`."""
+    """As `similia.distances.dtw._warp`, but return False as soon as all distances are known to be above `limit`."""
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
     infinite, width = lane.load(room, LANES), lane.load(widths, 0)

@@ -337,7 +337,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     map, or the variance of one feature. Hoeffding's inequality would allow :math:`2 \sqrt 2` for the 4.
 
     The squared distance is a V-statistic: part of its error is a bias, (2 / s) (1 - the mean kernel) for equal
-    laws, which `similia.distances.mmd.mmd2` can leave out. The bound is loose: ``python dev.py reproduce
+    laws, which `similia.distances.two_sample.mmd2` can leave out. The bound is loose: ``python dev.py reproduce
     graphlet-mmd`` prints by how much.
 
     Examples
