@@ -27,8 +27,8 @@ from similia.objects.series_forms import check_finite
 _WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond) below which another thread does not pay
 _PACKED = 2**24  # bytes of the groups of chosen pairs that are laid out at a time
 _GAIN = 0.8  # lanes go to the longer series only where that saves a fifth of the cells: short ones stay in cache
-
 Indices = npt.NDArray[np.int64]
+UNLIMITED = 2**40  # steps: a window that excludes nothing
 
 
 def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
@@ -145,9 +145,6 @@ def _turns(n: int) -> Indices:
     while gcd(step, n) > 1:
         step += 1
     return np.arange(n) * step % n
-
-
-UNLIMITED = 2**40  # steps: a window that excludes nothing
 
 
 def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:

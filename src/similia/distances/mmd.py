@@ -40,9 +40,11 @@ from similia.objects.sequences import as_second
 from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
-
-
 _KERNELS = ("gaussian", "optical", "match", "match_iso")
+# Time of one pair of codes, and of one table entry and bit, in any one unit (measured).
+_PAIR_COST, _TABLE_COST = 3, 1
+_IN_CACHE = 2**14  # float64 values of a table: 128 KiB
+LANES = 8  # graphs of a tile: their entries of one row fill one cache line
 
 
 class MMD(Distance):
@@ -240,19 +242,6 @@ class MMD(Distance):
         """Return how often each second moment stands in the matrix of all: once on the diagonal, else twice."""
         p, q = np.triu_indices(n_pairs(self.size))
         return np.where(p == q, 1.0, 2.0)
-
-
-Array = npt.NDArray[np.float64]
-
-
-# Time of one pair of codes, and of one table entry and bit, in any one unit (measured).
-_PAIR_COST, _TABLE_COST = 3, 1
-
-
-_IN_CACHE = 2**14  # float64 values of a table: 128 KiB
-
-
-LANES = 8  # graphs of a tile: their entries of one row fill one cache line
 
 
 class _Histograms(NamedTuple):

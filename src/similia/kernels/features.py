@@ -7,7 +7,7 @@ parameters (so that grid search reaches them), a diagonal, and explicit features
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,9 @@ from similia.kernels.counts import Counts, few_products, inner_products, paired_
 from similia.objects.sequences import as_second, named
 from similia.similarity import Kernel
 
-if TYPE_CHECKING:
-    from similia.kernels.counts import Counts
-    from similia.kernels.features import FeatureKernel
+_SLOTS = 16  # collections, by their address
+_PLAIN = (int, float, str, bool, type(None))
+_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
 class FeatureKernel(Kernel):
@@ -182,15 +182,6 @@ def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> Non
     """Divide the row of each object, in place, by sqrt(k(x, x)); a row of norm 0 stays."""
     norms = np.sqrt(kxx)
     features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
-
-
-_SLOTS = 16  # collections, by their address
-
-
-_PLAIN = (int, float, str, bool, type(None))
-
-
-_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
 def counts_of(kernel: FeatureKernel, Y: Any) -> Counts:

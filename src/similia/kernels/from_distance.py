@@ -32,7 +32,6 @@ from similia.objects.sequences import at_least_one
 from similia.similarity import Kernel, as_objects, check_distance, diagonal, distances_between
 
 F = TypeVar("F", bound=np.floating)
-
 # Random objects come in blocks, each with its own generator: object j depends on (seed, j) only.
 BLOCK = 256
 # Rows of distances that exist twice, once as the distance returned them: few, so that memory is that of the result.

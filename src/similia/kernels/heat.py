@@ -33,6 +33,12 @@ _FEW = 512  # values whose series are summed sooner than the nodes of a table
 _ROUNDING = 1e-9  # by which a versine may miss [0, 2]
 _LEAST_CONTRAST, _MOST_SLOPE, _NOTHING = 1e-8, 1e5, 1e-12
 _SEARCHED = (0.25, 64.0)  # contrasts worth a search
+Floats = npt.NDArray[np.float64]
+_ORDERS = ("gaussian", 0, 1, 2)
+_BLOCK = 2**14  # entries that stay in cache from one step to the next
+# h(x) = sum of _H[k] x^(2k), 2 zeta(2k + 2) / pi^(2k + 2): used up to _SERIES, where the quotients lose digits.
+_SERIES = 0.75
+_H = 2 * zeta(np.arange(2.0, 34.0, 2.0)) / np.pi ** np.arange(2.0, 34.0, 2.0)
 
 
 def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64]:
@@ -278,22 +284,6 @@ def suggest_contrast(
     median = float(np.median(V[np.triu_indices(len(V), k=1)]))
     least, most = _SEARCHED
     return min(max(1 / median if median > 0 else math.inf, least), most, rows.shape[1] / 2)
-
-
-Floats = npt.NDArray[np.float64]
-
-
-_ORDERS = ("gaussian", 0, 1, 2)
-
-
-_BLOCK = 2**14  # entries that stay in cache from one step to the next
-
-
-# h(x) = sum of _H[k] x^(2k), 2 zeta(2k + 2) / pi^(2k + 2): used up to _SERIES, where the quotients lose digits.
-_SERIES = 0.75
-
-
-_H = 2 * zeta(np.arange(2.0, 34.0, 2.0)) / np.pi ** np.arange(2.0, 34.0, 2.0)
 
 
 class Parametrix(SphereKernel):

@@ -38,8 +38,9 @@ _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
 _METRICS = {"labels": ("tv", "hellinger"), "attributes": ("l1", "l2")}
 # Nodes whose label distributions are held at once: as many rows as stay in the cache.
 _NODES_PER_BLOCK = 4096
-
 Array = npt.NDArray[np.float64]
+_S11 = np.uint64(11)
+_FEW = 32  # neighbours that are sorted by exchanges, n (n - 1) / 2 of them
 
 
 class Propagation(GraphKernel):
@@ -303,12 +304,6 @@ def _seed(random_state: int) -> np.uint64:
             f"so that graphs seen later are hashed alike"
         )
     return np.uint64(int(random_state) % 2**64)
-
-
-_S11 = np.uint64(11)
-
-
-_FEW = 32  # neighbours that are sorted by exchanges, n (n - 1) / 2 of them
 
 
 @njit()
