@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from naive import similarities as naive
 from similia import codes, config
-from similia.codes import _words
+from similia.codes.hypervectors import basis, tie_code
 
 laws = settings(max_examples=25, deadline=None)
 words = st.lists(st.text("abcé∀", max_size=30), min_size=1, max_size=6)
@@ -41,8 +41,8 @@ class Signs(TransformerMixin, BaseEstimator):
 def test_ngrams_are_sums_of_bound_letters(strings, n, binding, n_bits):
     encoder = codes.NGramEncoder(n, n_bits, binding, "counts", random_state=1).fit(strings)
     letters = sorted(set("".join(strings)))
-    vector = dict(zip(letters, naive.signs(_words.basis(encoder.seed_, map(ord, letters), n_bits)), strict=True))
-    ties = naive.signs(_words.ties(encoder.seed_, n_bits))[0]
+    vector = dict(zip(letters, naive.signs(basis(encoder.seed_, map(ord, letters), n_bits)), strict=True))
+    ties = naive.signs(tie_code(encoder.seed_, n_bits))[0]
     sums = np.array([naive.ngram_sums(s, vector, n, binding, ties) for s in strings])
     counts = encoder.transform(strings)
     assert counts.dtype == np.int32
@@ -96,7 +96,7 @@ def test_sums_make_ngrams_that_share_letters_alike():
 
 def test_the_empty_string_is_the_tie_vector():
     encoder = codes.NGramEncoder(3, 64, random_state=0).fit(["a"])
-    np.testing.assert_array_equal(encoder.transform(["", "abc"])[:1], _words.ties(encoder.seed_, 64))
+    np.testing.assert_array_equal(encoder.transform(["", "abc"])[:1], tie_code(encoder.seed_, 64))
     assert not codes.NGramEncoder(3, 64, output="counts").fit_transform([""]).any()
 
 
@@ -104,7 +104,7 @@ def test_the_empty_string_is_the_tie_vector():
 
 
 def by_rank(encoder, edges, rank):
-    vector = naive.signs(_words.basis(encoder.seed_, range(len(rank)), encoder.n_bits))
+    vector = naive.signs(basis(encoder.seed_, range(len(rank)), encoder.n_bits))
     return naive.graphhd_sums(edges, rank, vector, encoder.n_bits)
 
 
@@ -129,7 +129,7 @@ def test_graphs_agree_with_pagerank_of_networkx(graph_seeds, n_bits):
         rank = np.argsort(order)
         sums.append(by_rank(encoder, graph.edges, rank))
     np.testing.assert_array_equal(encoder.transform(graphs), sums)
-    ties = naive.signs(_words.ties(encoder.seed_, n_bits))
+    ties = naive.signs(tie_code(encoder.seed_, n_bits))
     bits = encoder.set_params(output="bits").transform(graphs)
     np.testing.assert_array_equal(naive.signs(bits), naive.majority(np.array(sums), ties))
 
@@ -176,7 +176,7 @@ def test_edgeless_graphs_are_the_tie_vector():
     graphs = [nx.empty_graph(3), nx.path_graph(3), nx.empty_graph(1)]
     encoder = codes.GraphHDEncoder(64, random_state=0).fit(graphs)
     encoded = encoder.transform(graphs)
-    tie = _words.ties(encoder.seed_, 64)[0]
+    tie = tie_code(encoder.seed_, 64)[0]
     np.testing.assert_array_equal(encoded[[0, 2]], [tie, tie])
     np.testing.assert_array_equal(encoder.transform(graphs[1:2]), encoded[1:2])
 

@@ -20,9 +20,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import similia as sm
+import similia.codes.itq as itq_module
 from naive import itq as naive_itq
 from naive import similarities as naive
-from similia.codes import _itq
 from similia.codes.bits import unpack_signs
 from similia.codes.itq import ITQ, SignCodes
 
@@ -38,7 +38,7 @@ def clustered(n, k, seed=0, dtype=np.float64):
 
 
 def first_rotation(k, seed):
-    return _itq.random_rotation(np.random.default_rng(seed).standard_normal((k, k)))
+    return itq_module.random_rotation(np.random.default_rng(seed).standard_normal((k, k)))
 
 
 def blas_threads():
@@ -63,7 +63,7 @@ def reference():
 def test_nearest_rotation_beside_the_reference(row):
     Y, Z = (np.array(json.loads(row[name]), dtype=float).T for name in "YZ")  # columns are samples there
     expected = np.array(json.loads(row["Q_correct"].replace("'", '"')), dtype=float)
-    Q, trace = _itq.nearest_rotation(Y.T @ Z)
+    Q, trace = itq_module.nearest_rotation(Y.T @ Z)
     np.testing.assert_allclose(Q, expected, atol=1e-12)
     assert naive_itq.loss(Y, Z, Q) == pytest.approx(float(row["obj_correct"]))
     assert naive_itq.loss(Y, Z, Q.T) == pytest.approx(float(row["obj_transposed"]))
@@ -71,7 +71,7 @@ def test_nearest_rotation_beside_the_reference(row):
 
 
 def test_nearest_rotation_of_a_rank_deficient_product_is_orthogonal():
-    Q, trace = _itq.nearest_rotation(np.outer(np.arange(8.0), np.ones(8)))
+    Q, trace = itq_module.nearest_rotation(np.outer(np.arange(8.0), np.ones(8)))
     np.testing.assert_allclose(Q @ Q.T, np.eye(8), atol=1e-12)
     assert trace == pytest.approx(np.sqrt(140 * 8))
 
@@ -100,7 +100,7 @@ def test_fit_is_the_slow_iteration(n):
 
 def test_zeros_count_as_plus_one_in_fit():
     Z = np.random.default_rng(0).integers(-1, 2, size=(50, 8)).astype(float)
-    Q, losses = _itq.learn_rotation(Z, np.eye(8), np.zeros(8), 1.0, 1, 0.0)  # mean 0, starts from the identity
+    Q, losses = itq_module.learn_rotation(Z, np.eye(8), np.zeros(8), 1.0, 1, 0.0)  # mean 0, starts from the identity
     expected, expected_losses = naive_itq.itq(Z, np.eye(8), 1)
     np.testing.assert_allclose(Q, expected, atol=1e-6)
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
@@ -177,8 +177,8 @@ def as_memmap(Z, path):
 @pytest.mark.same_bits
 def test_rotation_does_not_depend_on_threads_memory_layout_or_float_type(tmp_path):
     Z = clustered(9000, 24, dtype=np.float32)
-    assert len(Z) > 2 * _itq._GROUP_ROWS
-    assert len(Z) % _itq._BLOCK_ROWS
+    assert len(Z) > 2 * itq_module._GROUP_ROWS
+    assert len(Z) % itq_module._BLOCK_ROWS
     fit = lambda X: ITQ(24, max_iter=5, random_state=1).fit(X)  # noqa: E731
     expected = fit(Z)
     wide = np.zeros((2 * len(Z), 24), np.float32)
@@ -238,8 +238,8 @@ def test_concurrent_fits_agree_and_leave_blas_as_it_was():
 
 def test_blas_has_one_thread_while_sums_are_made(monkeypatch):
     """However little work there is: the order of a sum may change with the threads of BLAS."""
-    seen, step = [], _itq.nearest_rotation
-    monkeypatch.setattr(_itq, "nearest_rotation", lambda product: (seen.append(blas_limits()), step(product))[1])
+    seen, step = [], itq_module.nearest_rotation
+    monkeypatch.setattr(itq_module, "nearest_rotation", lambda product: (seen.append(blas_limits()), step(product))[1])
     with threadpool_limits(2):
         ITQ(8, max_iter=2, random_state=0).fit(clustered(20, 8))
     assert seen == [{1}, {1}]
@@ -249,7 +249,7 @@ def test_an_interrupted_fit_leaves_everything_as_it_was(monkeypatch):
     Z = clustered(300, 8)
     itq = ITQ(8, max_iter=5, tol=0, random_state=0).fit(Z)
     state = {name: np.copy(value) for name, value in vars(itq).items() if name.endswith("_")}
-    step, calls = _itq.nearest_rotation, []
+    step, calls = itq_module.nearest_rotation, []
 
     def interrupted(product):
         calls.append(1)
@@ -259,7 +259,7 @@ def test_an_interrupted_fit_leaves_everything_as_it_was(monkeypatch):
 
     with monkeypatch.context() as patch, threadpool_limits(2):
         before = blas_threads()
-        patch.setattr(_itq, "nearest_rotation", interrupted)
+        patch.setattr(itq_module, "nearest_rotation", interrupted)
         with pytest.raises(KeyboardInterrupt):
             itq.set_params(random_state=1).fit(Z * 2)
         assert blas_threads() == before

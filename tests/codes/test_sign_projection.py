@@ -20,9 +20,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import similia as sm
 from naive import similarities as naive
 from similia.codes import SignRandomProjection
-from similia.codes import _hadamard as hadamard
-from similia.codes import _sign_projection as dense
+from similia.codes import sign_projection as dense
 from similia.core import threads as _threads
+from similia.core.hadamard import padded
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 METHODS = ["gaussian", "structured"]
@@ -167,7 +167,7 @@ def test_hadamard_codes_are_those_of_the_matrix(n_features, n_bits):
     X[:5, 1:] = random.integers(-1, 2, (5, n_features - 1)) * 64 * (random.random((5, n_features - 1)) < 0.02)
     encoder = SignRandomProjection(n_bits, "structured", random_state=1).fit(X)
     assert encoder.projection_ is None
-    p = hadamard.hadamard_size(n_features)
+    p = padded(n_features)
     assert p / 2 < n_features <= p
     assert encoder.signs_.shape == (-(-n_bits // p), 3, p)
     np.testing.assert_array_equal(encoder.transform(X), naive.hd3_bits(X / 64, encoder.signs_, n_bits))

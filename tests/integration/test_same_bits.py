@@ -16,7 +16,7 @@ import similia as sm
 from samples.graphs import batch, samples
 from similia import distances, kernels
 from similia.codes import GeneralizedNystroemPCA
-from similia.codes._sign_projection import orthogonal_projection
+from similia.codes.sign_projection import orthogonal_projection
 from similia.core.threads import limited_to
 from similia.kernels.heat import HypersphericalHeat, Parametrix
 from similia.kernels.hypersphere import Cosine

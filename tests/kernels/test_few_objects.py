@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import similia as sm
-from similia.codes._sign_projection import exact_length, gaussian_projection, sign_codes
+from similia.codes.sign_projection import exact_length, gaussian_projection, sign_codes
 from similia.kernels import features
 
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (60, 20))]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similia.planning import vc_effective_sample_size
-from similia.planning.vc_bound import enclosing_radius
+from similia.planning.bounds import enclosing_radius
 
 
 def random_gram(seed, n, d, scale=1.0):

@@ -16,9 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
+from similia.core.hashing import popcount
+from similia.core.jit import njit
+from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes, check_n_bits, generator
 
 Floats = npt.NDArray[np.float64]
+_TILE = 64  # codes of B that stay in cache while the rows of A pass
+_ROWS = 256  # codes of A made into words at a time, so that a padded copy stays in cache too
 
 
 def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
@@ -108,8 +113,6 @@ def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
     array([[0, 2],
            [2, 0]], dtype=int32)
     """
-    from similia.codes.popcount import hamming
-
     return hamming(*_check_pair(A, B))
 
 
@@ -195,8 +198,6 @@ def kernel_from_codes(
     array([[1., 0.],
            [0., 1.]])
     """
-    from similia.codes.popcount import hamming
-
     A, B = _check_pair(A, B)
     values, errors = _tables(8 * A.shape[1], correct)
     kernel = np.empty((len(A), len(B)))
@@ -258,3 +259,36 @@ def flip_bits(codes: Any, share: float, random_state: Any = None) -> npt.NDArray
     rng = generator(random_state)
     flips = [np.packbits(rng.random(8 * codes.shape[1], dtype=np.float32) < share) for _ in range(len(codes))]
     return codes ^ np.array(flips, dtype=np.uint8).reshape(codes.shape)
+
+
+def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    """Return the number of differing bits of each row of `A` and each row of `B`, shape (n, m)."""
+    words = as_words(B)
+    distances = np.empty((len(A), len(B)), np.int32)
+
+    def fill(start: int, stop: int) -> None:
+        for first in range(start, stop, _ROWS):
+            rows = slice(first, min(stop, first + _ROWS))
+            _hamming(as_words(A[rows]), words, distances[rows])
+
+    run_in_ranges(fill, len(A), _TILE)
+    return distances
+
+
+def as_words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    """View codes as 64-bit words, padded with zero bits and moved to an aligned address where needed."""
+    codes = np.ascontiguousarray(codes)
+    if codes.shape[1] % 8 or codes.ctypes.data % 8:
+        codes = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))
+    return codes.view(np.uint64)
+
+
+@njit()
+def _hamming(A, B, distances):  # type: ignore[no-untyped-def]
+    for first in range(0, len(B), _TILE):
+        for i in range(len(A)):
+            for j in range(first, min(len(B), first + _TILE)):
+                count = np.uint64(0)
+                for word in range(A.shape[1]):
+                    count += popcount(A[i, word] ^ B[j, word])
+                distances[i, j] = count

@@ -37,12 +37,24 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.functions import cos_sin_of_quarters
+from similia.core.jit import njit
+from similia.core.products import panels, row_product
+from similia.core.threads import run_in_ranges
 from similia.core.transformers import check_columns
-from similia.core.validation import check_n_bits, check_positive, check_vectors, generator, rows_in_blocks
+from similia.core.validation import (
+    check_n_bits,
+    check_positive,
+    check_vectors,
+    generator,
+    rows_in_blocks,
+)
 from similia.objects.distributed import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 _LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
+Floats = npt.NDArray[np.float64]
+_TILE_ROWS, _TILE_COLUMNS = 64, 512  # a float64 tile of 256 KiB stays in cache until it is packed
 
 
 class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -151,8 +163,6 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             If `X` is not a 2-D array of finite numbers (the first bad row is named), has another number of features
             than in `fit`, or a row is too far from 0 for its phases to mean anything.
         """
-        from similia.codes._fractional_power import encode
-
         check_is_fitted(self)
         check_columns(self, X, reset=False)
         X = X if hasattr(X, "shape") and np.ndim(X) == 2 else check_vectors(X)
@@ -252,3 +262,47 @@ def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         factor = factor * ratio
         total += term / k**2
     return np.where(s < 0.4, 1 - (2 / np.pi) ** 1.5 * s, 8 / np.pi**2 * total)
+
+
+def encode(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) -> None:
+    """Write to `out` packed bits (uint8) or Fourier features (floats) of the phases ``rows @ frequencies + phases``."""
+
+    def work(start: int, stop: int) -> None:
+        buffer = np.empty((_TILE_ROWS, _TILE_COLUMNS))
+        for column in range(0, len(phases), _TILE_COLUMNS):
+            tile = panels(frequencies[:, column : column + _TILE_COLUMNS], stop - start)
+            offsets = phases[column : column + _TILE_COLUMNS]
+            for row in range(start, stop, _TILE_ROWS):
+                last = min(stop, row + _TILE_ROWS)
+                turned = buffer.reshape(-1)[: (last - row) * len(offsets)].reshape(last - row, len(offsets))
+                row_product(rows[row:last], tile, turned, threads=False)
+                turned += offsets
+                if out.dtype == np.uint8:
+                    _pack_quarters(turned, out[row:last, column // 4 :])
+                else:
+                    _waves(turned, out[row:last, 2 * column :], len(phases))
+
+    run_in_ranges(work, len(rows), _TILE_ROWS)
+
+
+def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
+    """Write cosine and sine of phases, in turn."""
+    cosines, sines = cos_sin_of_quarters(turned, out.dtype)
+    scale = out.dtype.type(n_phases**-0.5)
+    width = 2 * turned.shape[1]
+    out[:, 0:width:2] = scale * cosines
+    out[:, 1:width:2] = scale * sines
+
+
+@njit()
+def _pack_quarters(turned, out):  # type: ignore[no-untyped-def]
+    """Write, two bits a phase, the signs of its cosine and sine: 11, 01, 00, 10 for quarters 0, 1, 2, 3."""
+    for i in range(turned.shape[0]):
+        for byte in range(turned.shape[1] // 4):
+            packed = 0
+            for j in range(4 * byte, 4 * byte + 4):
+                quarter = np.int64(np.floor(turned[i, j]))
+                cosine = 1 ^ (((quarter + 1) >> 1) & 1)
+                sine = 1 ^ ((quarter >> 1) & 1)
+                packed = (packed << 2) | (cosine << 1) | sine
+            out[i, byte] = packed

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import _generalized_nystroem as core
 from similia.codes import _row_sources as sources
-from similia.codes._projection import offset_of, projected
+from similia.codes._generalized_nystroem import offset_of, projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
 from similia.core.config import settings
 from similia.core.fitting import all_at_once

@@ -22,10 +22,20 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from similia.codes import _words
-from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output
+from similia.codes.hypervectors import (
+    Codes,
+    Counts,
+    basis,
+    bundle_members,
+    check_output,
+    draw_seed,
+    empty_output,
+    tie_code,
+    to_words,
+)
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.jit import njit
 from similia.core.validation import check_n_bits, check_positive_int
 from similia.objects import GraphBatch
 from similia.objects.batches import runs
@@ -115,7 +125,7 @@ class GraphHDEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_output(self.output)
         if not isinstance(self.damping, Real) or not 0 <= self.damping < 1:
             raise ValueError(f"damping must be a number in [0, 1), got {self.damping!r}")
-        self.seed_: int = _words.draw_seed(self.random_state)
+        self.seed_: int = draw_seed(self.random_state)
         return self
 
     @lazily
@@ -141,8 +151,8 @@ class GraphHDEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self)
         batch = as_graphs(X)
         n_ranks = int(np.diff(batch.node_offsets).max(initial=0))
-        table = _words.to_words(_words.basis(self.seed_, range(n_ranks), self.n_bits))
-        ties = _words.ties(self.seed_, self.n_bits)
+        table = to_words(basis(self.seed_, range(n_ranks), self.n_bits))
+        ties = tie_code(self.seed_, self.n_bits)
         out = empty_output(len(batch), self.n_bits, self.output)
         taken = _BYTES * (batch.node_offsets + batch.indptr[batch.node_offsets])  # bytes of the graphs before each
         for run in runs(taken, rows_per_block(1)):
@@ -173,10 +183,33 @@ def _edges(batch: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
 
 def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> npt.NDArray[np.int64]:
     """Return the rank of each node in its graph: by falling PageRank, then by number."""
-    from similia.codes._pagerank import pagerank
-
     centrality = pagerank(batch.node_offsets, batch.indptr, batch.indices, float(damping), int(n_iter))
     order = np.lexsort((-centrality, batch.graph_of_node))
     ranks = np.empty(batch.n_nodes, dtype=np.int64)
     ranks[order] = np.arange(batch.n_nodes) - np.repeat(batch.node_offsets[:-1], np.diff(batch.node_offsets))
     return ranks
+
+
+@njit()
+def pagerank(node_offsets, indptr, indices, damping, n_iter):  # type: ignore[no-untyped-def]
+    """Return the PageRank of each node, as float64 integers on a scale of each graph's own, shape (n_nodes,)."""
+    n_nodes = len(indptr) - 1
+    rank = np.empty(n_nodes)
+    gathered = np.empty(n_nodes)
+    for g in range(len(node_offsets) - 1):
+        first, last = node_offsets[g], node_offsets[g + 1]
+        n = last - first
+        one = 2.0**52
+        while n * one > 2.0**52:
+            one /= 2
+        teleport = np.floor((1 - damping) * one)
+        rank[first:last] = one
+        for _ in range(n_iter):
+            gathered[first:last] = 0.0
+            for u in range(first, last):
+                share = np.floor(rank[u] / max(indptr[u + 1] - indptr[u], 1))
+                for k in range(indptr[u], indptr[u + 1]):
+                    gathered[indices[k]] += share
+            for v in range(first, last):
+                rank[v] = teleport + np.floor(damping * gathered[v])
+    return rank

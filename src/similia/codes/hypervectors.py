@@ -13,18 +13,21 @@ computing", Cognitive Computation 1 (2009); multiply-add-permute as in R. Gayler
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.codes import _words
 from similia.codes.bits import inner_products, unpack_signs
 from similia.core.config import rows_per_block
 from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
 
 Codes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int32]
+
+_TIES = 2**64 - 1  # index of the vector that settles ties; no code point and no rank reaches it
 
 
 def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
@@ -225,7 +228,7 @@ def bundle(
     members = np.arange(len(codes), dtype=np.int64)[:, None]
     offsets = np.array([0, len(codes)], dtype=np.int64)
     out = empty_output(1, 8 * codes.shape[1], output)
-    bundle_members(_words.to_words(codes), members, offsets, ties, out)
+    bundle_members(to_words(codes), members, offsets, ties, out)
     return out
 
 
@@ -293,7 +296,7 @@ def bundle_members(
     from similia.codes import _hypervectors
 
     n_bits, n_words = 8 * ties.shape[1], table.shape[1]
-    tie_words = _words.to_words(ties)[0]
+    tie_words = to_words(ties)[0]
     quantised = out.dtype == np.uint8
     step = rows_per_block(32 * n_words)  # the words of a block, and copies on the way to bytes
     for start in range(0, len(out), step):
@@ -303,7 +306,7 @@ def bundle_members(
         rows = offsets[start : start + step + 1]
         _hypervectors.bundle_members(table, members, rows, additive, tie_words, n_bits, words, sums)
         if quantised:
-            block[...] = _words.from_words(words, n_bits)
+            block[...] = from_words(words, n_bits)
 
 
 def _check_weights(weights: npt.ArrayLike, n: int) -> npt.NDArray[np.float64]:
@@ -327,3 +330,41 @@ def _weighted_sum(codes: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray
     for start in range(0, len(codes), step):
         total += weights[start : start + step] @ unpack_signs(codes[start : start + step], np.float64)
     return total.astype(np.int32)[None]
+
+
+# ---- Words and families.
+# Inside, position i of a code is bit 63 - i % 64 of word i // 64, and a bit is 1 for -1, so that a product is an XOR.
+# Basis vector `index` of a family is the stream of the counter-based generator Philox with key (seed, index): there is
+# no table, and a letter or a rank never met before has its vector at once, the same in any process.
+
+
+def to_words(codes: Codes) -> Words:
+    """Return codes as sign bits, shape (n, ceil(n_bits / 64)); the bits after the last are +1."""
+    n, n_bytes = codes.shape
+    padded = np.zeros((n, -(-n_bytes // 8) * 8), dtype=np.uint8)
+    np.invert(codes, out=padded[:, :n_bytes])
+    return padded.view(">u8").astype(np.uint64)
+
+
+def from_words(words: Words, n_bits: int) -> Codes:
+    """Return the codes of sign bits, shape (n, n_bits // 8)."""
+    flipped = (~words).astype(">u8").view(np.uint8)
+    return np.ascontiguousarray(flipped[:, : n_bits // 8])
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return a 63-bit seed to store."""
+    return int(generator(random_state).integers(2**63))
+
+
+def basis(seed: int, indices: Iterable[int], n_bits: int) -> Codes:
+    """Return the basis vectors `indices` of the family `seed` as codes, shape (len(indices), n_bits // 8)."""
+    n_words = -(-n_bits // 64)
+    rows = [np.random.Philox(key=(seed << 64) | int(index)).random_raw(n_words) for index in indices]
+    words = np.array(rows, dtype=np.uint64).reshape(len(rows), n_words)
+    return from_words(words, n_bits)
+
+
+def tie_code(seed: int, n_bits: int) -> Codes:
+    """Return the code that settles ties in the bundles of the family `seed`, shape (1, n_bits // 8)."""
+    return basis(seed, [_TIES], n_bits)

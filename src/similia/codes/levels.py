@@ -25,8 +25,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.codes import _words
-from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, level, random
+from similia.codes.hypervectors import (
+    Codes,
+    Counts,
+    Words,
+    bundle_members,
+    check_output,
+    empty_output,
+    level,
+    random,
+    to_words,
+)
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.threads import run_in_ranges
@@ -164,7 +173,7 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         cut = hasattr(X, "shape") and (np.ndim(X) == 2 or (np.ndim(X) == 1 and n_features == 1))
         X = X if cut else _numbers(X, n_features, self)
         n = X.shape[0]
-        table = _words.to_words(np.concatenate([self.levels_, self.roles_]))
+        table = to_words(np.concatenate([self.levels_, self.roles_]))
         out = empty_output(n, self.n_bits, self.output)
         read = functools.partial(_numbers, n_features=n_features, by=self)
         for start, block in rows_in_blocks(X, rows_per_block(80 * n_features), read):
@@ -180,7 +189,7 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return a collection of one object that `transform` takes."""
         return np.zeros((1, self.n_features_in_))
 
-    def _bundle(self, table: _words.Words, factors: npt.NDArray[np.int64], out: Codes | Counts) -> None:
+    def _bundle(self, table: Words, factors: npt.NDArray[np.int64], out: Codes | Counts) -> None:
         """Write to `out` the bundles of products of the rows `factors`, shape (n, n_features, 1 or 2), of the table."""
         n_features = factors.shape[1]
 

@@ -21,8 +21,18 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from similia.codes import _words
-from similia.codes.hypervectors import Codes, Counts, bundle_members, check_output, empty_output, permute
+from similia.codes.hypervectors import (
+    Codes,
+    Counts,
+    basis,
+    bundle_members,
+    check_output,
+    draw_seed,
+    empty_output,
+    permute,
+    tie_code,
+    to_words,
+)
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.validation import check_n_bits, check_positive_int
@@ -112,7 +122,7 @@ class NGramEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_output(self.output)
         if self.binding not in ("multiply", "add"):
             raise ValueError(f"binding must be 'multiply' or 'add', got {self.binding!r}")
-        self.seed_: int = _words.draw_seed(self.random_state)
+        self.seed_: int = draw_seed(self.random_state)
         return self
 
     @lazily
@@ -137,9 +147,9 @@ class NGramEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         batch = as_strings(X)
         symbols = _letters_in(batch.values)
-        items = _words.basis(self.seed_, symbols, self.n_bits)
-        table = _words.to_words(np.concatenate([permute(items, j) for j in range(self.n)]))
-        ties = _words.ties(self.seed_, self.n_bits)
+        items = basis(self.seed_, symbols, self.n_bits)
+        table = to_words(np.concatenate([permute(items, j) for j in range(self.n)]))
+        ties = tie_code(self.seed_, self.n_bits)
         out = empty_output(len(batch), self.n_bits, self.output)
         for run in runs(batch.offsets, rows_per_block(8 * (2 * self.n + 6))):
             bounds = batch.offsets[run.start : run.stop + 1]

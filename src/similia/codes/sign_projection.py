@@ -1,8 +1,27 @@
 """Vectors to packed bits by the signs of random projections, P(bits of x and y agree) = 1 - angle(x, y) / pi.
 
-A bit is sign(p . x), sign(0) = +1, for a random direction p: the last step of NysHD. The arithmetic lives in
-`_sign_projection` (dense directions) and `_hadamard` (structured ones); `codes.kernel_from_codes` reads cosines
-back from the bits.
+A bit is sign(p . x), sign(0) = +1, for a random direction p: the last step of NysHD (Charikar 2002).
+`codes.kernel_from_codes` reads cosines back from the bits.
+
+**Dense directions.** A sum of floats depends on the order of its terms, which BLAS changes with the shape of a block
+and the number of threads: now and then a value next to 0 changes its sign, and a bit flips. So each row and each
+direction becomes integers q and p with
+
+    |q| |p| < 2^24,   so that by Cauchy-Schwarz every partial sum of q . p is an integer below 2^24:
+
+float32 holds it exactly, and sgemm returns the exact integer in any order. The budget of 24 bits is shared as
+|p| ~ |q| ~ 2^12. Moving x to q turns it by sqrt(k / 12) / |q| radian (1e-3 for k = 300 features), which lowers cosines
+by a share of 1e-6. Rounding p keeps its law symmetric; sparse rows see steps of 1/118 of its standard deviation. Both
+are far below the projection's own noise. All entries of p are odd and each q has an odd sum, so q . p is odd: there is
+no tie, code(-x) is the complement of code(x), and only a zero row meets the rule sign(0) = +1.
+Cost: one sgemm of n x k x s, in tiles whose product stays in cache until its signs are packed.
+
+**Structured directions** (Choromanski, Rowland and Weller 2017). Block b of p bits is
+
+    sign(H D_b3 H D_b2 H D_b1 x),   H the Hadamard matrix, D random diagonals of +-1,
+
+with x padded by zeros to p, a power of two; no projection matrix exists. Cost: 3 p log2 p additions for p bits,
+instead of p k multiplications; memory: 3 signs for each bit.
 """
 
 from __future__ import annotations
@@ -15,9 +34,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.codes import _sign_projection as dense
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.hadamard import padded, transform
+from similia.core.jit import njit
+from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
 from similia.core.transformers import check_columns
 from similia.core.validation import check_n_bits, check_vectors, generator
 from similia.objects.distributed import Distributed
@@ -25,6 +46,14 @@ from similia.sources.lazily import from_parts, lazily
 
 _METHODS = ("gaussian", "structured")
 _MIN_HADAMARD = 256  # padded size below which three Hadamard products are biased by more than 0.02
+MAX_FEATURES = 2**18  # above it 24 bits are too few for |q| and |p|
+_EXACT = 2**24  # float32 holds every integer up to here
+_TILE_ROWS, _TILE_BITS = 512, 512  # a float32 tile of 1 MiB: stays in cache until it is packed
+_FEW_ROWS = 4  # for which turning tiles of the projection to floats costs more than the product
+_ROUND_ROWS = 128  # rows rounded at a time, so that the float64 steps stay in cache too (3 times faster)
+IntRows = npt.NDArray[np.int16]
+Codes = npt.NDArray[np.uint8]
+_LANES = 64  # rows that go through a transform side by side
 
 
 class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -138,7 +167,7 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         like = X.example() if isinstance(X, Distributed) else X
         n_features = check_vectors(like).shape[1]
         hadamard = self.method == "structured" and n_features > _MIN_HADAMARD // 2
-        _check_n_features(n_features, dense.MAX_FEATURES if not hadamard else None)
+        _check_n_features(n_features, MAX_FEATURES if not hadamard else None)
         self.n_features_in_ = n_features
         check_columns(self, like, reset=True)
         self._n_features_out = n_bits // 8
@@ -148,13 +177,11 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _draw_dense(self) -> None:
         gaussian = self.method == "gaussian"
-        draw = dense.gaussian_projection if gaussian else dense.orthogonal_projection
+        draw = gaussian_projection if gaussian else orthogonal_projection
         self.projection_ = draw(self.n_bits, self.n_features_in_, generator(self.random_state))
-        self.row_length_ = dense.exact_length(self.projection_)
+        self.row_length_ = exact_length(self.projection_)
 
     def _draw_hadamard(self) -> None:
-        from similia.codes._hadamard import hadamard_signs
-
         self.signs_ = hadamard_signs(self.n_bits, self.n_features_in_, generator(self.random_state))
 
     @lazily
@@ -184,14 +211,12 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             expected = (8 * self._n_features_out, self.n_features_in_)
             if np.shape(self.projection_) != expected:
                 raise ValueError(f"projection_ has shape {np.shape(self.projection_)}, expected {expected}; fit again")
-            return dense.sign_codes(X, self.projection_, self.row_length_)
-        from similia.codes._hadamard import hadamard_codes
-
+            return sign_codes(X, self.projection_, self.row_length_)
         codes = np.empty((len(X), self._n_features_out), np.uint8)
         step = rows_per_block(24 * X.shape[1], at_most=2**14)
         for start in range(0, len(X), step):
             block = slice(start, start + step)
-            hadamard_codes(dense.unit_rows(X[block]), self.signs_, codes[block])
+            hadamard_codes(unit_rows(X[block]), self.signs_, codes[block])
         return codes
 
     def __sklearn_tags__(self) -> Tags:
@@ -206,3 +231,186 @@ def _check_n_features(n_features: int, at_most: int | None) -> None:
             f"X has {n_features} features, but method='gaussian' is exact up to {at_most}; "
             "use method='structured' or reduce the vectors first"
         )
+
+
+def gaussian_projection(n_bits: int, n_features: int, random: np.random.Generator) -> IntRows:
+    """Draw independent Gaussian projection vectors, rounded to odd integers, shape (n_bits, n_features)."""
+    projection = np.empty((n_bits, n_features), np.int16)
+    step = rows_per_block(16 * n_features, at_most=1024)
+    for start in range(0, n_bits, step):
+        block = projection[start : start + step]
+        block[:] = _odd(random.standard_normal(block.shape, dtype=np.float32) * _spread(n_features))
+    return projection
+
+
+def orthogonal_projection(n_bits: int, n_features: int, random: np.random.Generator) -> IntRows:
+    """Draw blocks of `n_features` orthogonal vectors (Haar), rounded to odd integers; shape as above."""
+    n_blocks = -(-n_bits // n_features)
+    gaussian = random.standard_normal((n_blocks, n_features, n_features))
+    with one_blas_thread():  # more of them round otherwise
+        q, r = np.linalg.qr(gaussian)
+    haar = q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]  # without it, QR favours some directions
+    length = np.sqrt(n_features) * _spread(n_features)
+    return _odd(haar.transpose(0, 2, 1).reshape(-1, n_features)[:n_bits] * length)
+
+
+def unit_rows(X: npt.NDArray) -> npt.NDArray[np.float64]:
+    """Divide each row by its largest magnitude (a zero row stays), in float64."""
+    largest = np.abs(X).max(axis=1, initial=0.0).astype(np.float64)[:, None]
+    return X / np.where(largest > 0, largest, 1.0)
+
+
+def integer_rows(X: npt.NDArray, length: float) -> npt.NDArray[np.float32]:
+    """Scale each row of `X` to Euclidean length `length` and round it to integers with an odd sum.
+
+    Every step is elementwise and in float64, so a row's integers depend on that row alone. A zero row stays.
+    """
+    rows = unit_rows(X)
+    norms = np.sqrt(_row_sums(rows * rows))
+    rows *= (length / np.where(norms > 0, norms, 1.0))[:, None]
+    np.rint(rows, out=rows)
+    even = np.flatnonzero(rows.sum(axis=1) % 2 == 0)  # sums of integers: exact in any order
+    largest = np.abs(rows[even]).argmax(axis=1)
+    rows[even, largest] -= np.sign(rows[even, largest])
+    return rows.astype(np.float32)
+
+
+def exact_length(projection: IntRows) -> float:
+    """Return the row length up to which products with `projection` are exact after rounding."""
+    longest = np.sqrt(np.einsum("ij,ij->i", projection, projection, dtype=np.int64).max())
+    return (_EXACT - 1) / longest - np.sqrt(projection.shape[1]) / 2 - 1
+
+
+def sign_codes(X: npt.NDArray, projection: IntRows, length: float) -> Codes:
+    """Return the packed signs of ``X @ projection.T``, shape (n, n_bits // 8); `length` from `exact_length`."""
+    codes = np.empty((len(X), len(projection) // 8), np.uint8)
+    step = rows_per_block(32 * X.shape[1], at_most=2**14)
+    for start in range(0, len(X), step):
+        vectors = X[start : start + step]
+        rows = np.empty(vectors.shape, np.float32)
+        for row in range(0, len(rows), _ROUND_ROWS):
+            rows[row : row + _ROUND_ROWS] = integer_rows(vectors[row : row + _ROUND_ROWS], length)
+        _multiply_and_pack(rows, projection, codes[start : start + step])
+    return codes
+
+
+def _multiply_and_pack(rows: npt.NDArray[np.float32], projection: IntRows, codes: Codes) -> None:
+    """Fill `codes`; each thread takes tile after tile of bits and needs no other (one BLAS thread each)."""
+    if len(rows) <= _FEW_ROWS:
+        few_sign_codes(rows, projection, codes)
+        return
+
+    def fill(bit: int) -> None:
+        tile = projection[bit : bit + _TILE_BITS].astype(np.float32).T
+        buffer = np.empty((min(_TILE_ROWS, len(rows)), tile.shape[1]), np.float32)
+        for row in range(0, len(rows), _TILE_ROWS):
+            block = rows[row : row + _TILE_ROWS]
+            product = np.matmul(block, tile, out=buffer[: len(block)])
+            packed = np.packbits(product >= 0, axis=1)
+            codes[row : row + _TILE_ROWS, bit // 8 : (bit + _TILE_BITS) // 8] = packed
+
+    run_blas_tasks(fill, range(0, len(projection), _TILE_BITS), work=rows.size * len(projection))
+
+
+def _spread(n_features: int) -> float:
+    """Standard deviation of the integer entries of p."""
+    return max(16.0, 4096 / np.sqrt(n_features))
+
+
+def _odd(values: npt.NDArray) -> IntRows:
+    """Round to the nearest odd integer."""
+    return (2 * np.floor(values / 2) + 1).astype(np.int16)
+
+
+def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Sum each row by folding its second half on its first (overwrites `values`).
+
+    `numpy.sum` may choose its order by layout or instruction set; elementwise addition cannot.
+    """
+    width = values.shape[1]
+    while width > 1:
+        half = (width + 1) // 2
+        values[:, : width - half] += values[:, half:width]
+        width = half
+    return values[:, 0]
+
+
+@njit(reassociate=True)
+def few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
+    """Write the packed signs of ``rows @ projection.T``: integers whose sums float32 holds exactly, in any order."""
+    for i in range(len(rows)):
+        row = rows[i]
+        for byte in range(codes.shape[1]):
+            packed = 0
+            for bit in range(8):
+                vector = projection[8 * byte + bit]
+                total = np.float32(0.0)
+                for j in range(len(row)):
+                    total += row[j] * np.float32(vector[j])
+                packed = 2 * packed + (total >= 0)
+            codes[i, byte] = packed
+
+
+# ---- structured directions
+
+
+def hadamard_signs(n_bits: int, n_features: int, random: np.random.Generator) -> npt.NDArray[np.int8]:
+    """Draw the diagonals D, shape (n_blocks, 3, p), values +-1."""
+    p = padded(n_features)
+    return random.integers(0, 2, size=(-(-n_bits // p), 3, p), dtype=np.int8) * np.int8(2) - np.int8(1)
+
+
+def hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: npt.NDArray[np.uint8]) -> None:
+    """Write the packed signs of the structured projections of `rows` into `codes`, shape (n, n_bits // 8)."""
+    p = padded(rows.shape[1])
+    expected = (-(-8 * codes.shape[1] // p), 3, p)
+    if signs.shape != expected:  # the loop does not look at bounds
+        raise ValueError(f"signs_ has shape {signs.shape}, expected {expected} for these features and bits; fit again")
+    rows = np.ascontiguousarray(rows, dtype=np.float32)
+    factors = np.ascontiguousarray(signs, dtype=np.float32)
+    run_in_ranges(lambda start, stop: _encode(rows, factors, codes, start, stop), len(rows), _LANES)
+
+
+@njit()
+def _encode(rows, signs, codes, start, stop):  # type: ignore[no-untyped-def]
+    """Fill ``codes[start:stop]``, `_LANES` rows at a time."""
+    n_blocks, _, p = signs.shape
+    lanes = np.zeros(p * _LANES, np.float32)
+    work = np.empty(p * _LANES, np.float32)
+    packed = np.empty((p // 8) * _LANES, np.uint8)
+    for first in range(start, stop, _LANES):
+        count = min(_LANES, stop - first)
+        for lane in range(count):
+            for i in range(rows.shape[1]):
+                lanes[i * _LANES + lane] = rows[first + lane, i]
+        for block in range(n_blocks):
+            work[:] = lanes
+            for product in range(3):
+                _flip(work, signs[block, product])
+                transform(work, _LANES)
+            _pack(work, packed)
+            begin = block * p // 8
+            for lane in range(count):
+                for byte in range(min(p // 8, codes.shape[1] - begin)):
+                    codes[first + lane, begin + byte] = packed[byte * _LANES + lane]
+
+
+@njit()
+def _flip(work, signs):  # type: ignore[no-untyped-def]
+    """Multiply every coordinate by its sign."""
+    for i in range(len(signs)):
+        sign = signs[i]
+        for lane in range(i * _LANES, (i + 1) * _LANES):
+            work[lane] *= sign
+
+
+@njit()
+def _pack(work, packed):  # type: ignore[no-untyped-def]
+    """Pack the signs of 8 consecutive coordinates into a byte for each lane; the first is the highest bit."""
+    for byte in range(len(packed) // _LANES):
+        first = byte * 8 * _LANES
+        for lane in range(_LANES):
+            value = 0
+            for bit in range(8):
+                value = 2 * value + (work[first + bit * _LANES + lane] >= 0)
+            packed[byte * _LANES + lane] = value

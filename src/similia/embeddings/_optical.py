@@ -4,14 +4,14 @@
 
 with x padded by zeros to p, a power of two. Cost: 6 p log2 p additions for p features; memory: 3 signs a feature.
 
-Layout: `LANES` rows at a time, coordinate after coordinate (structure of arrays), real and imaginary parts
-apart, so that each butterfly is a whole vector operation. Each lane adds in the same order in any block or thread.
+`LANES` rows at a time go through `core.hadamard`, real and imaginary parts apart.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from similia.core.hadamard import transform
 from similia.core.jit import njit
 
 LANES = 32
@@ -40,8 +40,8 @@ def intensities(rows, reference, turns, factor, out):  # type: ignore[no-untyped
             im[:] = 0
             for product in range(3):
                 _turn(re, im, turns[block, product])
-                _transform(re)
-                _transform(im)
+                transform(re, LANES)
+                transform(im, LANES)
             begin = block * p
             for lane in range(count):
                 for j in range(min(p, out.shape[1] - begin)):
@@ -64,22 +64,3 @@ def _turn(re, im, turns):  # type: ignore[no-untyped-def]
         elif turn == 3:
             for lane in range(LANES):
                 x[lane], y[lane] = y[lane], -x[lane]
-
-
-@njit()
-def _transform(work):  # type: ignore[no-untyped-def]
-    """Walsh-Hadamard transform of all lanes in place, not normalised; two stages at once in registers."""
-    span = len(work)
-    while span >= 4 * LANES:
-        span //= 4
-        for begin in range(0, len(work), 4 * span):
-            a, b = work[begin : begin + span], work[begin + span : begin + 2 * span]
-            c, d = work[begin + 2 * span : begin + 3 * span], work[begin + 3 * span : begin + 4 * span]
-            for i in range(span):
-                ac, bd, a_c, b_d = a[i] + c[i], b[i] + d[i], a[i] - c[i], b[i] - d[i]
-                a[i], b[i], c[i], d[i] = ac + bd, ac - bd, a_c + b_d, a_c - b_d
-    if span == 2 * LANES:
-        for begin in range(0, len(work), 2 * LANES):
-            a, b = work[begin : begin + LANES], work[begin + LANES : begin + 2 * LANES]
-            for i in range(LANES):
-                a[i], b[i] = a[i] + b[i], a[i] - b[i]

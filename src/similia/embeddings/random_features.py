@@ -296,7 +296,9 @@ class OpticalRandomFeatures(Transformer):
 
     def _shape_of_turns(self) -> tuple[int, int, int]:
         """Return the shape of the diagonals: blocks of p features, p a power of two that holds vector and bias."""
-        p = max(_MIN_PADDED, 1 << (self.n_features_in_ + (self.bias > 0) - 1).bit_length())
+        from similia.core.hadamard import padded
+
+        p = max(_MIN_PADDED, padded(self.n_features_in_ + (self.bias > 0)))
         return -(-self._n_features_out // p), 3, p
 
     def _transform_structured(self, X: Any, out: Floats) -> None:

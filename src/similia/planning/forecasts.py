@@ -4,8 +4,7 @@ r"""What a run over n objects will cost: kernel evaluations, operations, bytes a
 
 with t(L, s) the seconds that an object of length L takes with s landmarks or random objects, and n_0 = min(n, 20,000)
 the objects that an encoder is fitted to. Evaluations and bytes are counted; the constants of the seconds are measured
-anew on the machine at hand, by running the estimators at sizes up to those asked for (`_calibrate` states the formulas
-and holds the runs).
+anew on this machine, by running the estimators at sizes up to those asked for (`planning.costs`).
 
 Cost: that of the calibration, 5 to 20 seconds; with `costs` of an earlier plan, none.
 """

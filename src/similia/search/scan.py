@@ -19,7 +19,7 @@ from numbers import Real
 import numpy as np
 import numpy.typing as npt
 
-from similia.codes.popcount import as_words
+from similia.codes.bits import as_words
 from similia.core.config import rows_per_block
 from similia.core.hashing import popcount
 from similia.core.jit import njit
