@@ -29,8 +29,7 @@ from similia.embeddings import GraphletSampling, OpticalRandomFeatures
 from similia.embeddings._graphlet_maps import histograms, n_pairs
 from similia.kernels.graphs import Graphlet
 from similia.objects import GraphBatch, read_tudataset
-from similia.objects.graphlet_moments import second_moments
-from similia.objects.graphlets import sample_graphlets, unpack_graphlets
+from similia.objects.graphlets import sample_graphlets, second_moments, unpack_graphlets
 
 SIZE, N_GRAPHS, N_SAMPLES, N_FEATURES = 6, 300, 2000, 5000
 PART = 10  # graphs embedded sample by sample

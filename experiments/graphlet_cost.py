@@ -16,8 +16,7 @@ from experiments._report import Record, Table, values
 from similia.embeddings import GraphletSampling
 from similia.embeddings._graphlet_maps import histograms, n_pairs
 from similia.objects import GraphBatch
-from similia.objects.graphlet_moments import second_moments
-from similia.objects.graphlets import count_patterns, sample_graphlets, unpack_graphlets
+from similia.objects.graphlets import count_patterns, sample_graphlets, second_moments, unpack_graphlets
 
 N_GRAPHS, N_SAMPLES, SIZE, N_FEATURES = 300, 2000, 6, 5000
 ROUNDS = 3

@@ -27,10 +27,10 @@ from similia.core.config import config, rows_per_block, settings
 from similia.core.errors import shifted, shifted_text
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import row_product
+from similia.core.threads import heard
 from similia.core.validation import refuse_fractions
-from similia.core.warned import heard
 from similia.objects import concatenate, n_objects, take
-from similia.objects.batches import Batch
+from similia.objects.sequences import Batch
 from similia.sources.lazily import is_lazy
 
 _FEW = 64  # objects that pass in one block, whatever they take

@@ -24,7 +24,7 @@ from similia.embeddings import Representatives, SeriesVectors
 from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler, as_graphs, as_series, as_strings
-from similia.objects.columns import FromColumn, as_column
+from similia.objects.transformers import FromColumn, as_column
 
 STRINGS = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "TTACAT", "GCGC", "TATTAG", "GGCC", "ACATTA", "CGGCG", "", "A"]
 Y = np.array([0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1])

@@ -5,8 +5,7 @@ import warnings
 
 import pytest
 
-from similia.core.threads import in_threads
-from similia.core.warned import heard
+from similia.core.threads import heard, in_threads
 
 
 def test_threads_that_leave_out_of_order_hear_their_own_and_leave_what_was():

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from similia import datasets
-from similia.datasets import _load, _registry, available, fetch, load_promoters, load_splice, remote
+from similia.datasets import _registry, available, fetch, load_promoters, load_splice, loaders
 from similia.objects import GraphBatch
 
 # --- bundled ----------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_the_registry_is_complete():
         if entry.kind == "graphs":
             guarded = {f"{name}_{part}.txt" for part in ("A", "graph_indicator", "graph_labels")}
             assert guarded <= set(entry.sha256) or name in ("DD", "REDDIT-BINARY")
-    assert remote.available()[-2:] == ["promoters", "splice"]
+    assert loaders.available()[-2:] == ["promoters", "splice"]
 
 
 @pytest.mark.parametrize("name", available())
@@ -335,7 +335,7 @@ def test_real_sets(data_folder, monkeypatch, name):
     X, y = fetch(name, return_X_y=True)
     assert len(X) == len(y)
     if name in _registry.REGISTRY and _registry.REGISTRY[name].kind == "graphs":  # the checksums are of these files
-        _load._check_sha256(data_folder / "graphs" / f"{name}.zip", _registry.REGISTRY[name])
+        loaders._check_sha256(data_folder / "graphs" / f"{name}.zip", _registry.REGISTRY[name])
 
 
 # ---- series, sets and pictures: numpy archives in the folder

@@ -26,7 +26,7 @@ from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.embeddings.scaling import FeatureScaler
 from similia.learn.d2ke_search import D2KESearch
 from similia.objects import n_objects
-from similia.objects.batches import Batch
+from similia.objects.sequences import Batch
 from similia.sources.dask import as_partitions
 
 RNG = np.random.default_rng(0)

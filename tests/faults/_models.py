@@ -149,8 +149,8 @@ def use(model: Any, X: Any) -> None:
 
 _CLASSES = (
     *(("os", "system"), ("builtins", "eval"), ("builtins", "dict"), ("builtins", "list"), ("numpy", "ndarray")),
-    *(("similia.kernels.strings", "Spectrum"), ("similia.objects._strings", "StringBatch"), ("numpy", "float64")),
-    *(("similia.objects._graphs", "GraphBatch"), ("similia.codes.itq", "ITQ"), ("sklearn.svm._classes", "SVC")),
+    *(("similia.kernels.strings", "Spectrum"), ("similia.objects.strings", "StringBatch"), ("numpy", "float64")),
+    *(("similia.objects.graphs", "GraphBatch"), ("similia.codes.itq", "ITQ"), ("sklearn.svm._classes", "SVC")),
 )
 _LOADERS = (
     *("ObjectNode", "DictNode", "ListNode", "TupleNode", "SetNode", "JsonNode", "NdArrayNode", "FunctionNode"),

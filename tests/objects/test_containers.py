@@ -13,7 +13,7 @@ import pytest
 import similia as sm
 from samples.graph_forms import Tensor, same
 from similia.objects import as_graphs, as_series, as_strings
-from similia.objects.containers import from_aeon, from_sktime, from_tslearn
+from similia.objects.series import from_aeon, from_sktime, from_tslearn
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 pl = pytest.importorskip("polars", reason="polars is not installed")
@@ -291,7 +291,7 @@ def test_tslearn_itself():
 
 def test_none_of_the_libraries_is_imported():
     code = (
-        "import sys, similia as sm, similia.objects.containers, similia.adapters.series, similia.adapters.graphs\n"
+        "import sys, similia as sm, similia.objects.series, similia.adapters.series, similia.adapters.graphs\n"
         "import similia.adapters.transport\n"
         "sm.objects.as_strings(['a'])\n"
         "bad = {'polars', 'Bio', 'rdkit', 'torch', 'aeon', 'sktime', 'tslearn', 'grakel', 'ot'}\n"

@@ -22,7 +22,6 @@ from samples.graphs import batch, samples
 from similia.kernels.graphs import Graphlet
 from similia.objects import _graphlets as loops
 from similia.objects import as_graphs
-from similia.objects.graphlet_moments import second_moments
 from similia.objects.graphlets import (
     Patterns,
     as_structures,
@@ -30,6 +29,7 @@ from similia.objects.graphlets import (
     count_patterns,
     enumerate_graphlets,
     sample_graphlets,
+    second_moments,
     unpack_graphlets,
 )
 

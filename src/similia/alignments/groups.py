@@ -19,10 +19,9 @@ from similia.core.lanes import LANES
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.objects import SeriesBatch
-from similia.objects.batches import segments
-from similia.objects.sequences import as_second, named
+from similia.objects.sequences import as_second, named, segments
 from similia.objects.series import as_series
-from similia.objects.series_forms import check_finite
+from similia.objects.vectors import check_finite
 
 _WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond) below which another thread does not pay
 _PACKED = 2**24  # bytes of the groups of chosen pairs that are laid out at a time

@@ -232,8 +232,7 @@ def check_structured_estimator(
     >>> words = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "TTACAT", "GCGC"]
     >>> sm.checks.check_structured_estimator(sm.Nystroem(sm.kernels.Spectrum(k=2), n_components=3), words)
     """
-    from similia.checks._structured_case import case_of
-    from similia.checks._structured_checks import check
+    from similia.checks.structured import case_of, check
 
     check(case_of(estimator, X, y, methods, containers, tolerance))
 

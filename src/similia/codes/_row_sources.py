@@ -20,8 +20,7 @@ import scipy.sparse as sp
 from similia.core.config import rows_per_block
 from similia.core.fitting import twin_of
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
-from similia.objects.distributed import Distributed
-from similia.objects.sequences import as_csr
+from similia.objects.sequences import Distributed, as_csr
 
 Indices = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their priorities, their positions in the source

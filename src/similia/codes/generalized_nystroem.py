@@ -28,7 +28,7 @@ from similia.core.config import settings
 from similia.core.fitting import all_at_once
 from similia.core.transformers import check_columns, check_table
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
-from similia.objects.distributed import Distributed
+from similia.objects.sequences import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]

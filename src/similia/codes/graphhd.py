@@ -38,7 +38,7 @@ from similia.core.fitting import all_at_once
 from similia.core.jit import njit
 from similia.core.validation import check_n_bits, check_positive_int
 from similia.objects import GraphBatch
-from similia.objects.batches import runs
+from similia.objects.sequences import runs
 from similia.sources.lazily import lazily
 
 _BYTES = 128  # of working memory for a node or an arc

@@ -50,7 +50,7 @@ from similia.core.validation import (
     rows_in_blocks,
     unmasked,
 )
-from similia.objects.distributed import Distributed
+from similia.objects.sequences import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]

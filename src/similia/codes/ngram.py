@@ -36,7 +36,7 @@ from similia.codes.hypervectors import (
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.validation import check_n_bits, check_positive_int
-from similia.objects.batches import runs
+from similia.objects.sequences import runs
 from similia.sources.lazily import lazily
 
 

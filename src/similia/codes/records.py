@@ -24,8 +24,7 @@ from similia.codes.hypervectors import bind, check_output, empty_output, random,
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.validation import generator
-from similia.objects.distributed import Distributed
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Distributed, at_least_one
 from similia.sources.lazily import from_parts, is_lazy, lazily
 
 Vectors = npt.NDArray[Any]

@@ -40,7 +40,7 @@ from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int, generator
 from similia.objects import SeriesBatch
-from similia.objects.batches import runs
+from similia.objects.sequences import runs
 from similia.sources.lazily import from_parts, lazily
 
 _VALUES_PER_TASK = 1_000  # about a millisecond, many times what it costs to hand it to a thread
@@ -193,7 +193,7 @@ class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 def _finite_series(X: Any) -> SeriesBatch:
     """Return series whose values are all finite (a batch made by hand may hold others), or raise."""
     from similia.objects import as_series
-    from similia.objects.series_forms import check_finite
+    from similia.objects.vectors import check_finite
 
     series = as_series(X)
     check_finite(series.values, series.offsets, "X[{i}], time point {place}, channel {column}")

@@ -41,7 +41,7 @@ from similia.core.jit import njit
 from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
 from similia.core.transformers import check_columns
 from similia.core.validation import check_n_bits, check_vectors, generator
-from similia.objects.distributed import Distributed
+from similia.objects.sequences import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 _METHODS = ("gaussian", "structured")

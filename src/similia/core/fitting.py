@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from similia.core.timing import logged, logger_of
+from similia.core.progress import logged, logger_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

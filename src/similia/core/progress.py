@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -119,3 +120,31 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+_LONG = 0.1  # seconds
+
+
+def logger_of(module: str) -> logging.Logger:
+    """Return the logger of a module, made when the module is imported.
+
+    `logging` locks itself to make a logger and to look up a level for the first time; Ctrl-C at that moment would leave
+    it locked, and other threads would wait for ever. Both are done here, so that no fit takes that lock.
+    """
+    logger = logging.getLogger(module)
+    for level in (logging.DEBUG, logging.INFO):
+        logger.isEnabledFor(level)
+    return logger
+
+
+def log_seconds(logger: logging.Logger, what: str, seconds: float) -> None:
+    """Log that something took some seconds."""
+    logger.log(logging.INFO if seconds >= _LONG else logging.DEBUG, "%s: %.3g s", what, seconds)
+
+
+@contextmanager
+def logged(logger: logging.Logger, what: str) -> Iterator[None]:
+    """Log how long the block took, unless it fails."""
+    start = time.perf_counter()
+    yield
+    log_seconds(logger, what, time.perf_counter() - start)

@@ -7,6 +7,7 @@ talk through queues and locks written in C, which no signal leaves locked.
 
 from __future__ import annotations
 
+import warnings
 from _thread import start_new_thread
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -194,3 +195,52 @@ def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: 
         return
     with one_blas_thread() as workers:
         in_threads(task, arguments, workers)
+
+
+_list: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("similia_warnings", default=None)
+
+
+class _Listening:
+    """What the first who listens changes, and the last one puts back."""
+
+    lock = Lock()
+    users = 0
+    before: Any = None
+
+
+@contextmanager
+def heard() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect the warnings of this thread, and of those it shares work among, in place of showing them."""
+    mine, token, said = 0, None, []  # type: ignore[var-annotated]
+    try:
+        with _Listening.lock:
+            _Listening.users, mine = _Listening.users + 1, 1  # one step, so that Ctrl-C comes before or after both
+            if _Listening.before is None:
+                _Listening.before = warnings.catch_warnings()
+                _Listening.before.__enter__()
+                warnings.simplefilter("always")
+                warnings.showwarning = _for(warnings.showwarning)
+        token = _list.set(said)
+        yield said
+    finally:
+        if token is not None:
+            _list.reset(token)
+        if mine:
+            with _Listening.lock:
+                _Listening.users -= 1
+                if _Listening.users == 0 and _Listening.before is not None:
+                    before, _Listening.before = _Listening.before, None
+                    before.__exit__(None, None, None)
+
+
+def _for(others: Any) -> Any:
+    """Return a `showwarning` that keeps what belongs to a listener and shows what does not."""
+
+    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        said = _list.get()
+        if said is None:
+            others(message, category, filename, lineno, file, line)
+        else:
+            said.append(warnings.WarningMessage(message, category, filename, lineno, file, line))
+
+    return show

@@ -2,6 +2,6 @@
 
 from similia.core.lazy import attach
 
-_NAMES = {"load_promoters": "bundled", "load_splice": "bundled", "fetch": "remote", "available": "remote"}
+_NAMES = {"load_promoters": "loaders", "load_splice": "loaders", "fetch": "loaders", "available": "loaders"}
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from similia.core.config import rows_per_block
 from similia.objects import StringBatch, as_strings
-from similia.objects.batches import resolve_indices
-from similia.objects.sequences import as_second, named
+from similia.objects.sequences import as_second, named, resolve_indices
 from similia.similarity import Distance, Facts
 
 _WORTH_THREADS = 2**24  # pairs of letters below which starting threads does not pay

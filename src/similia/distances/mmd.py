@@ -201,7 +201,7 @@ class MMD(Distance):
 
         For "optical" the sums of a_p a_q (see `second_moments`); otherwise `Patterns` of codes (or classes).
         """
-        from similia.objects.graphlet_moments import second_moments
+        from similia.objects.graphlets import second_moments
 
         parts: list[Any] = []
         step = rows_per_block(32 * int(self.n_samples))

@@ -38,9 +38,8 @@ from similia.core.validation import check_positive_int, generator
 from similia.distances import _sets as loops
 from similia.distances._magnitudes import Pairs, distances_of
 from similia.objects import SetBatch, as_sets
-from similia.objects.batches import runs
-from similia.objects.sequences import as_second, named
-from similia.objects.series_forms import check_finite
+from similia.objects.sequences import as_second, named, runs
+from similia.objects.vectors import check_finite
 from similia.similarity import Distance, Facts
 
 _GROUNDS = ("euclidean", "sqeuclidean", "manhattan")

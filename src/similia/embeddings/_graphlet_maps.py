@@ -117,7 +117,7 @@ class Quadratic:
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
         """Return moments times matrix."""
         from similia.core.products import row_product
-        from similia.objects.graphlet_moments import second_moments
+        from similia.objects.graphlets import second_moments
 
         moments = second_moments(codes, self.size)
         out = row_product(moments, self.matrix)

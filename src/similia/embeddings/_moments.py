@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects.distributed import each_block
+from similia.objects.sequences import each_block
 
 BLOCK = 256
 _SMALLEST = 1e-145  # difference whose square has all digits

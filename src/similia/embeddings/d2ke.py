@@ -36,8 +36,7 @@ from similia.kernels.from_distance import (
     random_stream,
 )
 from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
-from similia.objects.distributed import Distributed
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Distributed, at_least_one
 from similia.similarity import ComparesObjects, as_objects, check_distance, read_objects
 from similia.sources.lazily import as_parts, from_parts, lazily
 

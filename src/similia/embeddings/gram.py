@@ -15,8 +15,7 @@ import numpy.typing as npt
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.objects import n_objects, take
-from similia.objects.distributed import Distributed
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Distributed, at_least_one
 from similia.similarity import as_objects, diagonal, evaluate
 
 Index = npt.NDArray[np.int64]

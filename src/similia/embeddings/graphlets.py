@@ -33,8 +33,8 @@ from similia.core.validation import (
 from similia.embeddings import _graphlet_maps as maps
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.objects import GraphBatch
-from similia.objects.distributed import Distributed
 from similia.objects.graphlets import as_structures, sample_graphlets, unpack_graphlets
+from similia.objects.sequences import Distributed
 from similia.similarity import refuse_class
 from similia.sources.lazily import from_parts, lazily
 

@@ -23,7 +23,7 @@ from similia.core.transformers import Transformer
 from similia.core.validation import check_positive_int, is_table
 from similia.kernels.features import check_alike
 from similia.objects import take
-from similia.objects.batches import Batch
+from similia.objects.sequences import Batch
 from similia.similarity import (
     ComparesObjects,
     Kernel,

@@ -33,9 +33,7 @@ from similia.embeddings.gram import Gram, Index, PrecomputedGram, check_finite, 
 from similia.embeddings.landmarks import STRATEGIES
 from similia.kernels.features import FeatureKernel
 from similia.objects import n_objects, take
-from similia.objects.batches import Batch
-from similia.objects.distributed import Distributed
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Batch, Distributed, at_least_one
 from similia.similarity import ComparesObjects, Kernel, as_floats, check_kernel, decided, evaluate, read_objects
 from similia.sources.lazily import from_parts, lazily
 

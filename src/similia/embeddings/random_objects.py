@@ -24,8 +24,7 @@ from sklearn.base import BaseEstimator
 from similia.core.validation import check_positive_int
 from similia.embeddings._moments import BLOCK, moments
 from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings, n_objects
-from similia.objects.distributed import Distributed, each_block
-from similia.objects.sequences import named
+from similia.objects.sequences import Distributed, each_block, named
 
 Span = int | tuple[int, int]
 _BATCHES = (StringBatch, SeriesBatch, SetBatch)

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.fitting import all_at_once
 from similia.core.text import counted
 from similia.core.transformers import Transformer
-from similia.objects._vectors import SeriesBatch
-from similia.objects.series import as_series
+from similia.objects.series import SeriesBatch, as_series
 from similia.sources.lazily import lazily, refuse_lazy
 
 

@@ -43,8 +43,8 @@ from similia.kernels.graphs import (
 )
 from similia.kernels.propagation import Propagation
 from similia.objects import GraphBatch
+from similia.objects.graph_forms import BONDS
 from similia.objects.graphlets import canonical_forms
-from similia.objects.labels import BONDS
 
 _LONGEST_NAME = 72
 _MOST_PLACED = 200_000  # subsets, or pairs of nodes, whose places are worked out

@@ -60,7 +60,7 @@ from similia.learn.kernel_svc import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteRegressor
 from similia.objects import take
-from similia.objects.batches import Batch
+from similia.objects.sequences import Batch
 from similia.similarity import as_objects, evaluate, name_of
 
 _INTERCEPT = "intercept"

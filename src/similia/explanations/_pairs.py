@@ -42,8 +42,8 @@ from similia.kernels.graphs import GraphKernel
 from similia.kernels.hypersphere import Cosine, map_pair
 from similia.kernels.strings import StringKernel, WeightedDegree
 from similia.objects import GraphBatch, SetBatch, StringBatch, take
-from similia.objects.batches import Batch
 from similia.objects.graphlets import canonical_forms
+from similia.objects.sequences import Batch
 from similia.objects.tables import is_frame
 from similia.similarity import as_objects, decided, evaluate, name_of
 

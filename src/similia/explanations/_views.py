@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch
-from similia.objects.labels import BONDS, SYMBOLS, hash_labels
+from similia.objects.graph_forms import BONDS, SYMBOLS, hash_labels
 
 
 @dataclass(frozen=True, eq=False)

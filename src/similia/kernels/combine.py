@@ -24,8 +24,7 @@ from similia.core.transformers import ListParams
 from similia.core.validation import check_positive_int
 from similia.kernels.features import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
-from similia.objects.batches import Batch
-from similia.objects.sequences import as_second
+from similia.objects.sequences import Batch, as_second
 from similia.similarity import Kernel, as_objects, check_kernel, compared, decided, diagonal, evaluate
 
 

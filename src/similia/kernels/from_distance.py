@@ -26,9 +26,9 @@ from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.objects import n_objects, take
-from similia.objects._vectors import SeriesBatch, _VectorsBatch
-from similia.objects.batches import Batch
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Batch, at_least_one
+from similia.objects.series import SeriesBatch
+from similia.objects.vectors import VectorsBatch
 from similia.similarity import Kernel, as_objects, check_distance, diagonal, distances_between
 
 F = TypeVar("F", bound=np.floating)
@@ -218,7 +218,7 @@ def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> A
     else:
         whole = [item for part in parts for item in part]
     whole = as_objects(distance, whole)
-    if single and isinstance(whole, _VectorsBatch) and isinstance(X, _VectorsBatch):
+    if single and isinstance(whole, VectorsBatch) and isinstance(X, VectorsBatch):
         return whole.astype(X.values.dtype)  # single precision stays single
     return whole
 

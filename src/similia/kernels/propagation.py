@@ -32,7 +32,7 @@ from similia.core.validation import check_positive_int
 from similia.kernels.counts import Counts, count, number_ids
 from similia.kernels.graphs import GraphKernel, node_labels_of
 from similia.objects import GraphBatch
-from similia.objects.batches import runs
+from similia.objects.sequences import runs
 
 _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
 _METRICS = {"labels": ("tv", "hellinger"), "attributes": ("l1", "l2")}

@@ -34,7 +34,7 @@ from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
 from similia.kernels.features import FeatureKernel
 from similia.objects import StringBatch, as_strings
-from similia.objects.batches import runs
+from similia.objects.sequences import runs
 
 Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids and where those of each string start
 _BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from similia.objects._graphs import GraphBatch
-from similia.objects._strings import StringBatch
-from similia.objects._vectors import SeriesBatch, SetBatch
+from similia.objects.graphs import GraphBatch
 from similia.objects.sequences import n_objects
+from similia.objects.series import SeriesBatch
+from similia.objects.sets import SetBatch
+from similia.objects.strings import StringBatch
 
 
 def identical(batch: Any) -> npt.NDArray[np.int64]:

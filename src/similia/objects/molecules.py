@@ -13,9 +13,8 @@ from functools import cache
 from typing import Any
 
 from similia.core.text import _short
-from similia.objects._graph_forms import Names, Part, read_graph
-from similia.objects._graphs import GraphBatch
-from similia.objects.graphs import join_parts
+from similia.objects.graph_forms import Names, Part, read_graph
+from similia.objects.graphs import GraphBatch, join_parts
 from similia.objects.strings import as_strings
 
 _BOND_TYPES = {"-": "SINGLE", "=": "DOUBLE", "#": "TRIPLE", ":": "AROMATIC"}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from itertools import chain
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.text import _short
-from similia.objects.batches import Batch, resolve_indices
-from similia.objects.distributed import Distributed
 
 T = TypeVar("T")
 
@@ -159,3 +162,214 @@ def as_second(read: Callable[[Any], T], Y: Any) -> T:
             raise
         text = str(error)
         raise type(error)(f"Y{text[1:]}" if text.startswith(("X ", "X[")) else f"Y, {text}") from None
+
+
+class Batch:
+    """A sequence of objects in one memory layout.
+
+    Indexing by an integer gives one object; by a slice, an index array or a boolean mask, a batch.
+
+    Attributes
+    ----------
+    kind : {"strings", "graphs", "series", "sets"}
+        What the objects are.
+    """
+
+    kind: ClassVar[str]
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def take(self, indices: npt.ArrayLike) -> Self:
+        """Return the batch of the objects at `indices` (in that order, repeats allowed)."""
+        raise NotImplementedError
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[Self]) -> Self:
+        """Return the objects of one or more batches of this kind, one batch after another."""
+        raise NotImplementedError
+
+    def _one(self, index: int) -> Any:
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        """Raise if the arrays do not fit together: compiled loops read them without looking at bounds."""
+        raise NotImplementedError
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a batch from a file or another process, neither of which is trusted."""
+        names = {field.name for field in fields(self)}  # type: ignore[arg-type]
+        if set(state) != names:
+            raise ValueError(f"a stored {type(self).__name__} holds {sorted(state)}, expected {sorted(names)}")
+        self.__dict__.update(state)
+        self._check()
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n,)``: a batch has one axis, its objects."""
+        return (len(self),)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple):  # scikit-learn asks for batch[indices, ...]
+            key = key[0]
+        if isinstance(key, int | np.integer):
+            index = int(key) + (len(self) if key < 0 else 0)
+            if not 0 <= index < len(self):
+                raise IndexError(f"index {int(key)} is out of range for a batch of {len(self)} objects")
+            return self._one(index)
+        return self.take(resolve_indices(key, len(self)))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._one(i) for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)} objects>"
+
+
+def resolve_indices(key: Any, n: int) -> npt.NDArray[np.int64]:
+    """Return non-negative int64 positions for a slice, an index array or a boolean mask."""
+    if isinstance(key, slice):
+        return np.arange(n, dtype=np.int64)[key]
+    key = np.asarray(key)
+    if key.dtype == bool:
+        if key.shape != (n,):
+            raise IndexError(f"a mask for a batch of {n} objects must have shape ({n},), got {key.shape}")
+        return np.flatnonzero(key)
+    if key.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if key.ndim != 1 or not np.issubdtype(key.dtype, np.integer):
+        raise IndexError(f"a batch takes a 1-D array of integers or a mask, got shape {key.shape} of {key.dtype}")
+    bad = (key < -n) | (key >= n)
+    if bad.any():
+        raise IndexError(f"index {int(key[bad][0])} is out of range for a batch of {n} objects")
+    return np.where(key < 0, key + n, key).astype(np.int64)
+
+
+def check_array(array: Any, name: str, dtype: npt.DTypeLike, ndim: int = 1) -> None:
+    """Raise unless `array` is a numpy array of that dtype and number of axes."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != ndim:
+        found = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"{name} must be a {ndim}-D array of {np.dtype(dtype)}, got {found}")
+
+
+def check_offsets(offsets: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
+    """Return offsets as a new int64 array, or raise if they do not start at 0 or decrease somewhere."""
+    array = np.array(offsets)
+    if array.ndim == 1 and len(array) and np.issubdtype(array.dtype, np.integer):
+        array = array.astype(np.int64)
+        if array[0] == 0 and (array[1:] >= array[:-1]).all():
+            return array
+    raise ValueError(f"{name} must be a 1-D array of integers that starts at 0 and never decreases")
+
+
+def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> tuple[npt.NDArray, npt.NDArray]:
+    """Return (positions, new offsets) that gather the ragged rows `indices` of a values + offsets layout."""
+    lengths = (offsets[1:] - offsets[:-1])[indices]
+    new_offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    shift = np.repeat(offsets[indices] - new_offsets[:-1], lengths)
+    return np.arange(new_offsets[-1], dtype=np.int64) + shift, new_offsets
+
+
+def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Return the offsets of ragged rows laid one collection after another."""
+    lengths = np.concatenate([np.diff(part) for part in offsets])
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+
+def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Yield runs of ragged rows that hold at most `most` values together (one row at least), in order."""
+    start, n = 0, len(offsets) - 1
+    while start < n:
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)
+        yield slice(start, stop)
+        start = stop
+
+
+_MOST_TASKS = 1000  # that blocks of objects elsewhere are made into
+
+
+class Distributed(ABC):
+    """A sequence of objects in parts, none of which is here; `similia.scale` makes one of a Dask collection.
+
+    It has a shape, so that objects are counted and drawn by their global numbers; `take` brings a few of them here;
+    `map` sends work to all. Where sums of floats must not depend on how the objects are parted, work goes to
+    ``blocks(size)`` and results are combined in their order.
+    """
+
+    @property
+    @abstractmethod
+    def lengths(self) -> list[int]:
+        """Objects of each part."""
+
+    @abstractmethod
+    def example(self) -> Any:
+        """Return a collection of one object: of vectors a row of ones, without computing any; else a first one."""
+
+    @abstractmethod
+    def take(self, indices: npt.ArrayLike) -> Any:
+        """Bring objects here, in the order of their global numbers `indices`."""
+
+    @abstractmethod
+    def map(
+        self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = (), few: bool = False
+    ) -> Iterator[Any]:
+        """Yield ``function(part, start, *slices, *args)`` of each part with objects, in order.
+
+        `start` is the number of the part's first object, and slices are the part's rows of the arrays in `along`, one
+        row an object. The function and its arguments travel to where the objects are; a number X[i] in what it raises
+        is made the object's global one. Results that fill memory when they are all here at once are asked for with
+        `few`: then only some are.
+        """
+
+    @abstractmethod
+    def converted(self, convert: Callable[[Any], Any]) -> Self:
+        """Return the collection whose parts are ``convert(part)``, which happens where they are used."""
+
+    @abstractmethod
+    def blocks(self, size: int) -> Self:
+        """Return the same objects in parts of `size` (the last may be shorter), whatever the parts were."""
+
+    @abstractmethod
+    def kept(self) -> Self:
+        """Return the same objects, held where they are, so that passes over them do not compute them anew."""
+
+    @contextmanager
+    def spooled(self) -> Iterator[npt.NDArray]:
+        """Yield all rows as one array in a temporary file mapped to memory, for work that visits them in any order."""
+        parts = self.map(_rows_of, few=True)
+        first = next(parts)
+        with tempfile.TemporaryFile() as file:
+            for part in chain([first], parts):
+                file.write(np.ascontiguousarray(part, first.dtype).data)
+            file.flush()
+            shape = (len(self), *first.shape[1:])
+            yield np.memmap(file, first.dtype, "r+", shape=shape).view(np.ndarray)
+
+    def __len__(self) -> int:
+        return sum(self.lengths)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n,)``: a collection has one axis, its objects."""
+        return (len(self),)
+
+
+def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> Iterator[Any]:
+    """Yield ``function(block, start, *args)`` of blocks of `size` objects, in order, wherever the objects are.
+
+    Blocks are cut by the numbers of objects alone, so that sums of what is found of them, taken in their order, have
+    the same bits for a collection that is here and for any parts of one that is not.
+    """
+    if isinstance(X, Distributed):
+        together = size * -(-len(X) // (size * _MOST_TASKS))
+        return chain.from_iterable(X.blocks(max(size, together)).map(_of_blocks, size, function, args))
+    return iter(_of_blocks(X, 0, size, function, args))
+
+
+def _of_blocks(X: Any, start: int, size: int, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    n = n_objects(X)
+    return [function(take(X, np.arange(i, min(n, i + size))), i, *args) for i in range(0, n, size)]
+
+
+def _rows_of(part: Any, start: int) -> npt.NDArray:
+    return np.asarray(part)

@@ -7,12 +7,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.objects._vectors import SetBatch
 from similia.objects.sequences import at_least_one
-from similia.objects.series_forms import check_finite, collection, joined, read_each
 from similia.objects.tables import objects_in
+from similia.objects.vectors import VectorsBatch, check_finite, collection, laid_out, read_each
 
 _PLACE = "set {i}, point {place}, coordinate {column}"
+
+
+class SetBatch(VectorsBatch):
+    """A collection of point sets: object i is a (size, n_dims) array whose order means nothing.
+
+    Attributes
+    ----------
+    values : ndarray of float32 or float64, shape (total_size, n_dims)
+        All points, one set after the other.
+    offsets : ndarray of int64, shape (n + 1,)
+        Set i is ``values[offsets[i]:offsets[i + 1]]``; it may be empty.
+    """
+
+    kind = "sets"
 
 
 def as_sets(X: Any) -> SetBatch:
@@ -89,4 +102,4 @@ def _from_each(X: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
     # An empty set says nothing of the dtype: numpy makes float64 of [].
     dtypes = {array.dtype for array in arrays if array.size} or {array.dtype for array in arrays}
     dtype = np.float32 if np.can_cast(np.result_type(*dtypes), np.float32) else np.float64
-    return joined([array.reshape(-1, p) for array in arrays], dtype)
+    return laid_out([array.reshape(-1, p) for array in arrays], dtype)

@@ -21,8 +21,7 @@ from similia.core.threads import n_threads
 from similia.core.validation import check_n_bits, check_positive, check_positive_int, check_vectors
 from similia.embeddings.d2ke import _GAMMA_COLUMNS, _GAMMA_ROWS
 from similia.objects import as_graphs, as_series, as_sets, as_strings, n_objects, take
-from similia.objects.batches import Batch
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Batch, at_least_one
 from similia.planning.costs import CHUNK, KINDS, Costs, Formula, Method, Objects, calibrate, kind_of
 from similia.similarity import as_objects, check_kernel
 from similia.sources.rows import kind_of_item

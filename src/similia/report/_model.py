@@ -21,7 +21,7 @@ from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
-from similia.objects.columns import FromColumn
+from similia.objects.transformers import FromColumn
 from similia.search.metric import Metric
 from similia.similarity import Distance, decided, refuse_class
 

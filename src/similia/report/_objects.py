@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 from similia.core.text import _short
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_strings, n_objects
-from similia.objects.batches import segments
+from similia.objects.graph_forms import BONDS, SYMBOLS
 from similia.objects.identical import identical
-from similia.objects.labels import BONDS, SYMBOLS
 from similia.objects.molecules import has_rdkit, in_the_plane
+from similia.objects.sequences import segments
 from similia.report._model import Parts
 from similia.similarity import as_objects
 

@@ -27,8 +27,7 @@ import numpy as np
 
 from similia.core.config import config, settings
 from similia.core.errors import BadPair, names_object, shifted_text
-from similia.core.threads import limited_to
-from similia.core.warned import heard
+from similia.core.threads import heard, limited_to
 from similia.objects import n_objects, take
 
 if TYPE_CHECKING:

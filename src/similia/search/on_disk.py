@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.locks import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
-from similia.objects.batches import Batch
+from similia.objects.sequences import Batch
 from similia.search.hamming_index import HammingIndex
 from similia.search.similarity_search import SimilaritySearch
 from similia.storage.disk import sync_folder

@@ -26,8 +26,8 @@ from similia.core.fitting import all_at_once, twin_of
 from similia.core.locks import exclusively, lock_of
 from similia.core.products import chosen_products
 from similia.core.progress import track
+from similia.core.threads import heard
 from similia.core.validation import check_codes, check_encoder, check_positive_int
-from similia.core.warned import heard
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search.hamming_index import HammingIndex

@@ -19,8 +19,7 @@ from sklearn.metrics import get_scorer
 from similia import compilation as _warmup
 from similia.core.config import config, settings
 from similia.core.intervals import wilson
-from similia.core.progress import track
-from similia.core.timing import logged, logger_of
+from similia.core.progress import logged, logger_of, track
 from similia.core.validation import RandomState, check_positive, generator
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from similia.core.config import settings
 from similia.core.validation import as_path
-from similia.objects._strings import StringBatch
+from similia.objects.strings import StringBatch
 
 RECORD_SHARE = 4  # a record may take a quarter of max_memory: its bytes, their join, its letters and a mask
 WIDE_SHARE = 4  # a quarter of that where it is not ASCII: a letter takes four bytes, and the csv module's eight
@@ -231,8 +231,6 @@ class _Recoded:
             self._start()
         while self._at < offset and self.read(min(_BLOCK, offset - self._at)):
             pass
-
-
 
 
 Bytes = npt.NDArray[np.uint8]

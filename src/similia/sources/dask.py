@@ -27,8 +27,7 @@ from similia.core.config import config, part_of_more, settings
 from similia.core.errors import BadPair, shifted
 from similia.core.threads import limited_to, n_threads
 from similia.objects import concatenate, n_objects, take
-from similia.objects.batches import resolve_indices
-from similia.objects.distributed import Distributed
+from similia.objects.sequences import Distributed, resolve_indices
 
 Converter = Callable[[Any], Any]
 

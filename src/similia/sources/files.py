@@ -16,9 +16,8 @@ import numpy.typing as npt
 from similia.core.config import settings
 from similia.core.text import _short
 from similia.core.validation import as_path
-from similia.objects._vectors import SeriesBatch
 from similia.objects.sequences import concatenate, n_objects, take
-from similia.objects.series import as_series
+from similia.objects.series import SeriesBatch, as_series
 from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
 from similia.sources.reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric, typed

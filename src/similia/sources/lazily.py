@@ -11,7 +11,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def is_lazy(X: Any) -> bool:
     """Return whether `X` is a Dask collection, or one that `similia.scale` made."""
-    from similia.objects.distributed import Distributed
+    from similia.objects.sequences import Distributed
 
     return hasattr(X, "__dask_graph__") or isinstance(X, Distributed)
 
@@ -34,7 +34,7 @@ def lazily(method: Method) -> Method:
 
 
 def from_parts(method: Method) -> Method:
-    """Let `fit` take a Dask collection: it sees a `similia.objects.distributed.Distributed` one, and all labels."""
+    """Let `fit` take a Dask collection: it sees a `similia.objects.sequences.Distributed` one, and all labels."""
 
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -46,7 +46,7 @@ def from_parts(method: Method) -> Method:
 
 
 def as_parts(X: Any) -> Any:
-    """Return a Dask collection as a `similia.objects.distributed.Distributed` one, anything else as it is."""
+    """Return a Dask collection as a `similia.objects.sequences.Distributed` one, anything else as it is."""
     if not hasattr(X, "__dask_graph__"):
         return X
     from similia.sources.dask import as_partitions

@@ -21,10 +21,11 @@ import numpy.typing as npt
 from similia.core.errors import shifted_text
 from similia.core.text import _short, counted
 from similia.core.validation import check_vectors
-from similia.objects._graphs import GraphBatch
-from similia.objects._strings import StringBatch
-from similia.objects._vectors import SeriesBatch, SetBatch
-from similia.objects.batches import Batch
+from similia.objects.graphs import GraphBatch
+from similia.objects.sequences import Batch
+from similia.objects.series import SeriesBatch
+from similia.objects.sets import SetBatch
+from similia.objects.strings import StringBatch
 from similia.sources._blocks import Records, record_limit, strings
 from similia.sources.reading import Reading, Skips, choose, position_of
 

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.text import _short, counted
-from similia.objects._vectors import SeriesBatch
 from similia.objects.sequences import concatenate
-from similia.objects.series import as_series, series_from_long
+from similia.objects.series import SeriesBatch, as_series, series_from_long
 from similia.sources._blocks import open_text
 from similia.sources.reading import Objects, Reading, choose, ending_of, is_number, looks_numeric
 from similia.sources.streams import ROWS, TABLES, ObjectStream, meaningless, table_of

@@ -20,8 +20,8 @@ import numpy as np
 
 from similia.core.text import _short
 from similia.core.validation import check_positive_int
-from similia.objects._strings import StringBatch
 from similia.objects.sequences import concatenate
+from similia.objects.strings import StringBatch
 from similia.sources._blocks import Records, is_utf8, narrow
 from similia.sources.reading import Choice, Column, Reading, Skips, choose, ending_of, looks_numeric
 from similia.sources.rows import OF_ARRAYS, ArrayRows, Items, ParquetRows

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from similia.core.text import _short, counted
 from similia.core.validation import as_path
-from similia.objects._strings import StringBatch
-from similia.objects._vectors import SeriesBatch
+from similia.objects.series import SeriesBatch
+from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
     WIDE_SHARE,
     Blocks,

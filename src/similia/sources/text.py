@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from similia.core.text import _short
-from similia.objects._strings import StringBatch
+from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
     SPACE,
     Blocks,
@@ -140,7 +140,7 @@ def _molecule_texts(block: bytes, at: Blocks) -> list[tuple[list[str], int, int,
 
 
 def _molecules(block: bytes, at: Blocks, reading: Reading, skips: Skips | None, row: int) -> tuple[Records | None, int]:
-    from similia.objects._graph_forms import Names, read_graph
+    from similia.objects.graph_forms import Names, read_graph
     from similia.objects.graphs import join_parts
     from similia.objects.molecules import import_rdkit
 

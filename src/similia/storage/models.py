@@ -26,12 +26,12 @@ _HEADER = "similia-model"
 # Literal names, never a prefix: a trusted prefix would load anything that a module re-exports.
 _TRUSTED = (
     "similia.pipelines.Pipeline",
-    "similia.objects.scaling.AttributeScaler",
-    "similia.objects.columns.FromColumn",
-    "similia.objects._strings.StringBatch",
-    "similia.objects._graphs.GraphBatch",
-    "similia.objects._vectors.SeriesBatch",
-    "similia.objects._vectors.SetBatch",
+    "similia.objects.transformers.AttributeScaler",
+    "similia.objects.transformers.FromColumn",
+    "similia.objects.strings.StringBatch",
+    "similia.objects.graphs.GraphBatch",
+    "similia.objects.series.SeriesBatch",
+    "similia.objects.sets.SetBatch",
     "similia.kernels.strings.Spectrum",
     "similia.kernels.strings.GappyKmers",
     "similia.kernels.strings.Mismatch",

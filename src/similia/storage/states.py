@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from similia.core.text import _short
-from similia.objects.batches import Batch
+from similia.objects.sequences import Batch
 from similia.storage.estimators import check_trees_of
 
 Sizes = dict[str, int]
