@@ -101,17 +101,10 @@ def row_product(
     def rows(start: int, stop: int) -> None:
         for i in range(start, stop, _ROWS):
             part = slice(i, min(stop, i + _ROWS))
-<<<<<<< HEAD
             multiply(np.ascontiguousarray(X[part], dtype), W.values, W.row, W.copied, 0, n_panels, out[part])
 
     def columns(start: int, stop: int) -> None:
         multiply(few, W.values, W.row, W.copied, start, stop, out)
-=======
-            _multiply(np.ascontiguousarray(X[part], dtype), W.values, W.row, W.copied, 0, n_panels, out[part])
-
-    def columns(start: int, stop: int) -> None:
-        _multiply(few, W.values, W.row, W.copied, start, stop, out)
->>>>>>> 50dd4ea (Merge the files of objects, core, checks and datasets that cut one idea up; Batch.kind names what a batch holds)
 
     if n <= _ROWS:
         few = np.ascontiguousarray(X, dtype)
@@ -140,11 +133,7 @@ def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.N
     rows = np.ascontiguousarray(rows, np.int64)
 
     def work(start: int, stop: int) -> None:
-<<<<<<< HEAD
         multiply_chosen(vectors, rows[start:stop], queries[start:stop], out[start:stop])
-=======
-        _multiply_chosen(vectors, rows[start:stop], queries[start:stop], out[start:stop])
->>>>>>> 50dd4ea (Merge the files of objects, core, checks and datasets that cut one idea up; Batch.kind names what a batch holds)
 
     grain = max(1, _WORTH_A_THREAD // max(1, rows.shape[1] * vectors.shape[1]))
     run_in_ranges(work, len(rows), grain)
@@ -152,11 +141,7 @@ def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.N
 
 
 @njit()
-<<<<<<< HEAD
 def multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-untyped-def]
-=======
-def _multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-untyped-def]
->>>>>>> 50dd4ea (Merge the files of objects, core, checks and datasets that cut one idea up; Batch.kind names what a batch holds)
     """Write the panels of columns ``start:stop`` of X W to `out`; the panels are those of `products.Panels`."""
     n, K = X.shape
     m = out.shape[1]
@@ -198,11 +183,7 @@ def _multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-unt
 
 
 @njit()
-<<<<<<< HEAD
 def multiply_chosen(vectors, rows, queries, out):  # type: ignore[no-untyped-def]
-=======
-def _multiply_chosen(vectors, rows, queries, out):  # type: ignore[no-untyped-def]
->>>>>>> 50dd4ea (Merge the files of objects, core, checks and datasets that cut one idea up; Batch.kind names what a batch holds)
     """Write the products of query i with the vectors ``rows[i]``; all are of one type and C-contiguous."""
     n = vectors.shape[1]
     whole = n - n % LANES
