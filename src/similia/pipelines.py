@@ -137,7 +137,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
         """Return what a method returns, computed in blocks of objects if it must be."""
         if is_lazy(X):
-            from similia.scale import apply
+            from similia.sources.dask import apply
 
             return apply(getattr(self, name), X, **params)
         if params or get_config()["enable_metadata_routing"]:

@@ -26,7 +26,7 @@ def lazily(method: Method) -> Method:
     def of_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_lazy(X):
             return method(self, X, *args, **kwargs)
-        from similia.scale import apply
+        from similia.sources.dask import apply
 
         return apply(getattr(self, method.__name__), X, *args, **kwargs)
 
