@@ -26,7 +26,7 @@ from experiments.graphlet_cost import sample_by_sample
 from similia.core import threads as _threads
 from similia.core.jit import njit
 from similia.embeddings import GraphletSampling, OpticalRandomFeatures
-from similia.embeddings._graphlet_maps import histograms, n_pairs
+from similia.embeddings.graphlets import histograms, n_pairs
 from similia.kernels.graphs import Graphlet
 from similia.objects import GraphBatch, read_tudataset
 from similia.objects.graphlets import sample_graphlets, second_moments, unpack_graphlets

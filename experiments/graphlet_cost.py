@@ -14,7 +14,7 @@ from experiments._figures import panels
 from experiments._graphlets import block_model
 from experiments._report import Record, Table, values
 from similia.embeddings import GraphletSampling
-from similia.embeddings._graphlet_maps import histograms, n_pairs
+from similia.embeddings.graphlets import histograms, n_pairs
 from similia.objects import GraphBatch
 from similia.objects.graphlets import count_patterns, sample_graphlets, second_moments, unpack_graphlets
 

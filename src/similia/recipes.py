@@ -16,7 +16,7 @@ from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
 from similia.core.validation import RandomState, check_n_bits, spawn_seeds
 from similia.embeddings import D2KE, GraphletSampling, Nystroem
 from similia.embeddings.random_objects import Representatives
-from similia.embeddings.scaling import FeatureScaler
+from similia.embeddings.vectors import FeatureScaler
 from similia.learn import HDClassifier, HeatSVC
 from similia.learn.d2ke_search import D2KESearch
 from similia.pipelines import Pipeline as Pipeline

@@ -29,7 +29,7 @@ from similia.adapters import (
     from_tslearn,
 )
 from similia.distances import DTW
-from similia.learn.kernel_svc import KernelSVC
+from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier
 
 RANDOM = np.random.default_rng(0)

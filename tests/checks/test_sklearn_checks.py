@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 import similia as sm
 from similia.codes import SignCodes
-from similia.learn.kernel_svc import KernelSVC
+from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.recipes import FeatureScaler
 

@@ -21,7 +21,7 @@ from similia import distances, kernels
 from similia.checks.laws import check_structured_estimator
 from similia.codes import Bundle
 from similia.embeddings import Representatives, SeriesVectors
-from similia.learn.kernel_svc import KernelSVC
+from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler, as_graphs, as_series, as_strings
 from similia.objects.transformers import FromColumn, as_column

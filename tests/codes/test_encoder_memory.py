@@ -10,7 +10,7 @@ import pytest
 
 import similia as sm
 from similia.learn.heat_svc import HeatSVC
-from similia.learn.kernel_svc import KernelSVC
+from similia.learn.kernel_machines import KernelSVC
 from similia.objects import as_graphs, as_series, as_strings
 
 RNG = np.random.default_rng(0)

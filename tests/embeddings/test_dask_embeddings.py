@@ -23,7 +23,7 @@ from similia import kernels
 from similia.codes import Bundle
 from similia.embeddings import Mixture, Mosaics, RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.embeddings.random_features import OpticalRandomFeatures
-from similia.embeddings.scaling import FeatureScaler
+from similia.embeddings.vectors import FeatureScaler
 from similia.learn.d2ke_search import D2KESearch
 from similia.objects import n_objects
 from similia.objects.sequences import Batch

@@ -15,8 +15,7 @@ from sklearn.svm import LinearSVC
 import similia as sm
 from naive import graphlets as naive_graphlets
 from similia.embeddings import OpticalRandomFeatures
-from similia.embeddings import _graphlet_maps as maps
-from similia.embeddings.graphlets import FEATURES, GraphletSampling
+from similia.embeddings.graphlets import FEATURES, GraphletSampling, Quadratic, exact_optical, n_pairs, optical
 from similia.objects.graphlets import sample_graphlets
 
 laws = settings(max_examples=20, deadline=None)
@@ -54,7 +53,7 @@ def twin(model):
     """Return phi of one adjacency matrix, written from the formulas and the drawn numbers."""
     phi = model.map_
     if model.features == "match":
-        return lambda A: np.eye(1 << maps.n_pairs(model.size))[
+        return lambda A: np.eye(1 << n_pairs(model.size))[
             int("".join(map(str, naive_graphlets.upper_bits(A)[::-1])), 2)
         ]
     if model.features == "gaussian":
@@ -106,7 +105,7 @@ def test_optical_features_are_squared_moduli(size, seed):
     W = rng.standard_normal((D, 6)) + 1j * rng.standard_normal((D, 6))
     b = rng.standard_normal(6) + 1j * rng.standard_normal(6)
     codes = random_codes(size, 2, 9, seed)
-    found = maps.optical(size, W, b).means(codes)
+    found = optical(size, W, b).means(codes)
     expected = naive_graphlets.graphlet_means(
         codes, size, lambda A: np.abs(naive_graphlets.upper_bits(A) @ W + b) ** 2 / np.sqrt(6)
     )
@@ -117,7 +116,7 @@ def test_optical_features_are_squared_moduli(size, seed):
 @given(size=st.integers(2, 6), seed=st.integers(0, 2**32 - 1))
 def test_exact_map_gives_the_mean_of_the_optical_kernel(size, seed):
     codes = random_codes(size, 2, 5, seed)
-    Z = maps.exact_optical(size, 1.0).means(codes)
+    Z = exact_optical(size, 1.0).means(codes)
     bits = [
         [naive_graphlets.upper_bits(naive_graphlets.adjacency_of_code(code, size)) for code in row] for row in codes
     ]
@@ -162,7 +161,7 @@ def test_functions_and_transformers_of_flattened_adjacency_matrices():
 def test_optical_features_with_scale_and_bias_go_by_moments():
     features = OpticalRandomFeatures(M, random_state=5, scale=1.5, bias=0.7)
     model = fitted(features)
-    assert isinstance(model.map_, maps.Quadratic)
+    assert isinstance(model.map_, Quadratic)
     drawn = clone(features).fit(np.zeros((1, 10)))
     expected = naive_graphlets.graphlet_means(
         codes_of(model), 5, lambda A: drawn.transform(naive_graphlets.upper_bits(A)[None] * 1.0)[0]

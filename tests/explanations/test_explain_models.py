@@ -93,7 +93,7 @@ def test_the_best_class_is_explained_against_the_second():
     features = sm.KernelFeatures(kernels.Spectrum(k=1), 2**12)
     model = make_pipeline(features, LogisticRegression()).fit(X, y)
     machine = make_pipeline(features, SVC(kernel="linear", decision_function_shape="ovo")).fit(X, y)
-    dual = sm.learn.kernel_svc.KernelSVC(kernels.Spectrum(k=1)).fit(X, y)
+    dual = sm.learn.kernel_machines.KernelSVC(kernels.Spectrum(k=1)).fit(X, y)
     pairs = list(itertools.combinations("acgt", 2))
     for x in X[::5]:
         found = explain(model, x)
@@ -115,7 +115,7 @@ def test_a_machine_on_objects_is_explained_by_features_or_support_vectors(promot
     X, y = promoters
     rbf = kernels.DistanceRBF(distances.Levenshtein(), 0.001)
     for kernel, name in ((kernels.Spectrum(k=3, normalize=True), "aaa"), (rbf, "like support")):
-        model = sm.learn.kernel_svc.KernelSVC(kernel, C=10.0).fit(X, y)
+        model = sm.learn.kernel_machines.KernelSVC(kernel, C=10.0).fit(X, y)
         found = explain(model, X[0])
         assert found.value == pytest.approx(abs(model.decision_function(X[:1])[0]))
         check_sums(found, rounding=1e-6)

@@ -26,7 +26,7 @@ from naive import similarities as naive
 from similia.core import threads as _threads
 from similia.distances import DTW, ERP, FromFunction, Levenshtein
 from similia.kernels import DistanceRBF, Spectrum, WeisfeilerLehman
-from similia.learn.kernel_svc import KernelSVC
+from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 BY_VECTORS = FromFunction(euclidean_distances, pairwise=True)
@@ -228,7 +228,7 @@ WRONG = {
         ValueError, "n_neighbors=2 is more than the 1 training objects there are",
     ),
     "weights": (lambda: KNeighborsClassifier(DTW(), 1, "far").fit([[0, 1]], [0]), ValueError, "weights must be"),
-    "fractions": (lambda: KNeighborsClassifier(DTW()).fit([[0, 1]] * 2, [0.5, 1.2]), ValueError, "y is continuous"),
+    "fractions": (lambda: KNeighborsClassifier(DTW()).fit([[0, 1]] * 2, [0.5, 1.2]), ValueError, "y holds fractions"),
     "labels": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, ["a", "b"]), ValueError, "no number.*classifier"),
     "targets": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, [1, np.nan]), ValueError, r"y\[1\] is nan"),
     "too few": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, [1]), ValueError, r"shape \(1,\) for 2 objects"),

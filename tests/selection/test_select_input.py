@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import similia as sm
 from samples.select import sample
-from similia.embeddings.series_vectors import SeriesVectors
+from similia.embeddings.vectors import SeriesVectors
 from similia.objects import n_objects
 from similia.selection import select
 from similia.selection.folds import recognised

@@ -7,7 +7,7 @@ _NAMES = {
     "D2KE": "d2ke", "PseudoEuclidean": "pseudo_euclidean",
     "RandomStrings": "random_objects", "RandomSeries": "random_objects", "RandomSets": "random_objects",
     "Representatives": "random_objects", "Mosaics": "random_objects", "Mixture": "random_objects",
-    "SeriesVectors": "series_vectors",
+    "SeriesVectors": "vectors",
     "GraphletSampling": "graphlets", "OpticalRandomFeatures": "random_features",
     "HeatRandomFeatures": "heat_features",
 }  # fmt: skip

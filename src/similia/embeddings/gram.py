@@ -16,7 +16,7 @@ from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.objects import n_objects, take
 from similia.objects.sequences import Distributed, at_least_one
-from similia.similarity import as_objects, diagonal, evaluate
+from similia.similarity import Kernel, as_objects, diagonal, evaluate
 
 Index = npt.NDArray[np.int64]
 
@@ -127,3 +127,26 @@ def check_finite(
             "look at these two objects (empty? NaN inside?)"
         )
     return values
+
+
+class DistancePairs:
+    """A distance of positions that reads a matrix."""
+
+    def __init__(self, values: npt.NDArray) -> None:
+        self.values = values
+
+    def __call__(self, X: npt.NDArray, Y: npt.NDArray | None = None) -> npt.NDArray:
+        return self.values[np.ix_(X, X if Y is None else Y)]
+
+
+class KernelPairs(Kernel):
+    """A kernel of positions that reads a matrix."""
+
+    def __init__(self, values: npt.NDArray) -> None:
+        self.values = values
+
+    def __call__(self, X: npt.NDArray, Y: npt.NDArray | None = None) -> npt.NDArray:
+        return self.values[np.ix_(X, X if Y is None else Y)]
+
+    def diag(self, X: npt.NDArray) -> npt.NDArray:
+        return self.values[X, X]

@@ -12,17 +12,20 @@ is part of, Algorithm GSA-phi and Eqs. 3.2-3.11.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse, vstack
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
+from similia.core.threads import run_in_ranges
 from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
     RandomState,
@@ -30,15 +33,24 @@ from similia.core.validation import (
     check_positive_int,
     generator,
 )
-from similia.embeddings import _graphlet_maps as maps
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.objects import GraphBatch
-from similia.objects.graphlets import as_structures, sample_graphlets, unpack_graphlets
+from similia.objects.graphlets import (
+    as_structures,
+    canonical_forms,
+    count_patterns,
+    n_pairs,
+    sample_graphlets,
+    unpack_graphlets,
+)
 from similia.objects.sequences import Distributed
 from similia.similarity import refuse_class
 from similia.sources.lazily import from_parts, lazily
 
+Codes = npt.NDArray[np.uint64]
 FEATURES = ("match", "match_iso", "gaussian", "gaussian_complex", "gaussian_eig", "optical")
+_GRAIN = 16  # graphs that are worth a call
+_LARGEST_TABLE = 21  # bits up to which patterns are found by a table of all
 
 
 class GraphletSampling(Transformer):
@@ -79,7 +91,7 @@ class GraphletSampling(Transformer):
     flyback : float, default=0.15
         Probability that the walk jumps back to its first node, in [0, 1).
     bandwidth : float, default=1.0
-        Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; not used by other maps.
+        Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; not used by other
     small : {"pad", "raise"}, default="pad"
         What becomes of a graph with fewer than `size` nodes: isolated nodes are added, or an error.
 
@@ -225,30 +237,30 @@ class GraphletSampling(Transformer):
         if name in ("match", "match_iso"):
             if size > 7:
                 raise ValueError(f"features={name!r} counts patterns of up to 7 nodes, got size={size}; take others")
-            return maps.Match(size) if name == "match" else maps.MatchClasses(size)
+            return Match(size) if name == "match" else MatchClasses(size)
         if self.n_components is None:
             if name != "optical":
                 raise ValueError(
                     f"n_components=None is the exact map of the optical kernel; features={name!r} needs a number"
                 )
-            return maps.exact_optical(size, 1.0)
+            return exact_optical(size, 1.0)
         m = int(self.n_components)
         if name == "optical":
             return self._optical_map(OpticalRandomFeatures(m), rng)
-        frequencies = rng.standard_normal((size if name == "gaussian_eig" else maps.n_pairs(size), m)) / self.bandwidth
+        frequencies = rng.standard_normal((size if name == "gaussian_eig" else n_pairs(size), m)) / self.bandwidth
         phases = np.zeros(m) if name == "gaussian_complex" else rng.uniform(0, 2 * np.pi, m)
         if name == "gaussian_eig":
-            function = maps.Spectra(size, frequencies.astype(np.float32), phases.astype(np.float32))
-            return maps.PerPattern(size, function, m)
-        return maps.Waves(size, frequencies, phases, name == "gaussian_complex")
+            function = Spectra(size, frequencies.astype(np.float32), phases.astype(np.float32))
+            return PerPattern(size, function, m)
+        return Waves(size, frequencies, phases, name == "gaussian_complex")
 
-    def _optical_map(self, features: OpticalRandomFeatures, rng: np.random.Generator) -> maps.Quadratic:
+    def _optical_map(self, features: OpticalRandomFeatures, rng: np.random.Generator) -> Quadratic:
         """Return the map of plain optical features, drawn anew where they name no seed."""
         features = clone(features)
         if features.random_state is None:
             features.set_params(random_state=int(rng.integers(2**31)))
-        features.fit(np.zeros((1, maps.n_pairs(self.size))))
-        return maps.optical(self.size, features.weights_, features.bias_)
+        features.fit(np.zeros((1, n_pairs(self.size))))
+        return optical(self.size, features.weights_, features.bias_)
 
     def _given_map(self, graphs: Any, rng: np.random.Generator) -> Any:
         """Return the map that a function or transformer computes."""
@@ -261,10 +273,222 @@ class GraphletSampling(Transformer):
             function = clone(function).fit(bits.astype(np.float32))
         elif not callable(function):
             raise ValueError(f"features must be a name, a function or a transformer, got {function!r}")
-        trial = np.asarray(maps.apply(function, np.zeros((2, maps.n_pairs(self.size)), dtype=np.float32)))
-        return maps.PerPattern(self.size, function, trial.shape[-1] if trial.ndim else 0)
+        trial = np.asarray(apply(function, np.zeros((2, n_pairs(self.size)), dtype=np.float32)))
+        return PerPattern(self.size, function, trial.shape[-1] if trial.ndim else 0)
 
 
 def _patterns(graphs: Any, start: int, sampling: GraphletSampling) -> npt.NDArray[np.uint64]:
     """Return the codes of the distinct graphlets of some graphs."""
     return np.unique(sampling._sample(as_structures(graphs)))
+
+
+class Histograms(NamedTuple):
+    """Patterns of a batch: entry e of graph g says that ``shares[e]`` of its samples are ``codes[places[e]]``."""
+
+    codes: Codes
+    offsets: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    shares: npt.NDArray[np.float32]
+
+    def add_to(self, out: npt.NDArray, features: npt.NDArray, start: int, stop: int) -> None:
+        """Add each graph's share of the mean from the patterns start..stop, with these feature rows, one by one.
+
+        Sums have one order, wherever the patterns of other graphs cut them into blocks.
+        """
+        from similia.embeddings._graphlet_loops import add_shares
+
+        inside = (self.places >= start) & (self.places < stop)
+        offsets = np.concatenate(([0], np.cumsum(inside)))[self.offsets].astype(np.int64)
+        weights = self.shares[inside].astype(features.dtype)
+        places, rows = self.places[inside] - start, np.ascontiguousarray(features)
+
+        def work(first: int, last: int) -> None:
+            add_shares(offsets, places, weights, rows, first, last, out)
+
+        run_in_ranges(work, len(out), _GRAIN)
+
+
+def histograms(codes: Codes, n_bits: int) -> Histograms:
+    """Return the distinct patterns of all graphs and how often each graph has which."""
+    found = count_patterns(codes)
+    shares = (found.counts / codes.shape[1]).astype(np.float32)
+    if n_bits > _LARGEST_TABLE:
+        distinct, places = np.unique(found.codes, return_inverse=True)
+        return Histograms(distinct, found.offsets, places, shares)
+    met = np.zeros(1 << n_bits, dtype=np.int64)
+    met[found.codes] = 1
+    distinct = np.flatnonzero(met).astype(np.uint64)
+    return Histograms(distinct, found.offsets, (np.cumsum(met) - 1)[found.codes], shares)
+
+
+@dataclass
+class Match:
+    """Histogram of patterns, sparse."""
+
+    size: int
+
+    @property
+    def n_features(self) -> int:
+        """One for each pattern."""
+        return 1 << n_pairs(self.size)
+
+    def means(self, codes: Codes) -> csr_array:
+        """Return the share of each pattern."""
+        found = count_patterns(codes)
+        columns, offsets = found.codes.astype(np.int32), found.offsets.astype(np.int32)  # what scikit-learn takes
+        return csr_array((found.counts / codes.shape[1], columns, offsets), shape=(len(codes), self.n_features))
+
+
+@dataclass
+class MatchClasses:
+    """Histogram of isomorphism classes."""
+
+    size: int
+
+    @property
+    def n_features(self) -> int:
+        """One for each class."""
+        return len(canonical_forms(self.size).representatives)
+
+    def means(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return the share of each class."""
+        found, m = count_patterns(codes), self.n_features
+        graph = np.repeat(np.arange(len(codes)), np.diff(found.offsets))
+        column = canonical_forms(self.size).table[found.codes.astype(np.int64)]
+        counts = np.bincount(graph * m + column, weights=found.counts, minlength=len(codes) * m)
+        return np.asarray(counts.reshape(len(codes), m) / codes.shape[1], dtype=np.float64)
+
+
+@dataclass
+class Quadratic:
+    """Anything quadratic in the adjacency bits: second moments times one small matrix, plus constants."""
+
+    size: int
+    matrix: npt.NDArray[np.floating]
+    constants: npt.NDArray[np.floating]
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the matrix."""
+        return int(self.matrix.shape[1])
+
+    def means(self, codes: Codes) -> npt.NDArray[np.floating]:
+        """Return moments times matrix."""
+        from similia.core.products import row_product
+        from similia.objects.graphlets import second_moments
+
+        moments = second_moments(codes, self.size)
+        out = row_product(moments, self.matrix)
+        out += self.constants
+        return out
+
+
+@dataclass
+class Waves:
+    """Fourier features of the adjacency bits: cosines with phases, or cosine and sine pairs."""
+
+    size: int
+    frequencies: npt.NDArray[np.float64]
+    phases: npt.NDArray[np.float64]
+    pairs: bool
+
+    @property
+    def n_features(self) -> int:
+        """One for each frequency, two with pairs."""
+        return len(self.phases) * (1 + self.pairs)
+
+    def means(self, codes: Codes) -> npt.NDArray[np.float32]:
+        """Return the mean waves."""
+        from similia.embeddings._graphlet_loops import mean_waves
+
+        found = histograms(codes, n_pairs(self.size))
+        out = mean_waves(*found, self.frequencies, self.phases, self.pairs)
+        out *= np.float32(np.sqrt((1.0 if self.pairs else 2.0) / len(self.phases)))
+        return out
+
+
+@dataclass
+class PerPattern:
+    """Any function or transformer of flattened adjacency matrices, asked once for each distinct pattern."""
+
+    size: int
+    function: Any
+    n_features: int
+
+    def means(self, codes: Codes) -> npt.NDArray[np.floating]:
+        """Return the mean of the function, in blocks of patterns."""
+        found = histograms(codes, n_pairs(self.size))
+        block = rows_per_block(16 * max(self.n_features, n_pairs(self.size)))
+        out: Any = None
+        for start in range(0, len(found.codes), block):
+            stop = min(start + block, len(found.codes))
+            rows = self.rows(found.codes[start:stop])
+            out = np.zeros((len(codes), self.n_features), rows.dtype) if out is None else out
+            found.add_to(out, rows, start, stop)
+        return np.asarray(out)
+
+    def rows(self, codes: Codes) -> npt.NDArray[np.floating]:
+        """Return the function's value for each code, checked."""
+        rows = np.asarray(apply(self.function, unpack_graphlets(codes, self.size).astype(np.float32)))
+        if rows.shape != (len(codes), self.n_features) or rows.dtype.kind not in "fiu":
+            raise ValueError(
+                f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for {len(codes)} flattened "
+                f"adjacency matrices, expected numbers of shape ({len(codes)}, {self.n_features})"
+            )
+        if not np.isfinite(rows).all():
+            raise ValueError("features returned NaN or infinity for some graphlets, expected finite numbers")
+        return rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+
+
+def apply(function: Any, bits: npt.NDArray[np.float32]) -> Any:
+    """Return what a fitted transformer or a function makes of flattened adjacency matrices."""
+    return function.transform(bits) if hasattr(function, "transform") else function(bits)
+
+
+@dataclass
+class Spectra:
+    """Cosine features of the sorted eigenvalues of adjacency matrices."""
+
+    size: int
+    frequencies: npt.NDArray[np.float32]
+    phases: npt.NDArray[np.float32]
+
+    def __call__(self, bits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return sqrt(2 / m) cos(w . eigenvalues + b)."""
+        from similia.core.products import row_product
+
+        angles = row_product(spectra(bits, self.size), self.frequencies)
+        angles += self.phases
+        return functions.cos(angles, out=angles) * np.float32(np.sqrt(2 / len(self.phases)))
+
+
+def spectra(bits: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float64]:
+    """Return the eigenvalues of adjacency matrices in ascending order, shape (n, size)."""
+    A = np.zeros((len(bits), size, size))
+    column, row = np.tril_indices(size, -1)
+    A[:, row, column] = A[:, column, row] = bits
+    return np.asarray(np.linalg.eigvalsh(A), dtype=np.float64)
+
+
+def exact_optical(size: int, scale: float) -> Quadratic:
+    r"""Return the map whose inner products are the optical kernel's exact mean kernel without bias.
+
+    :math:`\varsigma^4 (\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle)`, M the matrix of second moments: the
+    diagonal block has the Gram matrix I + 11^T, whose square root is I + c 11^T.
+    """
+    D = n_pairs(size)
+    p, q = np.triu_indices(D)
+    matrix = np.diag(np.where(p == q, 1.0, np.sqrt(2.0)))
+    diagonal = np.flatnonzero(p == q)
+    matrix[np.ix_(diagonal, diagonal)] += (np.sqrt(1.0 + D) - 1.0) / max(D, 1)
+    return Quadratic(size, scale**2 * matrix, np.zeros(len(p)))
+
+
+def optical(size: int, weights: npt.NDArray[np.complex128], bias: npt.NDArray[np.complex128]) -> Quadratic:
+    """Return |W a + b|^2 / sqrt(m) of bits a as a product with their second moments; `weights` has shape (D, m)."""
+    p, q = np.triu_indices(n_pairs(size))
+    m = weights.shape[1]
+    matrix = (weights[p] * weights[q].conj()).real * np.where(p == q, 1.0, 2.0)[:, None]
+    matrix[p == q] += 2 * (weights * bias.conj()).real
+    constants = np.abs(bias) ** 2
+    return Quadratic(size, (matrix / np.sqrt(m)).astype(np.float32), (constants / np.sqrt(m)).astype(np.float32))

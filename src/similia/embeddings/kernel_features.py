@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from sklearn.utils import Tags
 
 from similia.core.fitting import all_at_once
+from similia.core.jit import njit
 from similia.core.transformers import Transformer
 from similia.core.validation import check_positive_int, is_table
 from similia.kernels.features import check_alike
@@ -147,10 +148,8 @@ class KernelFeatures(ComparesObjects, Transformer):
             self.compared_ = compared(self.kernel, X)
         features: sp.csr_array = sp.csr_array(self.transform(X).compute()) if is_lazy(X) else self.transform(X)
         if sp.issparse(features) and features.format == "csr" and self.n_features <= _MOST:
-            from similia.embeddings._met_columns import mark
-
             self.met_ = np.zeros(-(-self.n_features // 8), np.uint8)
-            mark(features.indices, self.met_)
+            _mark(features.indices, self.met_)
         return features
 
     def _check(self) -> None:
@@ -208,13 +207,11 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     def _strangers(self, features: Any) -> npt.NDArray[np.int64]:
         """Return the rows with features of which none was met but by chance; an empty object has none."""
-        from similia.embeddings._met_columns import strangers
-
         met = getattr(self, "met_", None)
         if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
             return np.empty(0, np.int64)
         chance = float(np.unpackbits(met).mean())
-        rows: npt.NDArray[np.int64] = strangers(features.indptr, features.indices, met, chance)
+        rows: npt.NDArray[np.int64] = _strangers(features.indptr, features.indices, met, chance)
         return rows
 
     @property
@@ -228,3 +225,35 @@ class KernelFeatures(ComparesObjects, Transformer):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
+
+
+@njit()
+def _mark(columns, met):  # type: ignore[no-untyped-def]
+    """Set the bits of columns, which are in any order."""
+    for column in columns:
+        met[column >> 3] |= np.uint8(1 << (column & 7))
+
+
+@njit()
+def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
+    """Return the rows that have columns, and of these no more that were met than a share `chance` explains.
+
+    Other features may be folded into the same columns, so that a row of nothing but new ones meets some: of k columns
+    as many as k draws hit, by three standard deviations and a twentieth of the others, as rows have features in common.
+    Of fewer than eight none may be met.
+    """
+    found = np.empty(len(offsets) - 1, np.int64)
+    n = 0
+    for i in range(len(offsets) - 1):
+        k = offsets[i + 1] - offsets[i]
+        hit = chance * k + 3 * np.sqrt(chance * (1 - chance) * k) + 0.05 * (1 - chance) * k
+        left = 0 if k < 8 else np.int64(min(hit, k - 1))
+        for j in range(offsets[i], offsets[i + 1]):
+            if met[columns[j] >> 3] >> (columns[j] & 7) & 1:
+                left -= 1
+                if left < 0:
+                    break
+        if k > 0 and left >= 0:
+            found[n] = i
+            n += 1
+    return found[:n].copy()

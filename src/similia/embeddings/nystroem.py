@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import nnls
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,10 +28,9 @@ from similia.core.progress import track
 from similia.core.threads import one_blas_thread
 from similia.core.transformers import Transformer, check_table
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
-from similia.embeddings import spectrum as _spectrum
-from similia.embeddings._ensemble import block_diagonal, mixture_weights
 from similia.embeddings.gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
 from similia.embeddings.landmarks import STRATEGIES
+from similia.embeddings.spectrum import POLICIES, decompose
 from similia.kernels.features import FeatureKernel
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, Distributed, at_least_one
@@ -40,6 +40,7 @@ from similia.sources.lazily import from_parts, lazily
 Floats = npt.NDArray[np.float64]
 _FEW = 16  # objects that a service asks for at a time
 _FEW_OF_A_PART = 20  # objects, most of which say nothing about the whole
+_WEIGHED = 256  # objects by which the experts of an ensemble are weighed
 _BLOCK = 2**14  # objects at a time: counts of k-mers and kernel values stay near the caches, a fifth faster than all
 
 
@@ -185,14 +186,14 @@ class Nystroem(ComparesObjects, Transformer):
             fitted = list(map(partial(self._decompose, gram), experts))
             weights = np.ones(1)
             if len(experts) > 1:
-                weights = mixture_weights(gram, experts, [components for _, components in fitted], rng)
+                weights = _mixture_weights(gram, experts, [components for _, components in fitted], rng)
         check_table(self, gram.X, X, reset=True)
         kept = np.flatnonzero(weights)
         self.kernel_ = kernel
         self.weights_ = weights[kept]
         self.landmark_indices_ = np.concatenate([experts[r] for r in kept])
         self.eigenvalues_ = np.concatenate([fitted[r][0] for r in kept])
-        self.components_, self._corners = block_diagonal([np.sqrt(weights[r]) * fitted[r][1] for r in kept])
+        self.components_, self._corners = _block_diagonal([np.sqrt(weights[r]) * fitted[r][1] for r in kept])
         self.rank_ = self._n_features_out = len(self.eigenvalues_)
         self._n_train = gram.n
         self.landmarks_ = self.landmark_indices_ if self._precomputed else take(gram.X, self.landmark_indices_)
@@ -298,8 +299,8 @@ class Nystroem(ComparesObjects, Transformer):
             check_kernel(self.kernel)
         if isinstance(self.landmarks, str) and self.landmarks not in STRATEGIES:
             raise ValueError(f"landmarks={self.landmarks!r} is unknown; choose one of {[*STRATEGIES]}")
-        if self.spectrum not in _spectrum.POLICIES:
-            raise ValueError(f"spectrum={self.spectrum!r} is unknown; choose one of {[*_spectrum.POLICIES]}")
+        if self.spectrum not in POLICIES:
+            raise ValueError(f"spectrum={self.spectrum!r} is unknown; choose one of {[*POLICIES]}")
         if self.rcond is not None and not 0 <= self.rcond < 1:
             raise ValueError(f"rcond must be at least 0 and below 1, got {self.rcond!r}")
 
@@ -343,7 +344,7 @@ class Nystroem(ComparesObjects, Transformer):
         _check_symmetric(H, indices, np.sqrt(eps))
         H = H.astype(np.float64)
         rcond = len(H) * eps if self.rcond is None else self.rcond
-        return _spectrum.decompose((H + H.T) / 2, self.spectrum, rcond, eps)
+        return decompose((H + H.T) / 2, self.spectrum, rcond, eps)
 
     def _landmark_columns(self, X: Any) -> tuple[int, Iterator[tuple[Index, npt.NDArray]]]:
         """Return the number of objects, and their kernel values with the landmarks in blocks of rows."""
@@ -417,3 +418,34 @@ def _check_symmetric(H: npt.NDArray, indices: Index, tolerance: float) -> None:
             f"k(X[{indices[j]}], X[{indices[i]}]) = {H[j, i]:.6g}, expected equal values; use "
             "(k(x, y) + k(y, x)) / 2"
         )
+
+
+def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats], rng: np.random.Generator) -> Floats:
+    """Return the weight of each expert, shape (n_experts,); equal ones where the sample shows no similarity.
+
+    Parameters
+    ----------
+    gram : Gram
+    experts : list of ndarray of int64
+        Landmarks of each expert.
+    components : list of ndarray of float64, shapes (n_landmarks_r, rank_r)
+    rng : numpy.random.Generator
+    """
+    sample = rng.choice(gram.n, min(gram.n, _WEIGHED), replace=False)
+    target = gram.block(sample, sample).astype(np.float64)
+    parts = []
+    for indices, W in zip(experts, components, strict=True):
+        theta = gram.block(sample, indices).astype(np.float64) @ W
+        parts.append((theta @ theta.T).ravel())
+    q, r = np.linalg.qr(np.stack(parts, axis=1))
+    weights = nnls(r, q.T @ target.ravel())[0]
+    return weights if weights.any() else np.full(len(experts), 1.0 / len(experts))
+
+
+def _block_diagonal(blocks: list[Floats]) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return the block-diagonal matrix and its corners, shape (n_blocks + 1, 2)."""
+    corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)
+    matrix = np.zeros(corners[-1])
+    for (i, a), (j, b), block in zip(corners[:-1], corners[1:], blocks, strict=True):
+        matrix[i:j, a:b] = block
+    return matrix, corners

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from similia.core.validation import check_positive_int
-from similia.embeddings._moments import BLOCK, moments
+from similia.embeddings.vectors import BLOCK, moments
 from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings, n_objects
 from similia.objects.sequences import Distributed, each_block, named
 

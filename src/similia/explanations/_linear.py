@@ -18,7 +18,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import SignRandomProjection
-from similia.embeddings.scaling import FeatureScaler
+from similia.embeddings.vectors import FeatureScaler
 from similia.explanations._explanation import Floats
 from similia.learn import HDClassifier
 from similia.learn.vote import VoteClassifier, VoteRegressor

@@ -54,9 +54,7 @@ from similia.explanations._pairs import Naming, feature_occurrences, is_directed
 from similia.explanations._views import View, described, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.heat_svc import HeatSVC
-from similia.learn.kernel_machine import KernelMachine
-from similia.learn.kernel_regression import KernelRidge
-from similia.learn.kernel_svc import KernelSVC
+from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteRegressor
 from similia.objects import take

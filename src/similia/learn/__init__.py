@@ -5,11 +5,10 @@ from similia.core.lazy import attach
 _NAMES = {
     "HDClassifier": "hd_classifier",
     "D2KESearch": "d2ke_search",
-    "KernelSVC": "kernel_svc",
-    "KernelRidge": "kernel_regression", "KernelSVR": "kernel_regression",
+    "KernelSVC": "kernel_machines", "KernelRidge": "kernel_machines", "KernelSVR": "kernel_machines",
     "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
     "VoteClassifier": "vote", "VoteRegressor": "vote",
-    "HeatSVC": "heat_svc", "nested_scores": "heat_svc", "precomputed_scores": "heat_svc",
+    "HeatSVC": "heat_svc", "nested_scores": "gram_svm", "precomputed_scores": "gram_svm",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -33,6 +33,7 @@ from similia.core.progress import track
 from similia.core.text import _short
 from similia.core.validation import check_labels, refuse_fractions
 from similia.embeddings.d2ke import D2KE, gamma_spec
+from similia.embeddings.gram import DistancePairs
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels.from_distance import exp_features
 from similia.learn.targets import as_numbers, task_of
@@ -337,16 +338,6 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
         return True
 
 
-class _Lookup:
-    """A distance between objects that are named by their rows in a matrix of distances."""
-
-    def __init__(self, D: npt.NDArray) -> None:
-        self.D = D
-
-    def __call__(self, X: npt.NDArray, Y: npt.NDArray) -> npt.NDArray:
-        return self.D[np.ix_(X, Y)]
-
-
 def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
     """Return the distances among all objects if that is no more work than `n_folds` draws of representatives."""
     n = n_objects(X)
@@ -366,7 +357,7 @@ def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> 
     """Return the distances of `X` to random objects drawn from the training part of a fold, and the unit of gamma."""
     fold = clone(d2ke)
     if among is not None:
-        fold.set_params(distance=_Lookup(among), objects=Representatives(), memory=None)
+        fold.set_params(distance=DistancePairs(among), objects=Representatives(), memory=None)
         X = np.arange(len(among))
     fold.fit(take(X, split[0]))
     return fold.distances(X), fold.gamma_, [split]

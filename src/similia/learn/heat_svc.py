@@ -25,10 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.config import rows_per_block, settings
 from similia.core.fitting import all_at_once
 from similia.core.transformers import check_columns, check_table
-from similia.core.validation import RandomState, check_labels, check_positive, generator, refuse_fractions, wrong_width
+from similia.core.validation import RandomState, check_positive, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
-from similia.learn._heat_svc import (
+from similia.learn.gram_svm import (
     GramOf,
     NestedScores,
     best_of,
@@ -41,6 +41,7 @@ from similia.learn._heat_svc import (
     nested_scores,
     precomputed_scores,
 )
+from similia.learn.targets import checked_labels
 from similia.sources.lazily import lazily, refuse_lazy
 
 __all__ = ["HeatSVC", "NestedScores", "best_of", "nested_scores", "precomputed_scores"]
@@ -264,7 +265,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
     def _problem(self, X: Any, y: Any) -> _Problem:
         """Return checked unit rows, labels and what is to be tried."""
         rows = as_rows(X)
-        labels = _checked_labels(y, rows.shape[0])
+        labels = checked_labels(y, rows.shape[0], two=True)
         mapping = resolve_mapping(rows, self.mapping)
         rows = to_hypersphere(rows, mapping, zero_rows=self.zero_rows)
         candidates = self._candidates(rows)
@@ -353,18 +354,6 @@ def _numbers(value: Any, name: str, words: str) -> list[float]:
     if not values:
         raise ValueError(f"{name} is an empty sequence{expected}")
     return values
-
-
-def _checked_labels(y: Any, n: int) -> npt.NDArray:
-    """Return labels of at least two classes, or raise."""
-    labels = check_labels(y, n)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        i = int(np.argmin(np.isfinite(labels)))
-        raise ValueError(f"y[{i}] is {labels[i]}, expected a label; drop that row")
-    refuse_fractions(labels)
-    if (labels == labels[0]).all():
-        raise ValueError(f"y holds one class, {labels[:1].tolist()[0]!r}, expected at least two classes to tell apart")
-    return labels
 
 
 def _check_folds(n_folds: int, labels: npt.NDArray) -> None:

@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
-from similia.core.validation import at_most, check_labels, check_positive_int, check_vectors, is_table, unmasked
+from similia.core.validation import at_most, check_positive_int, check_vectors, is_table
 from similia.distances.dtw import DTW
+from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import (
@@ -240,7 +240,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
             The fitted estimator itself.
         """
         self._fit_objects(X)
-        labels = _labels(y, self.n_samples_fit_)
+        labels = checked_labels(y, self.n_samples_fit_)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         self._codes = codes.astype(np.int64)
         return self
@@ -369,30 +369,3 @@ def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:
         values[:, i] = D[rows, order[:, i]]
         D[rows, order[:, i]] = np.inf
     return values, order
-
-
-def _labels(y: Any, n: int) -> npt.NDArray:
-    labels = check_labels(y, n)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        i = int(np.argmin(np.isfinite(labels)))
-        raise ValueError(f"y[{i}] is {labels[i]}, expected a label; drop that object")
-    if type_of_target(labels) == "continuous":
-        raise ValueError("y is continuous (it holds fractions), which are no labels; KNeighborsRegressor takes them")
-    return labels
-
-
-def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
-    """Return numbers to predict, shape (n,) or (n, n_outputs), or raise; `who` is the regressor."""
-    if y is None:
-        raise ValueError(f"{who} requires y to be passed, but the target y is None")
-    unmasked(y, "y")
-    try:
-        targets = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"y holds what is no number, which {who} cannot predict; a classifier takes labels") from None
-    if targets.ndim not in (1, 2) or len(targets) != n:
-        raise ValueError(f"y has shape {targets.shape} for {n} objects, expected ({n},) or ({n}, n_outputs)")
-    if not np.isfinite(targets).all():
-        i = int(np.argwhere(~np.isfinite(targets))[0, 0])
-        raise ValueError(f"y[{i}] is {targets[i]}, expected finite numbers; drop that object")
-    return targets

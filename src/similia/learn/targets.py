@@ -1,4 +1,4 @@
-"""Are these targets classes or numbers? One rule for `select`, the recipes, the report and the command line."""
+"""Targets: whether they are classes or numbers to predict, by one rule everywhere, and their checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.validation import unmasked
+from similia.core.validation import check_labels, refuse_fractions, unmasked
 
 Task = Literal["classification", "regression"]
 TASKS = ("auto", "classification", "regression")
@@ -73,6 +73,35 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
         except (TypeError, ValueError):
             return None
     return numbers if np.isfinite(numbers).all() else None
+
+
+def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
+    """Return the labels of n objects for a classifier, of `two` classes at least, or raise."""
+    labels = check_labels(y, n)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        i = int(np.argmin(np.isfinite(labels)))
+        raise ValueError(f"y[{i}] is {labels[i]}, expected a label; drop that object")
+    refuse_fractions(labels)
+    if two and (labels == labels[0]).all():
+        raise ValueError(f"y holds one class, {labels[:1].tolist()[0]!r}, expected at least two classes to tell apart")
+    return labels
+
+
+def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
+    """Return numbers to predict, shape (n,) or (n, n_outputs), or raise; `who` is the regressor."""
+    if y is None:
+        raise ValueError(f"{who} requires y to be passed, but the target y is None")
+    unmasked(y, "y")
+    try:
+        targets = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y holds what is no number, which {who} cannot predict; a classifier takes labels") from None
+    if targets.ndim not in (1, 2) or len(targets) != n:
+        raise ValueError(f"y has shape {targets.shape} for {n} objects, expected ({n},) or ({n}, n_outputs)")
+    if not np.isfinite(targets).all():
+        i = int(np.argwhere(~np.isfinite(targets))[0, 0])
+        raise ValueError(f"y[{i}] is {targets[i]}, expected finite numbers; drop that object")
+    return targets
 
 
 def suits(scoring: Any) -> Task | None:

@@ -19,19 +19,27 @@ from similia.core.config import settings
 from similia.core.fitting import all_at_once
 from similia.core.threads import in_threads, limited_to, n_threads
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
+from similia.embeddings.gram import DistancePairs, KernelPairs
 from similia.embeddings.random_objects import Representatives
-from similia.learn.kernel_svc import KernelSVC
+from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
 from similia.selection import budget as _budget
 from similia.selection._ladder import Group, identity
-from similia.similarity import Distance, Kernel
+from similia.similarity import Distance
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # objects on which costs are tried; the first call compiles
+
+
 _CLEARLY = 0.1  # of the time that there is: what is expected to take less needs no closer look
+
+
 _SPARSE = 0.3  # share of weights above which a dense array is smaller, with room for what is faster
 
+
 Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds that are left out of training
+
+
 Key = tuple[int, int, int, Left]  # group, learner, number of objects
 
 
@@ -241,29 +249,6 @@ def sized(pipeline: Any, n: int) -> Any:
 
 
 _SHARE = 0.5  # of the working memory, for matrices that are kept
-
-
-class DistancePairs:
-    """A distance of positions that reads a matrix."""
-
-    def __init__(self, values: npt.NDArray) -> None:
-        self.values = values
-
-    def __call__(self, X: npt.NDArray, Y: npt.NDArray | None = None) -> npt.NDArray:
-        return self.values[np.ix_(X, X if Y is None else Y)]
-
-
-class KernelPairs(Kernel):
-    """A kernel of positions that reads a matrix."""
-
-    def __init__(self, values: npt.NDArray) -> None:
-        self.values = values
-
-    def __call__(self, X: npt.NDArray, Y: npt.NDArray | None = None) -> npt.NDArray:
-        return self.values[np.ix_(X, X if Y is None else Y)]
-
-    def diag(self, X: npt.NDArray) -> npt.NDArray:
-        return self.values[X, X]
 
 
 class Rows(TransformerMixin, BaseEstimator):

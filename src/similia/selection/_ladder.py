@@ -29,11 +29,10 @@ from similia import kernels as k
 from similia.codes import SignRandomProjection
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.random_objects import Mosaics, Representatives
-from similia.embeddings.scaling import FeatureScaler
-from similia.embeddings.series_vectors import SeriesVectors
+from similia.embeddings.vectors import FeatureScaler, SeriesVectors
 from similia.kernels import Sum
 from similia.learn import HDClassifier
-from similia.learn.kernel_svc import KernelSVC
+from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler
 from similia.pipelines import Pipeline

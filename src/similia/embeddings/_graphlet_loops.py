@@ -140,3 +140,14 @@ def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-
             b = lane.multiply_add(share, lane.load(features, at + LANES), b)
         lane.store(out, WIDTH * g, a + c)
         lane.store(out, WIDTH * g + LANES, b + d)
+
+
+@njit()
+def add_shares(offsets, places, weights, features, start, stop, out):  # type: ignore[no-untyped-def]
+    """Add ``weights[e] * features[places[e]]`` for its entries e, one by one, to the rows of graphs start..stop."""
+    for g in range(start, stop):
+        row = out[g]
+        for e in range(offsets[g], offsets[g + 1]):
+            weight, feature = weights[e], features[places[e]]
+            for j in range(len(row)):
+                row[j] += weight * feature[j]

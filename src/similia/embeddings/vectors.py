@@ -1,0 +1,214 @@
+"""Small steps on vectors: standardised columns, and series of one length as rows.
+
+Means and variances have the same bits wherever the objects are: sums are taken over blocks of `BLOCK` objects, cut by
+their numbers, and added in the order of the blocks. The variance takes a second pass, over differences from the mean,
+so that it keeps its digits where the mean is large: within 1e-12, relatively, of numpy's ``var`` up to 1e8 vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.fitting import all_at_once
+from similia.core.text import counted
+from similia.core.transformers import Transformer, check_table, example_of
+from similia.objects.sequences import each_block
+from similia.objects.series import SeriesBatch, as_series
+from similia.sources.lazily import from_parts, lazily, refuse_lazy
+
+Floats = npt.NDArray[np.float64]
+BLOCK = 256
+_SMALLEST = 1e-145  # difference whose square has all digits
+
+
+class FeatureScaler(Transformer):
+    """Standardise vectors: dense ones to mean 0 and deviation 1, sparse ones, to stay sparse, to deviation 1 only.
+
+    Attributes
+    ----------
+    scaler_ : sklearn.preprocessing.StandardScaler
+        Fitted.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from similia.embeddings.vectors import FeatureScaler
+    >>> X = [[0.0, 2.0], [2.0, 6.0]]
+    >>> FeatureScaler().fit_transform(X)
+    array([[-1., -1.],
+           [ 1.,  1.]])
+    >>> FeatureScaler().fit_transform(csr_array(X)).toarray()
+    array([[0., 1.],
+           [2., 3.]])
+    """
+
+    _takes = ("sparse",)
+
+    @all_at_once
+    @from_parts
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the means and deviations of columns.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        y : ignored
+
+        Returns
+        -------
+        FeatureScaler
+            The fitted estimator itself.
+        """
+        like = example_of(X)
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        scaler = StandardScaler(with_mean=not issparse(like)).fit(like)  # learns names and number of the columns
+        if getattr(getattr(X, "dtype", None), "kind", "") == "O":
+            X = X.astype(np.float64)
+        n, mean, variance = moments(X, _rows)
+        eps = np.finfo(np.float64).eps
+        constant = variance <= n * eps * variance + (n * mean * eps) ** 2  # as scikit-learn sees it
+        scaler.n_samples_seen_, scaler.mean_, scaler.var_ = n, mean, variance
+        scaler.scale_ = np.where(constant, 1.0, np.sqrt(variance))
+        self.scaler_ = scaler
+        self._learn_columns(like)
+        return self
+
+    @lazily
+    def transform(self, X: Any) -> Any:
+        """Return the vectors scaled, in the form they came in, shape (n, n_features)."""
+        check_is_fitted(self)
+        check_table(self, X, reset=False)
+        scaled = self.scaler_.transform(X)
+        if not np.isfinite(scaled.data if issparse(scaled) else np.asarray(scaled)).all():
+            _rows(scaled, 0)
+        return scaled
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the names of the columns, as they were."""
+        check_is_fitted(self)
+        names: npt.NDArray[Any] = self.scaler_.get_feature_names_out(input_features)
+        return names
+
+
+class SeriesVectors(Transformer):
+    """Turn time series that are all of one length into vectors.
+
+    Attributes
+    ----------
+    length_ : int
+        Time points of a series.
+    n_channels_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.embeddings import SeriesVectors
+    >>> SeriesVectors().fit_transform([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+
+    _takes = ("three_d_array",)
+
+    @all_at_once
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the length and number of channels; `y` is ignored.
+
+        Parameters
+        ----------
+        X : collection of n series of one length
+        y : ignored
+
+        Returns
+        -------
+        SeriesVectors
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If series have different lengths.
+        """
+        refuse_lazy(X, "lengths are compared; fit to some of the series")
+        batch = as_series(X)
+        self.length_, self.n_channels_ = int(batch.lengths[0]), batch.n_dims
+        self._check(batch)
+        self._n_features_out = self.length_ * self.n_channels_
+        return self
+
+    @lazily
+    def transform(self, X: Any) -> npt.NDArray[np.floating]:
+        """Return the series as vectors, shape (n, `length_` * `n_channels_`); raises for another length."""
+        check_is_fitted(self)
+        batch = as_series(X)
+        self._check(batch)
+        return batch.values.reshape(len(batch), -1)
+
+    def _check(self, batch: SeriesBatch) -> None:
+        other = batch.lengths != self.length_
+        if other.any() or batch.n_dims != self.n_channels_:
+            i = int(np.argmax(other))
+            raise ValueError(
+                f"X[{i}] has {counted(batch.lengths[i], 'time point')} and {counted(batch.n_dims, 'channel')}, "
+                f"expected {self.length_} and "
+                f"{self.n_channels_} as in fit; series of different lengths are for similia.D2KE with DTW()"
+            )
+
+
+def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
+    """Return rows as a dense array of finite floats, or raise naming the first that is not."""
+    rows = np.ascontiguousarray(X.toarray() if issparse(X) else X)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        row = start + int(np.argmin(finite))
+        raise ValueError(f"X[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+    return rows
+
+
+def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Floats, Floats]:
+    """Return the number, the mean (p,) and the variance (p,) of the vectors of all objects.
+
+    Parameters
+    ----------
+    X : collection of objects, or a `Distributed` one
+    vectors : callable
+        ``vectors(block, start)`` returns those of some objects, shape (n_vectors, p); a function of a module, since it
+        travels to where the objects are.
+    """
+    n, total = 0, np.zeros(1)
+    for count, sums in each_block(X, BLOCK, _sums, vectors):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            n, total = n + count, total + sums
+    mean = total / n
+    squares, rest, largest = np.zeros(1), np.zeros(1), 0.0
+    for of_squares, of_rest, most in each_block(X, BLOCK, _squares, vectors, mean):
+        squares, rest, largest = squares + of_squares, rest + of_rest, max(largest, most)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        variance = (squares - rest**2 / n) / n
+    if not np.isfinite(variance).all():
+        raise ValueError("X holds numbers whose squares are too large to add; scale it down")
+    if 0 < largest < _SMALLEST:
+        raise ValueError(f"the numbers of X differ by {largest:.3g} at most, whose square is no float64; scale it up")
+    return n, mean, variance
+
+
+def _sums(block: Any, start: int, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Floats]:
+    values = vectors(block, start)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return len(values), values.sum(axis=0, dtype=np.float64)
+
+
+def _squares(
+    block: Any, start: int, vectors: Callable[[Any, int], npt.NDArray], mean: Floats
+) -> tuple[Floats, Floats, float]:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        differences = vectors(block, start) - mean
+        largest = float(np.abs(differences).max(initial=0.0))
+        return np.square(differences).sum(axis=0), differences.sum(axis=0), largest

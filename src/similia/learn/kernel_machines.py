@@ -1,0 +1,476 @@
+r"""Support-vector machines and ridge regression straight on objects, with any kernel.
+
+.. math:: f(x) = \sum_i \alpha_i\, k(x_i, x) + b
+
+`KernelSVC` and `KernelSVR` are libsvm's machines on the n x n Gram matrix of the training objects, and keep only the
+support vectors, as objects. `KernelRidge` minimises :math:`\|y - K\alpha\|^2 + \lambda\, \alpha^\top K \alpha`,
+without b, and keeps all objects.
+
+Cost: n^2 kernel values; then O(n^2) to O(n^3) of libsvm, or O(n^3) of a Cholesky factorisation. A prediction takes one
+kernel value for each object kept, in blocks of rows. Memory: 8 n^2 bytes in `fit`, which is refused where it does not
+fit.
+
+Papers: Cortes & Vapnik, "Support-vector networks", Machine Learning 20, 1995; Drucker et al., "Support vector
+regression machines", NIPS 1996; Saunders, Gammerman & Vovk, "Ridge regression learning algorithm in dual variables",
+ICML 1998.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from sklearn import kernel_ridge
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC, SVR
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.config import rows_per_block, settings
+from similia.core.errors import pairs_named
+from similia.core.fitting import all_at_once
+from similia.core.products import row_product
+from similia.core.threads import one_blas_thread
+from similia.core.validation import check_labels, check_positive
+from similia.embeddings.gram import check_finite
+from similia.learn.gram_svm import check_pairs_fit, coded, confidences, fit_machine, most_confident
+from similia.learn.targets import checked_labels, checked_targets
+from similia.objects import n_objects, take
+from similia.objects.sequences import at_least_one
+from similia.similarity import ComparesObjects, check_kernel, decided, evaluate, read_objects, warn_of_strangers
+from similia.sources.lazily import lazily, refuse_lazy
+
+Floats = npt.NDArray[np.float64]
+_FOLDS = 5  # of the calibration
+
+
+class KernelMachine(ComparesObjects, BaseEstimator):
+    """Base of learners with the parameter `kernel` that are fitted to one Gram matrix."""
+
+    kernel: Any
+    kernel_: Any
+    _linear_model = "LinearSVC()"  # what follows Nystroem where the matrix does not fit
+
+    def _read(self, X: Any) -> tuple[Any, Any, int]:
+        """Return (kernel decided by the objects, objects in its layout, how many), or raise if n^2 do not fit."""
+        refuse_lazy(X, "the kernel of all pairs of objects is needed; take Nystroem(kernel) and a linear model")
+        check_kernel(self.kernel)
+        kernel = decided(self.kernel, X)
+        objects = read_objects(self, kernel, X, reset=True)
+        n = at_least_one(objects)
+        needed = 8 * n**2
+        if needed > settings().max_memory:
+            raise ValueError(
+                f"the Gram matrix of {n} objects takes {needed / 2**20:.0f} MiB, and max_memory is "
+                f"{settings().max_memory / 2**20:.0f} MiB; take make_pipeline(similia.Nystroem(kernel), "
+                f"{self._linear_model}), or allow more with similia.config(max_memory=...)"
+            )
+        return kernel, objects, n
+
+    def _gram(self, kernel: Any, objects: Any, n: int) -> Floats:
+        """Return the kernel of all pairs, float64 of shape (n, n)."""
+        with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
+            K = evaluate(kernel, objects)
+        K = check_finite(K, range(n), range(n), "X[{}] and X[{}]")
+        return K.astype(np.float64, copy=False)
+
+    def _over_blocks(self, X: Any, known: Any, of: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
+        """Return ``of(K)`` of the kernel values K between objects and those that are kept, block by block.
+
+        `width` is how many numbers of an object `of` holds.
+        """
+        objects = read_objects(self, self.kernel_, X, reset=False)
+        m, s = at_least_one(objects), n_objects(known)
+        alone: list[int] = []
+        parts, step = [], rows_per_block(8 * (3 * s + width))
+        for start in range(0, m, step):
+            rows = np.arange(start, min(start + step, m))
+            part = objects if step >= m else take(objects, rows)
+            with pairs_named(rows, range(s), "X[{}] and object {}"):
+                K = evaluate(self.kernel_, part, known) if s else np.zeros((len(rows), 0))
+            if s and hasattr(self.kernel_, "features"):
+                alone.extend(rows[~K.any(axis=1)].tolist())
+            parts.append(of(check_finite(K, rows, range(s), "X[{}] and object {}")))
+        warn_of_strangers(alone, m, "have similarity 0 to all training objects that the model keeps")
+        return np.concatenate(parts)
+
+
+def _has_probability(machine: KernelSVC) -> bool:
+    """Return whether there is `predict_proba`, or raise AttributeError with what to do."""
+    if not machine.probability:
+        raise AttributeError("predict_proba needs KernelSVC(..., probability=True); decision_function needs nothing")
+    return True
+
+
+class KernelSVC(ClassifierMixin, KernelMachine):
+    r"""Support-vector classifier of strings, graphs, series, sets or vectors, with any kernel.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``k(X, Y=None) -> (n, m)``: a kernel of `similia.kernels` or `similia.adapters`, a combination of such, or
+        `similia.pairwise` of a function. ``similia.kernels.DistanceRBF(distance)`` makes one of a distance.
+    C : float, default=1.0
+        Inverse regularisation, above 0.
+    class_weight : dict of label to float, or "balanced", optional
+        As in scikit-learn's SVC.
+    probability : bool, default=False
+        Whether `predict_proba` is there. The fit then takes at most five more fits on parts of the Gram matrix, as
+        ``CalibratedClassifierCV(SVC(), ensemble=False)`` does, which scikit-learn recommends.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    kernel_ : callable
+        The kernel, with what it leaves to the data decided by the training objects.
+    support_ : ndarray of int64, shape (n_support,)
+        Positions of the training objects that the classifier keeps.
+    support_objects_ : collection of n_support objects
+        These, in the layout the kernel works on.
+    pair_coef_, pair_intercept_ : ndarray of float64, shapes (n_pairs, n_support) and (n_pairs,)
+        One-vs-one machines, for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...: positive for the first class.
+    calibration_ : ndarray of float64, shape (1, 2) or (n_classes, 2), or None
+        With `probability`: (a, b) of the sigmoids 1 / (1 + exp(a f + b)) of the columns f of `decision_function`.
+    n_features_in_ : int
+        Only if objects are rows of a table.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, `y` has one class or holds
+        fractions, a kernel value is not finite, a parameter is out of range, or with `probability` a class has one
+        object only.
+    TypeError
+        If `kernel` is a distance or cannot be called.
+
+    Notes
+    -----
+    Where the kernel is not positive semi-definite (`DistanceRBF` of DTW), libsvm ends in a stationary point, which need
+    not be the optimum; `similia.Nystroem` with ``spectrum="clip"`` and a linear machine is the way without that doubt.
+
+    A kernel whose values grow with the size of objects wants ``normalize=True``; C means little otherwise.
+
+    Predictions follow `decision_function`, as those of ``SVC(break_ties=True)`` do; close to the border between two
+    classes the most probable one may be the other. Within the default ``max_memory`` of 1 GiB there is room for 11,500
+    objects; more take ``make_pipeline(Nystroem(kernel), LinearSVC())``.
+
+    References
+    ----------
+    Cortes & Vapnik, "Support-vector networks", Machine Learning 20, 1995. Platt, "Probabilistic outputs for support
+    vector machines", Advances in Large Margin Classifiers, 1999 (the sigmoids).
+
+    Examples
+    --------
+    >>> from similia.kernels import Spectrum
+    >>> from similia.learn.kernel_machines import KernelSVC
+    >>> X, y = ["ACACAC", "CACACA", "GGTTGG", "TTGGTT"], ["repeat", "repeat", "pairs", "pairs"]
+    >>> KernelSVC(Spectrum(k=2, normalize=True)).fit(X, y).predict(["ACACACAC", "GGTT"])
+    array(['repeat', 'pairs'], dtype='<U6')
+    """
+
+    def __init__(self, kernel: Any, C: float = 1.0, class_weight: Any = None, probability: bool = False) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.class_weight = class_weight
+        self.probability = probability
+
+    @all_at_once
+    def fit(self, X: Any, y: Any) -> Self:
+        """Compute the Gram matrix and fit the classifier.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        y : array-like of n labels
+
+        Returns
+        -------
+        KernelSVC
+            The fitted estimator itself.
+        """
+        C = check_positive(self.C, "C")
+        kernel, objects, n = self._read(X)
+        codes, classes, class_weight = coded(checked_labels(y, n, two=True), self.class_weight)
+        check_pairs_fit(len(classes), n)
+        K = self._gram(kernel, objects, n)
+        machine = fit_machine(K, codes, C, class_weight)
+        calibration = _sigmoids(K, codes, classes, C, class_weight) if self.probability else None
+        self.classes_, self.kernel_, self.calibration_ = classes, kernel, calibration
+        self.support_ = machine.support
+        self.support_objects_ = take(objects, machine.support)
+        self.pair_coef_, self.pair_intercept_ = machine.weights, machine.intercepts
+        return self
+
+    @lazily
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return confidences, shape (m,) for two classes (above 0: the second one), else (m, n_classes).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        check_is_fitted(self)
+        weights, intercepts, n_classes = self.pair_coef_, self.pair_intercept_, len(self.classes_)
+        widest = len(intercepts) + 2 * n_classes
+        of = partial(confidences, weights=weights, intercepts=intercepts, n_classes=n_classes)
+        return self._over_blocks(X, self.support_objects_, of, widest)
+
+    @available_if(_has_probability)
+    @lazily
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the probability of each class, shape (m, n_classes); only with ``probability=True``.
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        check_is_fitted(self)
+        if self.calibration_ is None:
+            raise NotFittedError("this KernelSVC was fitted with probability=False; fit it again")
+        decisions = self.decision_function(X).reshape(n_objects(X), -1)
+        shares = expit(-(self.calibration_[:, 0] * decisions + self.calibration_[:, 1]))
+        if len(self.classes_) == 2:
+            return np.hstack([1.0 - shares, shares])
+        sums = shares.sum(axis=1, keepdims=True)
+        return np.divide(shares, sums, out=np.full_like(shares, 1 / shares.shape[1]), where=sums > 0)
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return the label predicted for each object, shape (m,).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        confidence = self.decision_function(X)
+        return self.classes_[most_confident(confidence)]
+
+
+def _sigmoids(
+    K: npt.NDArray[np.float64], codes: npt.NDArray, classes: npt.NDArray, C: float, class_weight: Any
+) -> npt.NDArray[np.float64]:
+    """Return (a, b) of the sigmoid of each column of the decision, fitted to decisions out of fold."""
+    counts = np.bincount(codes)
+    if counts.min() < 2:
+        rare = classes[counts.argmin()]
+        raise ValueError(
+            f"class {rare!s} has one object, and probability=True needs two or more of each class; drop that class, or "
+            "take probability=False"
+        )
+    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0)  # None would draw from numpy's
+    calibrated = CalibratedClassifierCV(svc, ensemble=False, cv=int(min(_FOLDS, counts.min()))).fit(K, codes)
+    return np.array([[c.a_, c.b_] for c in calibrated.calibrated_classifiers_[0].calibrators], dtype=np.float64)
+
+
+class KernelRidge(RegressorMixin, KernelMachine):
+    r"""Ridge regression on strings, graphs, series, sets or vectors, with any kernel.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``k(X, Y=None) -> (n, m)``: a kernel of `similia.kernels` or `similia.adapters`, a combination of such, or
+        `similia.pairwise` of a function. ``similia.kernels.DistanceRBF(distance)`` makes one of a distance.
+    alpha : float, default=1.0
+        Regularisation, 0 or more; it is added to the diagonal of the Gram matrix.
+
+    Attributes
+    ----------
+    kernel_ : callable
+        The kernel, with what it leaves to the data decided by the training objects.
+    objects_ : collection of n objects
+        The training objects, in the layout the kernel works on.
+    dual_coef_ : ndarray of float64, shape (n,) or (n, n_outputs)
+        Coefficient of each training object.
+    n_features_in_ : int
+        Only if objects are rows of a table.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, a target or a kernel value is
+        not finite, or a parameter is out of range.
+    TypeError
+        If `kernel` is a distance or cannot be called.
+
+    See Also
+    --------
+    KernelSVR : Keeps support vectors only.
+
+    Notes
+    -----
+    There is no intercept, as in scikit-learn's KernelRidge: centre the targets first, with
+    ``TransformedTargetRegressor(KernelRidge(kernel), transformer=StandardScaler())``.
+
+    A kernel whose values grow with the size of objects wants ``normalize=True``; alpha means little otherwise. Within
+    the default ``max_memory`` of 1 GiB there is room for 11,500 objects; more take
+    ``make_pipeline(Nystroem(kernel), Ridge())``.
+
+    References
+    ----------
+    Saunders, Gammerman & Vovk, "Ridge regression learning algorithm in dual variables", ICML 1998.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> X, y = ["AAAA", "AAAC", "AACC", "ACCC", "CCCC"], [0.0, 1.0, 2.0, 3.0, 4.0]
+    >>> model = sm.KernelRidge(sm.kernels.Spectrum(k=1), alpha=0.01).fit(X, y)
+    >>> model.predict(["CCAA", "CCCA"]).round(2)
+    array([2., 3.])
+    """
+
+    _linear_model = "Ridge()"
+
+    def __init__(self, kernel: Any, alpha: float = 1.0) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+
+    @all_at_once
+    def fit(self, X: Any, y: Any) -> Self:
+        """Compute the Gram matrix and solve for the coefficients.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        y : array-like of numbers, shape (n,) or (n, n_outputs)
+
+        Returns
+        -------
+        KernelRidge
+            The fitted estimator itself.
+        """
+        alpha = check_positive(self.alpha, "alpha", zero=True)
+        kernel, objects, n = self._read(X)
+        targets = checked_targets(y, n, "KernelRidge")
+        K = self._gram(kernel, objects, n)
+        with one_blas_thread():  # the same coefficients for any number of threads
+            ridge = kernel_ridge.KernelRidge(alpha=alpha, kernel="precomputed").fit(K, targets)
+        self.kernel_, self.objects_ = kernel, objects
+        self.dual_coef_ = np.asarray(ridge.dual_coef_, dtype=np.float64)
+        return self
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the target predicted for each object, shape (m,) or (m, n_outputs).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        check_is_fitted(self)
+        weights = self.dual_coef_.reshape(len(self.dual_coef_), -1)
+        sums = self._over_blocks(X, self.objects_, lambda K: row_product(K, weights))
+        return sums if self.dual_coef_.ndim == 2 else sums[:, 0]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class KernelSVR(RegressorMixin, KernelMachine):
+    r"""Support-vector regression of strings, graphs, series, sets or vectors, with any kernel.
+
+    Parameters
+    ----------
+    kernel : callable
+        As for `KernelRidge`.
+    C : float, default=1.0
+        Inverse regularisation, above 0. It bounds what one training object can add: in units of the targets.
+    epsilon : float, default=0.1
+        Errors of at most so much cost nothing: 0 or more, in units of the targets.
+
+    Attributes
+    ----------
+    kernel_ : callable
+        The kernel, with what it leaves to the data decided by the training objects.
+    support_ : ndarray of int64, shape (n_support,)
+        Positions of the training objects that the regressor keeps.
+    support_objects_ : collection of n_support objects
+        These, in the layout the kernel works on.
+    dual_coef_ : ndarray of float64, shape (n_support,)
+    intercept_ : float
+    n_features_in_ : int
+        Only if objects are rows of a table.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, a target or a kernel value is
+        not finite, or a parameter is out of range.
+    TypeError
+        If `kernel` is a distance or cannot be called.
+
+    See Also
+    --------
+    KernelRidge : Takes several targets at once, keeps all training objects.
+
+    Notes
+    -----
+    C and epsilon are in units of the targets. ``TransformedTargetRegressor(KernelSVR(kernel), transformer=
+    StandardScaler())`` makes their defaults mean the same for any data.
+
+    References
+    ----------
+    Drucker, Burges, Kaufman, Smola & Vapnik, "Support vector regression machines", NIPS 1996.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> X, y = ["AAAA", "AAAC", "AACC", "ACCC", "CCCC"], [0.0, 1.0, 2.0, 3.0, 4.0]
+    >>> model = sm.KernelSVR(sm.kernels.Spectrum(k=1), C=10.0, epsilon=0.01).fit(X, y)
+    >>> model.predict(["CCAA", "CCCA"]).round(1)
+    array([2., 3.])
+    """
+
+    _linear_model = "Ridge()"
+
+    def __init__(self, kernel: Any, C: float = 1.0, epsilon: float = 0.1) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.epsilon = epsilon
+
+    @all_at_once
+    def fit(self, X: Any, y: Any) -> Self:
+        """Compute the Gram matrix and fit the regressor.
+
+        Parameters
+        ----------
+        X : sequence of n objects
+        y : array-like of n numbers
+
+        Returns
+        -------
+        KernelSVR
+            The fitted estimator itself.
+        """
+        C, epsilon = check_positive(self.C, "C"), check_positive(self.epsilon, "epsilon", zero=True)
+        kernel, objects, n = self._read(X)
+        targets = checked_targets(check_labels(y, n), n, "KernelSVR")
+        machine = SVR(kernel="precomputed", C=C, epsilon=epsilon)
+        machine.random_state = 0  # which libsvm does not use here; None would draw from numpy's global state
+        machine.fit(self._gram(kernel, objects, n), targets)
+        support = machine.support_.astype(np.int64)
+        self.kernel_, self.support_, self.support_objects_ = kernel, support, take(objects, support)
+        self.dual_coef_ = np.asarray(machine.dual_coef_, dtype=np.float64).reshape(-1)
+        self.intercept_ = float(machine.intercept_[0])
+        return self
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the target predicted for each object, shape (m,).
+
+        Parameters
+        ----------
+        X : sequence of m objects
+        """
+        check_is_fitted(self)
+        weights = self.dual_coef_[:, None]
+        sums = self._over_blocks(X, self.support_objects_, lambda K: row_product(K, weights))
+        return sums[:, 0] + self.intercept_
