@@ -26,7 +26,7 @@ text = (0, sm.NGramEncoder(n=4, random_state=0))
 levels = ([1, 2], sm.LevelEncoder(random_state=1))
 scores = {}
 for name, parts in {"text": [text], "numbers": [levels], "both": [text, levels]}.items():
-    bundle = sm.codes.Bundle(parts, output="counts", random_state=0)
+    bundle = sm.codes.RecordEncoder(parts, output="counts", random_state=0)
     model = make_pipeline(bundle, sm.HDClassifier(random_state=0))
     scores[name] = cross_val_score(model, records, alarm, cv=5).mean()
 

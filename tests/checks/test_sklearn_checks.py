@@ -96,7 +96,7 @@ OTHERS = {
     "AttributeScaler": "graphs in, graphs out",
     "SequenceEncoder": "time series",
     "SeriesVectors": "time series of one length",
-    "Bundle": "records of several kinds of data",
+    "RecordEncoder": "records of several kinds of data",
     "HammingIndex": "packed bits: uint8 rows of n_bits / 8 bytes",
     "ShardedIndex": "packed bits, in files or of Dask",
     "FromColumn": "one column of objects",

@@ -19,7 +19,7 @@ from test_sklearn_checks import OTHERS, VECTORS, public_estimators
 import similia as sm
 from similia import distances, kernels
 from similia.checks.laws import check_structured_estimator
-from similia.codes import Bundle
+from similia.codes import RecordEncoder
 from similia.embeddings import Representatives, SeriesVectors
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -71,8 +71,8 @@ CASES = {
     "SeriesVectors": (SeriesVectors(), as_series(np.random.default_rng(0).normal(size=(12, 6)))),
     "SequenceEncoder": (sm.SequenceEncoder(8, n_bits=64), SERIES),
     "LevelEncoder": (sm.LevelEncoder(8, n_bits=64), [float(i) for i in range(12)]),
-    "Bundle": (
-        Bundle([(0, sm.NGramEncoder(2, 64, random_state=0)), (1, sm.LevelEncoder(8, 64, random_state=0))]),
+    "RecordEncoder": (
+        RecordEncoder([(0, sm.NGramEncoder(2, 64, random_state=0)), (1, sm.LevelEncoder(8, 64, random_state=0))]),
         RECORDS,
     ),
     "AttributeScaler": (AttributeScaler(), GRAPHS),

@@ -192,7 +192,7 @@ COLUMNS = {
 
 
 def mixed(output="bits", text="bits"):
-    return codes.Bundle(
+    return codes.RecordEncoder(
         [
             ("text", codes.NGramEncoder(3, 512, output=text, random_state=0)),
             ("graph", codes.GraphHDEncoder(512, random_state=0)),
@@ -277,7 +277,7 @@ one = codes.NGramEncoder(2, 64)
 
 
 def bundle_of(*encoders, X=COLUMNS, **keywords):
-    return codes.Bundle(list(encoders), **keywords).fit(X)
+    return codes.RecordEncoder(list(encoders), **keywords).fit(X)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_numbers_are_a_part_of_records(container):
     records = list(zip(names, weights, ages, strict=True))
     if container == "frame":
         records = pd.DataFrame(records, columns=[0, 1, 2])
-    bundle = codes.Bundle(
+    bundle = codes.RecordEncoder(
         [
             (0, codes.NGramEncoder(2, 512, random_state=0)),
             (1, codes.LevelEncoder(n_bits=512, random_state=0)),

@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 import similia as sm
 from samples.graphs import batch, samples
 from similia import kernels
-from similia.codes import Bundle
+from similia.codes import RecordEncoder
 from similia.embeddings import Mixture, Mosaics, RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.embeddings.vectors import FeatureScaler
@@ -102,8 +102,8 @@ ESTIMATORS = {
     "Sequence": (sm.SequenceEncoder(9, 2, 64, random_state=3), SERIES),
     "FractionalPower": (sm.FractionalPowerEncoder(2.0, 64, random_state=3), VECTORS),
     "FractionalPower floats": (sm.FractionalPowerEncoder(2.0, 64, "floats", 3), SINGLE),
-    "Bundle": (
-        Bundle(
+    "RecordEncoder": (
+        RecordEncoder(
             [(0, sm.NGramEncoder(2, 64, random_state=3)), ([1], sm.LevelEncoder(9, 64, random_state=3))], random_state=3
         ),
         RECORDS,
@@ -206,9 +206,9 @@ def test_rows_of_a_frame_are_records():
     frame = pd.DataFrame(RECORDS, columns=["word", "length"])
     words = ("word", sm.NGramEncoder(2, 64, random_state=3))
     lengths = make_pipeline(StandardScaler(), sm.FractionalPowerEncoder(1.0, 64, random_state=3))
-    bundle = Bundle([words, (["length"], sm.LevelEncoder(9, 64, random_state=3))], random_state=3)
+    bundle = RecordEncoder([words, (["length"], sm.LevelEncoder(9, 64, random_state=3))], random_state=3)
     check_same(bundle, clone(bundle), frame, dd.from_pandas(frame, npartitions=7))
-    mixed = Bundle([words, (["length"], lengths)], random_state=3)
+    mixed = RecordEncoder([words, (["length"], lengths)], random_state=3)
     with pytest.raises(TypeError, match=r"the encoder of column \['length'\] learns nothing from a Dask"):
         mixed.fit(dd.from_pandas(frame, npartitions=7))
     local = mixed.fit(frame)  # what was learnt here is applied there

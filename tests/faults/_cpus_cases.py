@@ -269,12 +269,12 @@ def _codes() -> Iterator[tuple[str, Case]]:
             make = lambda more=more: c.SequenceEncoder(33, 3, 520, **more)  # noqa: E731
             yield f"SequenceEncoder({output}), {data}", Case(data, make)
     yield "LevelEncoder of numbers", Case("numbers", lambda: c.LevelEncoder(33, 520, **seed))
-    yield "Bundle", Case("records", _bundle)
+    yield "RecordEncoder", Case("records", _bundle)
 
 
 def _bundle() -> Any:
     of_strings = codes.NGramEncoder(3, 520, random_state=0)
-    return codes.Bundle([(0, of_strings), (1, codes.LevelEncoder(33, 520, random_state=0))], random_state=0)
+    return codes.RecordEncoder([(0, of_strings), (1, codes.LevelEncoder(33, 520, random_state=0))], random_state=0)
 
 
 def _learners() -> Iterator[tuple[str, Case]]:

@@ -78,7 +78,7 @@ def _makers() -> dict[str, tuple[Callable[[], Any], Any]]:
         "levels": (fitted(c.LevelEncoder(4, 64, **s), _VECTORS), _VECTORS),
         "fractional": (fitted(c.FractionalPowerEncoder(n_bits=64, **s), _VECTORS), _VECTORS),
         "bundle": (
-            fitted(c.Bundle([("w", c.NGramEncoder(n_bits=64, **s)), (["v"], c.LevelEncoder(4, 64, **s))], **s),
+            fitted(c.RecordEncoder([("w", c.NGramEncoder(n_bits=64, **s)), (["v"], c.LevelEncoder(4, 64, **s))], **s),
                    {"w": words, "v": list(range(8))}), {"w": words, "v": list(range(8))},
         ),
         "classifier of bits": (fitted(sm.HDClassifier(max_iter=2, **s), _CODES, _Y), _CODES),

@@ -91,7 +91,7 @@ def test_collections_are_cut_and_joined_as_what_they_are(kind):
 def test_columns_of_a_record_are_not_objects():
     table = {"w": WORDS[:100], "v": list(range(100))}
     encoder = sm.codes.NGramEncoder(n_bits=64, random_state=0)
-    records = sm.codes.Bundle([("w", encoder)], random_state=0)
+    records = sm.codes.RecordEncoder([("w", encoder)], random_state=0)
     model = sm.Pipeline([("records", records), ("classes", sm.HDClassifier(random_state=0))])
     with sm.config(max_memory="1B"):
         assert len(model.fit(table, [0, 1] * 50).predict(table)) == 100

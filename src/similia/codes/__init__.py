@@ -9,7 +9,7 @@ _NAMES = {
     "bind": "hypervectors", "bundle": "hypervectors", "permute": "hypervectors",
     "similarity": "hypervectors", "random": "hypervectors", "level": "hypervectors",
     "GeneralizedNystroemPCA": "generalized_nystroem", "ITQ": "itq", "SignCodes": "itq",
-    "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "Bundle": "records",
+    "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "RecordEncoder": "records",
     "LevelEncoder": "levels", "SequenceEncoder": "sequence", "FractionalPowerEncoder": "fractional_power",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -30,10 +30,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
+from similia.codes.hypervectors import HypervectorEncoder
 from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
@@ -41,7 +40,7 @@ from similia.core.functions import cos_sin_of_quarters
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
 from similia.core.threads import run_in_ranges
-from similia.core.transformers import check_columns
+from similia.core.transformers import example_of
 from similia.core.validation import (
     check_n_bits,
     check_positive,
@@ -49,7 +48,6 @@ from similia.core.validation import (
     generator,
     rows_in_blocks,
 )
-from similia.objects.sequences import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 _LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
@@ -57,7 +55,7 @@ Floats = npt.NDArray[np.float64]
 _TILE_ROWS, _TILE_COLUMNS = 64, 512  # a float64 tile of 256 KiB stays in cache until it is packed
 
 
-class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FractionalPowerEncoder(HypervectorEncoder):
     """Turn vectors into hypervectors whose similarity is a known function of the distance between them.
 
     Parameters
@@ -135,9 +133,8 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             bad row is named).
         """
         bandwidth, n_bits = self._check_parameters(), check_n_bits(self.n_bits)
-        like = X.example() if isinstance(X, Distributed) else X
-        self.n_features_in_ = check_vectors(like).shape[1]
-        check_columns(self, like, reset=True)
+        self.n_features_in_ = check_vectors(example_of(X)).shape[1]
+        self._learn_columns(X)
         rng = generator(self.random_state)
         self.phases_ = rng.uniform(0.0, 4.0, n_bits // 2)
         self.frequencies_ = rng.standard_normal((self.n_features_in_, n_bits // 2)) * (2 / np.pi / bandwidth)
@@ -163,8 +160,7 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             If `X` is not a 2-D array of finite numbers (the first bad row is named), has another number of features
             than in `fit`, or a row is too far from 0 for its phases to mean anything.
         """
-        check_is_fitted(self)
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         X = X if hasattr(X, "shape") and np.ndim(X) == 2 else check_vectors(X)
         n, n_bits, bits = X.shape[0], 2 * len(self.phases_), self.output == "bits"
         out: npt.NDArray[Any] = np.empty((n, n_bits // 8) if bits else (0, 0), np.uint8)
@@ -189,7 +185,6 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return X
 
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes."""
         return np.zeros((1, self.n_features_in_))
 
     def __sklearn_tags__(self) -> Tags:
@@ -240,11 +235,6 @@ class FractionalPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 f"output must be 'bits' (packed codes) or 'floats' (Fourier features), got {self.output!r}"
             )
         return check_positive(self.bandwidth, "bandwidth")
-
-    @property
-    def _n_features_out(self) -> int:
-        check_is_fitted(self)
-        return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
 
 def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

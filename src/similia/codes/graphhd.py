@@ -19,12 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.hypervectors import (
     Codes,
     Counts,
+    HypervectorEncoder,
     basis,
     bundle_members,
     check_output,
@@ -44,7 +44,7 @@ from similia.sources.lazily import lazily
 _BYTES = 128  # of working memory for a node or an arc
 
 
-class GraphHDEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GraphHDEncoder(HypervectorEncoder):
     """Encode graphs as bundles of edges between ranked nodes (GraphHD).
 
     Parameters
@@ -161,13 +161,7 @@ class GraphHDEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             bundle_members(table, _ranks(part, self.damping, self.n_iter)[edges], offsets, ties, out[run])
         return out
 
-    @property
-    def _n_features_out(self) -> int:
-        check_is_fitted(self)
-        return self.n_bits // 8 if self.output == "bits" else self.n_bits
-
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes."""
         return [{"edge_index": np.array([[0], [1]]), "n_nodes": 2}]
 
 

@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.bits import inner_products, unpack_signs
 from similia.core.config import rows_per_block
+from similia.core.transformers import Transformer
 from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
 
 Codes = npt.NDArray[np.uint8]
@@ -330,6 +332,19 @@ def _weighted_sum(codes: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray
     for start in range(0, len(codes), step):
         total += weights[start : start + step] @ unpack_signs(codes[start : start + step], np.float64)
     return total.astype(np.int32)[None]
+
+
+class HypervectorEncoder(Transformer):
+    """Base of the encoders of objects as hypervectors: `n_bits` positions, as packed bits or as counts."""
+
+    n_bits: int
+    output: str
+    _dtypes = ()
+
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
 
 # ---- Words and families.

@@ -17,9 +17,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
@@ -27,7 +24,7 @@ from similia.core.jit import njit
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.threads import in_threads, one_blas_thread
-from similia.core.transformers import check_columns
+from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
     RandomState,
     check_n_bits,
@@ -51,7 +48,7 @@ Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 _DOWN, _UP, _SMALL = 2.0**-64, 2.0**200, 2.0**-800
 
 
-class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ITQ(Transformer):
     """Turn vectors of n_bits numbers into n_bits bits, after the rotation that loses least by it.
 
     ITQ is the last step of a pipeline; what stands before it makes vectors of n_bits numbers.
@@ -127,6 +124,8 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     True
     """
 
+    _dtypes = ()
+
     def __init__(
         self,
         n_bits: int,
@@ -169,7 +168,7 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tol = check_positive(self.tol, "tol", zero=True)
         most = None if self.max_samples is None else check_positive_int(self.max_samples, "max_samples", minimum=2)
         random = generator(self.random_state)
-        like = X.example() if isinstance(X, Distributed) else X
+        like = example_of(X)
         width = _as_matrix(like).shape[1]
         if width != n_bits:
             raise ValueError(
@@ -190,7 +189,7 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.rotation_, self.losses_ = learn_rotation(Z, gaussian, mean, spread, max_iter, tol)
         self.mean_ = mean
         self.n_iter_ = len(self.losses_)
-        check_columns(self, like, reset=True)
+        self._learn_columns(X)
         self.n_features_in_ = n_bits
         self._n_features_out = n_bits // 8
         return self
@@ -215,20 +214,14 @@ class ITQ(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             If `X` is not a 2-D array of finite numbers (the first bad row is named) or has another number of
             features than in `fit`.
         """
-        check_is_fitted(self)
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         X = _as_matrix(X, self.n_features_in_, self)
         _check_shape("mean_", self.mean_, X.shape[1:])
         _check_shape("rotation_", self.rotation_, 2 * X.shape[1:])
         return sign_codes(X, self.mean_, self.rotation_)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # packed bits
-        return tags
 
-
-class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SignCodes(Transformer):
     """Pack the signs of vectors into bits: one bit for each feature, 1 where it is at least its mean.
 
     After sklearn's PCA these are the plain PCA codes that ITQ improves on.
@@ -251,6 +244,8 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     >>> SignCodes(center=False).fit_transform([[1, -1, -1, -1, -1, -1, 0, 2.5]])
     array([[131]], dtype=uint8)
     """
+
+    _dtypes = ()
 
     def __init__(self, center: bool = True) -> None:
         self.center = center
@@ -277,7 +272,7 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             If `X` is not a 2-D array of finite numbers (the first bad row is named), or the number of
             features is no multiple of 8.
         """
-        like = X.example() if isinstance(X, Distributed) else X
+        like = example_of(X)
         k = _as_matrix(like).shape[1]
         X = X.converted(_as_matrix) if isinstance(X, Distributed) else _as_matrix(X)
         if k % 8:
@@ -287,7 +282,7 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         mean = column_means(X)[0]
         self.mean_ = mean if self.center else np.zeros(k)
-        check_columns(self, like, reset=True)
+        self._learn_columns(X)
         self.n_features_in_ = k
         self._n_features_out = k // 8
         return self
@@ -311,16 +306,10 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ValueError
             As in `ITQ.transform`.
         """
-        check_is_fitted(self)
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         X = _as_matrix(X, self.n_features_in_, self)
         _check_shape("mean_", self.mean_, X.shape[1:])
         return sign_codes(X, self.mean_)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # packed bits
-        return tags
 
 
 def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDArray:

@@ -21,13 +21,11 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.hypervectors import (
     Codes,
     Counts,
+    HypervectorEncoder,
     Words,
     bundle_members,
     check_output,
@@ -39,7 +37,6 @@ from similia.codes.hypervectors import (
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.threads import run_in_ranges
-from similia.core.transformers import check_columns
 from similia.core.validation import (
     check_n_bits,
     check_positive_int,
@@ -58,7 +55,7 @@ Floats = npt.NDArray[np.float64]
 _GRAIN = 256  # rows that are worth a call to compiled code
 
 
-class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LevelEncoder(HypervectorEncoder):
     """Encode a column of numbers, or rows of several, by level vectors.
 
     Parameters
@@ -142,7 +139,7 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_level_parameters(self.n_levels, self.n_bits, self.output)
         ends = column_ends(X, _numbers)
-        check_columns(self, X.example() if isinstance(X, Distributed) else X, reset=True)
+        self._learn_columns(X)
         self.n_features_in_ = ends.shape[1]
         self.low_, self.high_ = learn_range(ends, self.low, self.high, "features")
         rng = generator(self.random_state)
@@ -167,8 +164,7 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         ValueError
             As `fit`, or if the number of features is another one.
         """
-        check_is_fitted(self)
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         n_features = self.n_features_in_
         cut = hasattr(X, "shape") and (np.ndim(X) == 2 or (np.ndim(X) == 1 and n_features == 1))
         X = X if cut else _numbers(X, n_features, self)
@@ -186,7 +182,6 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return out
 
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes."""
         return np.zeros((1, self.n_features_in_))
 
     def _bundle(self, table: Words, factors: npt.NDArray[np.int64], out: Codes | Counts) -> None:
@@ -199,16 +194,6 @@ class LevelEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             bundle_members(table, members, offsets, self.ties_, out[start:stop])
 
         run_in_ranges(work, len(factors), _GRAIN)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # packed bits, or counts
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        check_is_fitted(self)
-        return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
 
 def check_level_parameters(n_levels: Any, n_bits: Any, output: Any) -> None:

@@ -18,12 +18,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.hypervectors import (
     Codes,
     Counts,
+    HypervectorEncoder,
     basis,
     bundle_members,
     check_output,
@@ -40,7 +40,7 @@ from similia.objects.sequences import runs
 from similia.sources.lazily import lazily
 
 
-class NGramEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NGramEncoder(HypervectorEncoder):
     """Encode strings as bundles of bound n-grams.
 
     Parameters
@@ -158,13 +158,7 @@ class NGramEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             bundle_members(table, ngrams, offsets, ties, out[run], self.binding == "add")
         return out
 
-    @property
-    def _n_features_out(self) -> int:
-        check_is_fitted(self)
-        return self.n_bits // 8 if self.output == "bits" else self.n_bits
-
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes."""
         return ["a"]
 
 

@@ -16,11 +16,11 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.bits import unpack_signs
-from similia.codes.hypervectors import bind, check_output, empty_output, random, sign
+from similia.codes.hypervectors import HypervectorEncoder, bind, check_output, empty_output, random, sign
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.validation import generator
@@ -30,7 +30,7 @@ from similia.sources.lazily import from_parts, is_lazy, lazily
 Vectors = npt.NDArray[Any]
 
 
-class Bundle(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RecordEncoder(HypervectorEncoder):
     """Encode records of several kinds of data as one hypervector each.
 
     Parameters
@@ -61,7 +61,7 @@ class Bundle(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     --------
     >>> from similia import codes
     >>> records = [("GATTACA", "red apple"), ("GATTACA", "green pear"), ("CCGCGG", "red apple")]
-    >>> bundle = codes.Bundle(
+    >>> bundle = codes.RecordEncoder(
     ...     [(0, codes.NGramEncoder(n=3, random_state=0)), (1, codes.NGramEncoder(n=2, random_state=0))],
     ...     output="counts", random_state=0,
     ... )

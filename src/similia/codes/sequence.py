@@ -27,11 +27,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes._hypervectors import add_eight, bit_length, count_ones, majority, ripple
-from similia.codes.hypervectors import Codes, Counts, empty_output, from_words, to_words
+from similia.codes.hypervectors import Codes, Counts, HypervectorEncoder, empty_output, from_words, to_words
 from similia.codes.levels import check_level_parameters, column_ends, draw_levels, learn_range, level_indices
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
@@ -46,7 +45,7 @@ from similia.sources.lazily import from_parts, lazily
 _VALUES_PER_TASK = 1_000  # about a millisecond, many times what it costs to hand it to a thread
 
 
-class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SequenceEncoder(HypervectorEncoder):
     """Encode time series as bundles of shifted level vectors.
 
     Parameters
@@ -180,13 +179,7 @@ class SequenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             bundle.write(levels, rows - rows[0], part)
         return out
 
-    @property
-    def _n_features_out(self) -> int:
-        check_is_fitted(self)
-        return self.n_bits // 8 if self.output == "bits" else self.n_bits
-
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes."""
         return [np.zeros((1, len(self.low_)))]
 
 

@@ -30,18 +30,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.hadamard import padded, transform
 from similia.core.jit import njit
 from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
-from similia.core.transformers import check_columns
+from similia.core.transformers import Transformer, example_of
 from similia.core.validation import check_n_bits, check_vectors, generator
-from similia.objects.sequences import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 _METHODS = ("gaussian", "structured")
@@ -56,7 +52,7 @@ Codes = npt.NDArray[np.uint8]
 _LANES = 64  # rows that go through a transform side by side
 
 
-class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SignRandomProjection(Transformer):
     """Turn vectors into packed bits whose agreement tells the cosine of the vectors.
 
     With d bits, phi = sqrt(pi / (2 d)) * (+-1 code) and rho = cos(x, y):
@@ -102,7 +98,7 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     -----
     In a data frame (``set_output``, `get_feature_names_out`) a column is a byte of eight bits: signrandomprojection0 is
     bits 0 to 7. A frame of such columns is packed bits again for what follows in a pipeline; beside columns of another
-    type, in a ``ColumnTransformer``, its bytes become plain numbers: take `similia.codes.Bundle` there.
+    type, in a ``ColumnTransformer``, its bytes become plain numbers: take `similia.codes.RecordEncoder` there.
 
     A zero row gets the code of all ones (+1), whose kernel with any other code is 0 on average.
 
@@ -133,6 +129,7 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     projection_: Any
     row_length_: Any
     signs_: Any
+    _dtypes = ()
 
     def __init__(self, n_bits: int = 10_000, method: str = "gaussian", random_state: Any = None) -> None:
         self.n_bits = n_bits
@@ -164,25 +161,25 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         n_bits = check_n_bits(self.n_bits)
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {self.method!r}")
-        like = X.example() if isinstance(X, Distributed) else X
-        n_features = check_vectors(like).shape[1]
+        n_features = check_vectors(example_of(X)).shape[1]
         hadamard = self.method == "structured" and n_features > _MIN_HADAMARD // 2
-        _check_n_features(n_features, MAX_FEATURES if not hadamard else None)
+        if not hadamard and n_features > MAX_FEATURES:
+            raise ValueError(
+                f"X has {n_features} features, but method='gaussian' is exact up to {MAX_FEATURES}; "
+                "use method='structured' or reduce the vectors first"
+            )
         self.n_features_in_ = n_features
-        check_columns(self, like, reset=True)
+        self._learn_columns(X)
         self._n_features_out = n_bits // 8
         self.projection_ = self.row_length_ = self.signs_ = None
-        self._draw_hadamard() if hadamard else self._draw_dense()
+        random = generator(self.random_state)
+        if hadamard:
+            self.signs_ = hadamard_signs(n_bits, n_features, random)
+        else:
+            draw = gaussian_projection if self.method == "gaussian" else orthogonal_projection
+            self.projection_ = draw(n_bits, n_features, random)
+            self.row_length_ = exact_length(self.projection_)
         return self
-
-    def _draw_dense(self) -> None:
-        gaussian = self.method == "gaussian"
-        draw = gaussian_projection if gaussian else orthogonal_projection
-        self.projection_ = draw(self.n_bits, self.n_features_in_, generator(self.random_state))
-        self.row_length_ = exact_length(self.projection_)
-
-    def _draw_hadamard(self) -> None:
-        self.signs_ = hadamard_signs(self.n_bits, self.n_features_in_, generator(self.random_state))
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
@@ -204,8 +201,7 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             If `X` is not a 2-D array of finite numbers (the first bad row is named) or has another number of
             features than in `fit`.
         """
-        check_is_fitted(self, "n_features_in_")
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         X = check_vectors(X, n_features=self.n_features_in_, by=self)
         if self.signs_ is None:
             expected = (8 * self._n_features_out, self.n_features_in_)
@@ -218,19 +214,6 @@ class SignRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             block = slice(start, start + step)
             hadamard_codes(unit_rows(X[block]), self.signs_, codes[block])
         return codes
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # packed bits
-        return tags
-
-
-def _check_n_features(n_features: int, at_most: int | None) -> None:
-    if at_most is not None and n_features > at_most:
-        raise ValueError(
-            f"X has {n_features} features, but method='gaussian' is exact up to {at_most}; "
-            "use method='structured' or reduce the vectors first"
-        )
 
 
 def gaussian_projection(n_bits: int, n_features: int, random: np.random.Generator) -> IntRows:

@@ -99,7 +99,7 @@ _TRUSTED = (
     "similia.codes.levels.LevelEncoder",
     "similia.codes.sequence.SequenceEncoder",
     "similia.codes.fractional_power.FractionalPowerEncoder",
-    "similia.codes.records.Bundle",
+    "similia.codes.records.RecordEncoder",
     "similia.learn.hd_classifier.HDClassifier",
     "similia.learn.kernel_machines.KernelSVC",
     "similia.learn.kernel_machines.KernelRidge",

@@ -296,7 +296,7 @@ _STATES: dict[str, dict[str, Check]] = {
         "n_features_in_": _WIDTH, "n_bits": count("b", 8, 8), "phases_": array("f8", "h"),
         "frequencies_": array("f8", "d", "h"), "bandwidth": _POSITIVE, "output": one_of("bits", "floats"),
     },
-    "Bundle": {
+    "RecordEncoder": {
         "encoders": _is_encoders, "encoders_": _are_fitted, "roles_": array("u1", "m", "b"),
         "ties_": array("u1", 1, "b"), "output": one_of("bits", "counts"),
     },
