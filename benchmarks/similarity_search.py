@@ -117,8 +117,8 @@ def _compared(
     search = searches[kind.n_bits[0]].set_params(n_candidates=kind.n_candidates)
     alone, limits = queries[:N_ALONE], farthest[:N_ALONE]
     times = in_turns(
-        lambda: search.search(queries, K),
-        lambda: [search.search([query], K) for query in alone],
+        lambda: search.kneighbors(queries, K),
+        lambda: [search.kneighbors([query], K) for query in alone],
         lambda: [extract(query, strings, scorer=rapidfuzz.distance, limit=K) for query in alone],
         lambda: [
             extract(query, strings, scorer=rapidfuzz.distance, limit=K, score_cutoff=limit)

@@ -174,7 +174,7 @@ def search(embedding: Any, objects: Any, queries: Any, metric: Metric, seed: int
         def best(nearest: Callable[[int], Any] = nearest) -> npt.NDArray[np.int64]:
             rows = nearest(N_CANDIDATES)
             values = metric.of_candidates(queries, objects, rows, kept)
-            order = sorted_candidates(values, rows, metric.is_kernel)[:, :K]
+            order = sorted_candidates(-values if metric.is_kernel else values, rows)[:, :K]
             return np.take_along_axis(rows, order, axis=1)
 
         nearest(K)

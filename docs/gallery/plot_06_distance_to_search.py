@@ -23,7 +23,7 @@ encoder = make_pipeline(
     sm.ITQ(128, random_state=0),
 )
 search = sm.SimilaritySearch(encoder, rerank=distance).fit(windows)
-ids, distances = search.search(reads[:1], k=3)
+distances, ids = search.kneighbors(reads[:1], 3)
 print(reads[0])
 for i, d in zip(ids[0], distances[0], strict=True):
     print(windows[i], "at distance", int(d))
@@ -35,7 +35,7 @@ fig, ax = plt.subplots()
 for n_bits, style in [(16, "^-"), (32, "s-"), (128, "o-")]:
     encoder.set_params(generalizednystroempca__n_components=n_bits, itq__n_bits=n_bits)
     search = sm.SimilaritySearch(encoder, rerank=distance).fit(windows)
-    shares = [search.set_params(n_candidates=size).recall(reads, k=1, metric=distance).recall for size in sizes]
+    shares = [search.set_params(n_candidates=size).recall(reads, 1, metric=distance).recall for size in sizes]
     ax.semilogx(sizes, shares, style, label=f"{n_bits} learnt bits")
 ax.legend(loc="lower right")
 ax.set(xlabel=f"candidates, of {len(windows)}", ylabel="recall of the nearest", xticks=sizes, xticklabels=sizes)

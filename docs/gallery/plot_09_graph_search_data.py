@@ -23,7 +23,7 @@ encoder = make_pipeline(
     sm.SignRandomProjection(1024, random_state=0),
 )
 search = sm.SimilaritySearch(encoder).fit(X)
-ids, distances = search.search(X.take(np.array([7])), k=4)
+distances, ids = search.kneighbors(X.take(np.array([7])), 4)
 
 # %%
 fig, axes = plt.subplots(1, 4, figsize=(9, 2.6))

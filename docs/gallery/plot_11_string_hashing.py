@@ -21,7 +21,7 @@ features = sm.Nystroem(sm.kernels.Spectrum(k=4, normalize=True), 256, random_sta
 def recall(*steps):
     """Return the share of the nearest strings that are among 20 candidates."""
     search = sm.SimilaritySearch(make_pipeline(features, *steps), rerank=distance, n_candidates=20).fit(base)
-    return search.recall(reads, k=1, metric=distance).recall
+    return search.recall(reads, 1, metric=distance).recall
 
 
 sizes = [16, 32, 64, 128]

@@ -43,6 +43,6 @@ encoder = make_pipeline(embedding, sm.SignRandomProjection(1024, random_state=0)
 bits = make_pipeline(encoder, sm.HDClassifier(random_state=0)).fit(X[train], y[train])
 print("accuracy from bits:", bits.score(X[test], y[test]))
 search = sm.SimilaritySearch(encoder, rerank=distance, n_candidates=40).fit(X[train])
-ids, distances = search.search(["amber red rust teal"], k=3)
+distances, ids = search.kneighbors(["amber red rust teal"], 3)
 for i, d in zip(ids[0], distances[0], strict=True):
     print(f"{d:.2f}  {X[i]}")

@@ -31,7 +31,7 @@ encoder = make_pipeline(
     sm.SignRandomProjection(512, random_state=0),
 )
 search = sm.SimilaritySearch(encoder, rerank=distance, n_candidates=20).fit(X_train)
-ids, _ = search.search(X_test.take(np.array([3])), k=3)
+_, ids = search.kneighbors(X_test.take(np.array([3])), 3)
 fig, ax = plt.subplots()
 ax.plot(X_test[3].ravel(), lw=2.5, label="query")
 for i in ids[0]:

@@ -30,7 +30,7 @@ search = sm.SimilaritySearch(encoder, rerank=distance, n_candidates=50).fit([X[i
 
 # %%
 begin = time.perf_counter()
-ids, distances = search.search([X[i] for i in queries], k=1)
+distances, ids = search.kneighbors([X[i] for i in queries], 1)
 seconds = time.perf_counter() - begin
 near = distances[:, 0] < 150
 same = y[base[ids[:, 0]]] == y[queries]

@@ -83,8 +83,8 @@ def _systems(X: Any, kernel: Any, distance: Any) -> None:
     sm.KNeighborsClassifier(distance, n_neighbors=3).fit(X, y).predict(X)
     encoder = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0)[:-1]
     search = sm.SimilaritySearch(encoder, "kernel").fit(X)
-    search.search(one, k=3)
-    search.search(X, k=3)
+    search.kneighbors(one, 3)
+    search.kneighbors(X, 3)
 
 
 def _strings() -> None:

@@ -63,7 +63,7 @@ def test_strings_compared_by_edits_are_counts_of_kmers(distance):
     assert repr(encoder[0].kernel) == "Spectrum(k=5, normalize=True)"
     assert encoder[0].n_features == 4096
     search = sm.SimilaritySearch(encoder, rerank=sm.distances.Levenshtein(), n_candidates=40).fit(X)
-    assert search.recall(X[:100], k=5).recall > 0.95
+    assert search.recall(X[:100], 5).recall > 0.95
     spec, encoder = encoder_of("strings", X[:60], distance=distance)  # too few for 64 components
     assert spec == "kernel Spectrum(k=5, normalize=True)"
     assert [type(step) for _, step in encoder.steps] == [sm.Nystroem, sm.SignRandomProjection]
@@ -180,7 +180,7 @@ def test_build_prints_the_recall_of_its_own_objects(tmp_path):
     rows = np.sort(np.random.default_rng(0).permutation(200)[:100])
     D = sm.distances.Levenshtein()(X[rows], X)
     D[np.arange(100), rows] = np.inf  # an object itself is no neighbour
-    ids, _ = search.search(X[rows], k=11)
+    _, ids = search.kneighbors(X[rows], 11)
     shares = []
     for row, found, i in zip(D, ids, rows, strict=True):
         shares.append(np.mean(row[[j for j in found if j != i][:10]] <= np.sort(row)[9]))

@@ -231,9 +231,9 @@ def test_neighbours_do_not_depend_on_other_queries(name):
     encoder = make_pipeline(sm.D2KE(distance, 64, random_state=0), sm.SignRandomProjection(256, random_state=0))
     for rerank in (distance, "projected"):
         search = sm.SimilaritySearch(encoder, rerank, n_candidates=30).fit(X)
-        ids, values = search.search(X, 5)
+        values, ids = search.kneighbors(X, 5)
         for rows in ([0], np.arange(20, 60)):
-            found = search.search(take(X, rows), 5)
+            found = search.kneighbors(take(X, rows), 5)
             np.testing.assert_array_equal(found[0], ids[rows])
             np.testing.assert_array_equal(found[1], values[rows])
 

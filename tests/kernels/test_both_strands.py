@@ -158,7 +158,7 @@ def test_in_every_room(tmp_path):
         np.testing.assert_array_equal(loaded.predict(turned), y)
     encoder = make_pipeline(models["nystroem"], sm.SignRandomProjection(256, random_state=0))
     search = sm.SimilaritySearch(encoder, rerank=kernel, n_candidates=10).fit(X)
-    ids, _ = search.search(turned, k=1)
+    _, ids = search.kneighbors(turned, 1)
     np.testing.assert_array_equal(ids[:, 0], np.arange(60))
 
 

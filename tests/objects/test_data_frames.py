@@ -149,7 +149,7 @@ def test_choice_search_and_explanation_take_one_column(table):
     assert sm.explain(model, table[:1]).value == sm.explain(model, STRINGS[0]).value
     encoder = make_pipeline(sm.Nystroem(SPECTRUM, 8, random_state=0), sm.SignRandomProjection(64, random_state=0))
     search, plain = (sm.SimilaritySearch(encoder, rerank="kernel").fit(X) for X in (table, STRINGS))
-    for ours, theirs in zip(search.search(table[:3], 4), plain.search(STRINGS[:3], 4), strict=True):
+    for ours, theirs in zip(search.kneighbors(table[:3], 4), plain.kneighbors(STRINGS[:3], 4), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert sm.objects.take(table, [3, 1]).shape == (2, 1)
     own = sm.pairwise(common_letters)

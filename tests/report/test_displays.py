@@ -195,7 +195,7 @@ def test_recall_of_a_search_is_what_the_search_says(data: tuple[list[str], np.nd
     encoder = make_pipeline(sm.Nystroem(KERNEL, 30, random_state=0), sm.SignRandomProjection(64, random_state=0))
     search = sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=10).fit(X[:80], ids=np.arange(80)[::-1] + 7)
     display = RecallDisplay.from_estimator(search, X[80:], k=3, candidates=(5, 10, 80))
-    expected = search.recall(X[80:], k=3).recall
+    expected = search.recall(X[80:], 3).recall
     assert display.recalls[3][1] == pytest.approx(expected)
     assert display.recalls[3][2] == 1.0
     assert display.n_queries == 26

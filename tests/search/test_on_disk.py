@@ -41,7 +41,7 @@ def graph_search():
 
 
 def assert_same_answers(one, other, Q, k=5):
-    for found, expected in zip(one.search(Q, k), other.search(Q, k), strict=True):
+    for found, expected in zip(one.kneighbors(Q, k), other.kneighbors(Q, k), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 

@@ -277,7 +277,7 @@ def _truth(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
     own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
     true = (own or as_metric(metric, search.encoder, "metric")).decided(kept)
     found = search.index_.kneighbors(search.encoder_.transform(X), most, return_distance=False)
-    values = true.between(true.as_objects(X), true.as_objects(kept))
+    distances = true.distances(true.as_objects(X), true.as_objects(kept))
     order = np.argsort(search.ids_)
     rows = order[np.searchsorted(search.ids_[order], found)]
-    return -values if true.is_kernel else values, rows, type(true.function).__name__
+    return distances, rows, type(true.function).__name__

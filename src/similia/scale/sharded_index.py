@@ -93,12 +93,12 @@ class ShardedIndex(BaseEstimator):
     def __len__(self) -> int:
         return int(getattr(self, "n_codes_", 0))
 
-    def kneighbors(self, codes: Any, n_neighbors: int = 10) -> tuple[Distances, Ids]:
+    def kneighbors(self, X: Any, n_neighbors: int = 10) -> tuple[Distances, Ids]:
         """Find the nearest codes of each query.
 
         Parameters
         ----------
-        codes : uint8 array of shape (q, n_bits // 8)
+        X : uint8 array of shape (q, n_bits // 8)
             Queries.
         n_neighbors : int, default=10
             How many to find, k: at most the number of codes in the index.
@@ -116,19 +116,19 @@ class ShardedIndex(BaseEstimator):
             If the index holds fewer than `n_neighbors` codes, or the queries are no packed bits of its length.
         """
         check_is_fitted(self)
-        queries, k = check_codes(codes, n_bits=self.n_bits), check_positive_int(n_neighbors, "n_neighbors")
+        queries, k = check_codes(X, n_bits=self.n_bits), check_positive_int(n_neighbors, "n_neighbors")
         if k > self.n_codes_:
             raise ValueError(f"n_neighbors={k} is more than the {self.n_codes_} codes in the index; ask for fewer")
         asked = delayed(queries, pure=False, traverse=False)
         found = [delayed(_nearest)(shard, asked, min(k, n)) for shard, n in self._shards]
         return best(dask.compute(*found), k)
 
-    def radius_neighbors(self, codes: Any, radius: float) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:
+    def radius_neighbors(self, X: Any, radius: float) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:
         """Find all codes in a radius of each query.
 
         Parameters
         ----------
-        codes : uint8 array of shape (q, n_bits // 8)
+        X : uint8 array of shape (q, n_bits // 8)
             Queries.
         radius : float
             Largest number of differing bits, >= 0.
@@ -146,7 +146,7 @@ class ShardedIndex(BaseEstimator):
             If `radius` is no number >= 0, or the queries are no packed bits of the index's length.
         """
         check_is_fitted(self)
-        queries = check_codes(codes, n_bits=self.n_bits)
+        queries = check_codes(X, n_bits=self.n_bits)
         radius = radius_in_bits(radius, self.n_bits)
         asked = delayed(queries, pure=False, traverse=False)
         found = dask.compute(*(delayed(_within)(shard, asked, radius) for shard, _ in self._shards))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -317,18 +316,16 @@ class HammingIndex(BaseEstimator):
 
     @overload
     def kneighbors(
-        self, codes: Any, n_neighbors: int = ..., return_distance: Literal[True] = ...
+        self, X: Any, n_neighbors: int = ..., return_distance: Literal[True] = ...
     ) -> tuple[Distances, Ids]: ...
     @overload
-    def kneighbors(self, codes: Any, n_neighbors: int = ..., *, return_distance: Literal[False]) -> Ids: ...
-    def kneighbors(
-        self, codes: Any, n_neighbors: int = 10, return_distance: bool = True
-    ) -> tuple[Distances, Ids] | Ids:
-        """Find the nearest codes of each query: distances first, as in scikit-learn (`SimilaritySearch`: ids first).
+    def kneighbors(self, X: Any, n_neighbors: int = ..., *, return_distance: Literal[False]) -> Ids: ...
+    def kneighbors(self, X: Any, n_neighbors: int = 10, return_distance: bool = True) -> tuple[Distances, Ids] | Ids:
+        """Find the nearest codes of each query: by distance, then id.
 
         Parameters
         ----------
-        codes : uint8 array of shape (q, n_bits // 8)
+        X : uint8 array of shape (q, n_bits // 8)
             Queries.
         n_neighbors : int, default=10
             How many to find, k: at most the number of codes in the index.
@@ -347,7 +344,7 @@ class HammingIndex(BaseEstimator):
         ValueError
             If the index holds fewer than `n_neighbors` codes, or the queries are no packed bits of its length.
         """
-        queries = self._check_queries(codes)
+        queries = self._check_queries(X)
         k = check_positive_int(n_neighbors, "n_neighbors")
         with self._ready():
             if k > len(self):
@@ -356,13 +353,13 @@ class HammingIndex(BaseEstimator):
         return (distances, ids) if return_distance else ids
 
     def radius_neighbors(
-        self, codes: Any, radius: float, return_distance: bool = True
+        self, X: Any, radius: float, return_distance: bool = True
     ) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]] | npt.NDArray[np.object_]:
         """Find all codes in a radius of each query; exact for all kinds.
 
         Parameters
         ----------
-        codes : uint8 array of shape (q, n_bits // 8)
+        X : uint8 array of shape (q, n_bits // 8)
             Queries.
         radius : float
             Largest number of differing bits, >= 0.
@@ -383,12 +380,10 @@ class HammingIndex(BaseEstimator):
         """
         from similia.search.scan import radius_in_bits, within
 
-        queries = self._check_queries(codes)
+        queries = self._check_queries(X)
         with lock_of(self).reading():
             limits, distances, ids = within(self._rows.parts(), queries, radius_in_bits(radius, self.n_bits))
-        pieces = [np.empty(len(queries), dtype=object) for _ in range(2)]
-        for i, (start, stop) in enumerate(pairwise(limits)):
-            pieces[0][i], pieces[1][i] = distances[start:stop], ids[start:stop]
+        pieces = [ragged(np.split(part, limits[1:-1]) if len(queries) else []) for part in (distances, ids)]
         return (pieces[0], pieces[1]) if return_distance else pieces[1]
 
     @contextmanager
@@ -550,3 +545,11 @@ class HammingIndex(BaseEstimator):
     def _check_queries(self, codes: Any) -> Codes:
         self._check_fitted(1)
         return check_codes(codes, n_bits=self.n_bits)
+
+
+def ragged(rows: Any, ends: Any = None) -> npt.NDArray[np.object_]:
+    """Return an object array of arrays, each cut at its end if `ends` are given."""
+    found = np.empty(len(rows), dtype=object)
+    for i, row in enumerate(rows):
+        found[i] = row if ends is None else row[: ends[i]]
+    return found

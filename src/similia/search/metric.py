@@ -1,4 +1,4 @@
-"""The kernel or distance that candidates are compared by once more, and its values for pairs of objects."""
+"""The kernel or distance that compares candidates, and its values and distances for pairs of objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.objects import take
-from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, distances_between, evaluate
+from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, diagonal, distances_between, evaluate
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
@@ -37,6 +37,18 @@ class Metric:
         """Return the values of all pairs, shape (n, m), checked."""
         return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
 
+    def norms(self, X: Any) -> Floats | None:
+        """Return k(x, x) of each object, None for a distance."""
+        return diagonal(self.function, X) if self.is_kernel else None
+
+    def distances(self, X: Any, Y: Any, norms: Floats | None = None) -> Floats:
+        """Return the distances of all pairs, shape (n, m); `norms` are those of `Y` if they are known."""
+        values = self.between(X, Y)
+        if not self.is_kernel:
+            return values
+        norms = diagonal(self.function, Y) if norms is None else norms
+        return feature_distances(values, diagonal(self.function, X)[:, None], norms)
+
     def of_candidates(self, X: Any, Y: Any, candidates: Index, kept: dict[str, Any] | None = None) -> Floats:
         """Return the values of each object of `X` and those of `Y` at its row of `candidates`, shape (n, c)."""
         values = np.empty(candidates.shape)
@@ -58,21 +70,33 @@ class Metric:
         return {"counts": self.function.counted(Y)} if hasattr(self.function, "counted") else {}
 
 
-def metric_of(encoder: Any, name: str = "rerank") -> Metric:
-    """Return the kernel or distance that the first step of an encoder compares objects by.
+def feature_distances(values: Any, left: Any, right: Any) -> Any:
+    """Return sqrt(k(x, x) + k(y, y) - 2 k(x, y)), the distance in the feature space of a kernel."""
+    return np.sqrt(np.maximum(left + right - 2 * values, 0.0))
 
-    `name` is the parameter that asked for it, which the sentence of an encoder without one speaks of.
-    """
-    first = encoder[0] if isinstance(encoder, Pipeline) else encoder
+
+def function_of(encoder: Any) -> tuple[Any, bool]:
+    """Return what the first step of an encoder compares objects by, None if nothing, and whether that is a kernel."""
+    first = encoder
     while isinstance(first, Pipeline):
         first = first[0]
     for kind in ("kernel", "distance"):
         function = getattr(first, kind, None)
         if function is not None and not isinstance(function, str):
-            return Metric(function, kind == "kernel")
+            return function, kind == "kernel"
+    return None, False
+
+
+def metric_of(encoder: Any, name: str = "rerank") -> Metric:
+    """Return the kernel or distance of the first step of an encoder, or raise; `name` is the parameter that asks."""
+    function, is_kernel = function_of(encoder)
+    if function is not None:
+        return Metric(function, is_kernel)
+    while isinstance(encoder, Pipeline):
+        encoder = encoder[0]
     others = ", or take rerank='projected' or None" if name == "rerank" else ""
     raise ValueError(
-        f"the encoder's first step {type(first).__name__} has no kernel or distance to compare objects by; name one: "
+        f"the encoder's first step {type(encoder).__name__} has no kernel or distance to compare objects by; name one: "
         f"of strings {name}=similia.distances.Levenshtein(), of vectors {name}=similia.kernels.Cosine('projection') "
         f"or similia.distances.FromFunction(cdist, pairwise=True){others}"
     )
@@ -95,18 +119,18 @@ def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
     raise ValueError(f"{name} must be {words}, or a kernel or distance of similia, got {metric!r}")
 
 
-def sorted_candidates(values: Floats, ids: Index, descending: bool) -> Index:
-    """Return the order of each row by value, the smaller id first among equals."""
+def sorted_candidates(distances: Floats, ids: Index) -> Index:
+    """Return the order of each row by distance, the smaller id first among equals."""
     by_id = np.argsort(ids, axis=1, kind="stable")
-    keys = np.take_along_axis(-values if descending else values, by_id, axis=1)
+    keys = np.take_along_axis(distances, by_id, axis=1)
     return np.take_along_axis(by_id, np.argsort(keys, axis=1, kind="stable"), axis=1)
 
 
-def shares_found(values: Floats, rows: Index) -> npt.NDArray[np.float64]:
+def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:
     """Return the share of each row of answers that are no farther than the true k-th neighbour, shape (q,).
 
-    `values` are all distances (q, n), or similarities with their sign turned; `rows` (q, k) the answers.
+    `distances` are those of all pairs (q, n); `rows` (q, k) are the answers.
     """
     k = rows.shape[1]
-    farthest = np.partition(values, k - 1, axis=1)[:, k - 1 : k]
-    return np.asarray(np.mean(np.take_along_axis(values, rows, axis=1) <= farthest, axis=1))
+    farthest = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+    return np.asarray(np.mean(np.take_along_axis(distances, rows, axis=1) <= farthest, axis=1))

@@ -1,4 +1,4 @@
-"""Search of any objects: an encoder makes bits of them, the nearest codes are a shortlist, which is sorted once more.
+"""Nearest objects of any kind: an encoder turns them into bits, and the nearest codes are compared once more.
 
 Cost of a query among n objects: its code, n n_bits / 64 operations on words (``kind="exact"``), and
 `n_candidates` values of the kernel or distance. Source of the protocol: Yun, Kim & Choi, "Hashing with generalized
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -29,27 +31,38 @@ from similia.core.progress import track
 from similia.core.threads import heard
 from similia.core.validation import check_codes, check_encoder, check_positive_int
 from similia.objects import concatenate, n_objects, take
+from similia.objects.batches import Batch
 from similia.objects.sequences import at_least_one
-from similia.search.hamming_index import HammingIndex
-from similia.search.metric import Index, Metric, as_metric, shares_found, sorted_candidates
+from similia.search.hamming_index import HammingIndex, ragged
+from similia.search.metric import (
+    Floats,
+    Index,
+    Metric,
+    as_metric,
+    feature_distances,
+    function_of,
+    shares_found,
+    sorted_candidates,
+)
+from similia.similarity import as_objects, diagonal
 from similia.sources.lazily import is_lazy
 
 _QUERIES = 512  # answered together
 
 
 class Recall(NamedTuple):
-    """How much of the true neighbourhood a search finds, and what that took.
+    """The share of true neighbours that a search finds, and its speed.
 
     Attributes
     ----------
     recall : float
         Mean share of the k answers that are no farther than the true k-th neighbour.
     standard_error : float
-        Of the mean over queries.
+        Standard error of that mean over the queries.
     seconds : float
-        For one query, of `SimilaritySearch.search`.
+        Time of one query with `SimilaritySearch.kneighbors`.
     brute_force_seconds : float
-        For one query, of comparing it with all objects.
+        Time of comparing one query with all objects.
     """
 
     recall: float
@@ -66,10 +79,22 @@ class _Known:
     metric: Metric  # with what it leaves to the data decided by all objects
     n_asked: int = 0  # candidates so far
     features: dict[str, Any] | None = None  # of all objects
+    norms: Floats | None = None  # k(y, y) of all objects
+
+    def look_at_all(self, objects: Any) -> None:
+        self.features = self.metric.kept(objects)
+        self.norms = self.metric.norms(objects)
+
+    def norms_at(self, objects: Any, rows: Index) -> Floats:
+        """Return k(y, y) of the objects at `rows`, in the shape of `rows`."""
+        if self.norms is not None:
+            return self.norms[rows]
+        unique, place = np.unique(rows, return_inverse=True)
+        return diagonal(self.metric.function, take(objects, unique))[place].reshape(rows.shape)
 
 
 class SimilaritySearch(BaseEstimator):
-    """Find the objects most like a query: encode, compare bits, sort the best candidates once more.
+    """Find the objects most similar to a query: encode it, take the nearest codes, compare these candidates exactly.
 
     Parameters
     ----------
@@ -77,16 +102,14 @@ class SimilaritySearch(BaseEstimator):
         Usually a pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits
         a clone; one that is fitted already stays as it is inside ``sklearn.frozen.FrozenEstimator``.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
-        How the candidates are sorted: by their Hamming distances alone; by the cosine between the vectors that
-        the last step of the pipeline makes bits of (kept for each object; the objects are not needed); by the
-        kernel or distance of the encoder's first step, or a given one (the objects are kept). By a kernel whose values
-        grow with the size of objects the largest are the nearest of many; ``Normalized(kernel)`` compares regardless
-        of size.
+        What candidates are compared by: None, the Hamming distance of their codes; "projected", the angle between the
+        vectors that enter the last step of the pipeline (the search keeps these vectors, not the objects); "kernel",
+        the kernel or distance of the encoder's first step; or a given kernel or distance (the search keeps the
+        objects). A kernel compares by the distance of its feature space, ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
-        Objects with the nearest codes that are sorted once more, if `rerank`.
+        Number of nearest codes whose objects are compared once more, if `rerank` is set.
     index : HammingIndex or None, default=None
-        How codes are searched, with the `n_bits` of the encoder's codes; None is an exact `HammingIndex`. A clone is
-        used.
+        How codes are searched: an index with the `n_bits` of the codes, which is cloned. None is an exact one.
 
     Attributes
     ----------
@@ -95,21 +118,18 @@ class SimilaritySearch(BaseEstimator):
     ids_ : ndarray of int64, shape (n,)
         Of the objects, in the order they were added.
     objects_ : collection of n objects, or None
-        In the order of `ids_`, which is not that of ids once some were removed: `objects` looks ids up. Kept where a
-        kernel or distance sorts the candidates.
+        In the order of `ids_`; `objects` looks objects up by id. Kept if `rerank` is a kernel or distance.
     vectors_ : ndarray of float32, shape (n, n_features), or None
-        Of length 1, kept for ``rerank="projected"``.
-    higher_is_better : bool
-        Whether scores are similarities (cosines, kernel values) or distances.
+        Vectors of length 1, kept for ``rerank="projected"``.
 
     Raises
     ------
     TypeError
-        In `fit`, if the encoder has no ``transform``, as classifiers and kernels have none.
+        In `fit`, if the encoder has no ``transform``, such as a classifier or a kernel.
     ValueError
-        In `fit`, if the encoder makes no packed bits or bits of another number than `index`, or `rerank` names what the
-        encoder does not have; in `search`, if fewer than k objects were added, or `rerank` was changed after `fit` to
-        what needs objects or vectors that were not kept.
+        In `fit`, if the encoder makes no packed bits or another number of bits than `index`, or has no kernel,
+        distance or vectors that `rerank` asks for; in searches, if there are fewer objects than neighbours asked for,
+        or `rerank` was changed after `fit` and needs objects or vectors that were not kept.
 
     Examples
     --------
@@ -121,7 +141,7 @@ class SimilaritySearch(BaseEstimator):
     ...     sm.SignRandomProjection(64, random_state=0),
     ... )
     >>> search = sm.SimilaritySearch(encoder, rerank=sm.distances.Levenshtein(), n_candidates=5).fit(words)
-    >>> ids, distances = search.search(["smitten", "sundry"], k=1)
+    >>> distances, ids = search.kneighbors(["smitten", "sundry"], n_neighbors=1)
     >>> search.objects(ids[:, 0]).tolist(), distances[:, 0]
     (['mitten', 'sunday'], array([1., 1.]))
     """
@@ -161,22 +181,25 @@ class SimilaritySearch(BaseEstimator):
         self._check()
         if is_lazy(X):
             raise TypeError(
-                "X is a Dask collection, expected objects that are here; encoder.fit(X).transform(X) makes codes, "
-                "which similia.scale.ShardedIndex searches"
+                "X is a Dask collection, expected objects in memory; encode it with encoder.fit(X).transform(X), and "
+                "search the codes with similia.scale.ShardedIndex"
             )
         at_least_one(X)
-        encoder = clone(self.encoder).fit(X, y)
-        n_bits = code_length(encoder, X)
-        index = HammingIndex(n_bits) if self.index is None else clone(self.index)
-        if index.n_bits != n_bits:
+        metric = self._metric()
+        X = self._parsed(metric, X)
+        self.encoder_ = clone(self.encoder)
+        codes, vectors = _fitted_codes(self.encoder_, X, y, self._projected)
+        n_bits = 8 * codes.shape[1]
+        self.index_ = HammingIndex(n_bits) if self.index is None else clone(self.index)
+        if self.index_.n_bits != n_bits:
             raise ValueError(
-                f"index has n_bits={index.n_bits}, but the encoder makes codes of {n_bits} bits; give it that number"
+                f"index has n_bits={self.index_.n_bits}, but the encoder makes codes of {n_bits} bits; use "
+                f"HammingIndex({n_bits})"
             )
-        self.encoder_, self.index_ = encoder, index
         self.ids_ = np.zeros(0, np.int64)
         self.objects_: Any = None
         self.vectors_: Any = None
-        return self._add(X, ids)
+        return self._append(codes, vectors, None if metric is None else X, ids)
 
     def add(self, X: Any, ids: Any = None) -> Self:
         """Add objects; the encoder stays as it is.
@@ -192,9 +215,12 @@ class SimilaritySearch(BaseEstimator):
         SimilaritySearch
             Itself.
         """
-        check_is_fitted(self, "encoder_")
+        self._check_ready()
         at_least_one(X)
-        return self._add(X, ids)
+        metric = self._metric()
+        X = self._parsed(metric, X)
+        codes, vectors = self._encode(X)
+        return self._append(codes, vectors, None if metric is None else X, ids)
 
     @exclusively
     @all_at_once
@@ -221,7 +247,7 @@ class SimilaritySearch(BaseEstimator):
         Parameters
         ----------
         ids : array-like of int, shape (m,)
-            Ids of objects, such as a row of what `search` returns; one may come twice.
+            Ids of objects, such as a row of what `kneighbors` returns; an id may occur more than once.
 
         Returns
         -------
@@ -238,7 +264,7 @@ class SimilaritySearch(BaseEstimator):
             raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
         if self.objects_ is None:
             raise ValueError(
-                f"the objects were not kept, since rerank={self.rerank!r} needs none; look ids up among your own"
+                f"the search keeps no objects, since rerank={self.rerank!r} needs none; look the ids up in your data"
             )
         with lock_of(self).reading():
             unknown = ~np.isin(ids, self.ids_)
@@ -246,56 +272,97 @@ class SimilaritySearch(BaseEstimator):
                 raise ValueError(f"there is no object with the id {ids[np.argmax(unknown)]}")
             return take(self.objects_, self._rows(ids.astype(np.int64)))
 
-    def search(self, X: Any, k: int = 10) -> tuple[Index, npt.NDArray[np.float64]]:
-        """Return the objects most like each query, best first; the smaller id first among equals.
-
-        Ids come first, then scores; `HammingIndex.kneighbors`, as in scikit-learn, returns distances first.
+    def kneighbors(
+        self, X: Any, n_neighbors: int = 10, return_distance: bool = True, *, return_similarity: bool = False
+    ) -> Any:
+        """Find the nearest objects of each query.
 
         Parameters
         ----------
         X : collection of q objects
-        k : int, default=10
+            Queries.
+        n_neighbors : int, default=10
+            Number of neighbours; with `rerank`, at most `n_candidates`.
+        return_distance : bool, default=True
+            Whether to return the distances too.
+        return_similarity : bool, default=False
+            Whether to return kernel values (cosines for ``rerank="projected"``) in place of distances. The neighbours
+            and their order stay the same.
 
         Returns
         -------
-        ids : ndarray of int64, shape (q, k)
-        scores : ndarray of float64, shape (q, k)
-            What they were sorted by: Hamming distances (``rerank=None``), cosines, kernel values or distances.
+        distances : ndarray of float64, shape (q, n_neighbors)
+            Ascending: Hamming distances (``rerank=None``), or those of the distance or of the kernel's feature space.
+            Left out if `return_distance` is False.
+        ids : ndarray of int64, shape (q, n_neighbors)
+            Ids of the neighbours, ascending where distances are equal.
         """
-        check_is_fitted(self, "encoder_")
-        self._check_kept()
-        k = self._check_k(k)
-        q = at_least_one(X)
-        ids, scores = np.empty((q, k), np.int64), np.empty((q, k))
-        starts = range(0, q, _QUERIES)
-        for start in track(starts, "queries", len(starts)):
-            rows = slice(start, min(q, start + _QUERIES))
-            block = X if len(starts) == 1 else take(X, np.arange(rows.start, rows.stop))
-            with part_from(start):
-                ids[rows], scores[rows] = self._answer(block, k)
-        return ids, scores
+        self._check_ready(return_similarity)
+        k = self._check_k(n_neighbors)
 
-    def recall(self, X: Any, k: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
-        """Measure recall against comparing each query with all objects.
+        def nearest(block: Any) -> tuple[Any, Index]:
+            distances, similarities, ids = self._nearest(block, k)
+            return similarities if return_similarity else distances, ids
+
+        return self._in_blocks(X, nearest, return_distance or return_similarity)
+
+    def radius_neighbors(
+        self, X: Any, radius: float, return_distance: bool = True, *, return_similarity: bool = False
+    ) -> Any:
+        """Find the objects within a distance of each query; with `rerank`, among the `n_candidates` nearest codes.
 
         Parameters
         ----------
         X : collection of q objects
-            Queries, a hundred or more for a standard error of a few percent.
-        k : int, default=10
-        metric : "kernel", or a kernel or distance of similia, default="kernel"
-            What true neighbours are the nearest by; "kernel" is what `rerank` names, else that of the encoder's first
-            step. An encoder of vectors has none: give ``similia.kernels.Cosine("projection")``, or
+            Queries.
+        radius : float
+            Largest distance, >= 0.
+        return_distance, return_similarity : bool
+            As in `kneighbors`.
+
+        Returns
+        -------
+        distances : object array of shape (q,)
+            An array for each query, ascending. Left out if `return_distance` is False.
+        ids : object array of shape (q,)
+            An int64 array for each query, ascending where distances are equal.
+        """
+        self._check_ready(return_similarity)
+        if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
+            raise ValueError(f"radius must be a number >= 0, got {radius!r}")
+
+        def within(block: Any) -> tuple[Any, Any]:
+            if self.rerank is None:
+                return self.index_.radius_neighbors(self._encode(block)[0], radius)  # type: ignore[return-value]
+            distances, similarities, ids = self._nearest(block, min(self.n_candidates, len(self.ids_)))
+            ends = [int(np.searchsorted(row, radius, "right")) for row in distances]
+            return ragged(similarities if return_similarity else distances, ends), ragged(ids, ends)
+
+        return self._in_blocks(X, within, return_distance or return_similarity)
+
+    def recall(self, X: Any, n_neighbors: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
+        """Measure which share of the true neighbours the search finds.
+
+        Parameters
+        ----------
+        X : collection of q objects
+            Queries; with a hundred, the standard error is a few percent.
+        n_neighbors : int, default=10
+            Number k of neighbours.
+        metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
+            What true neighbours are nearest by: "kernel" is the kernel or distance of `rerank`, or else that of the
+            encoder's first step; "projected", the vectors kept for ``rerank="projected"``. An encoder of vectors has
+            no kernel: give ``similia.kernels.Cosine("projection")``, or
             ``similia.distances.FromFunction(scipy.spatial.distance.cdist, pairwise=True)``.
         objects : collection of n objects, optional
-            The objects in the order they were added; needed where they are not kept (`objects_` is None).
+            The objects in the order in which they were added; needed if the search keeps none (`objects_` is None).
 
         Returns
         -------
         Recall
-            A named tuple: ``recall``, the mean share of the k answers that are no farther than the true k-th neighbour
-            (ties are not held against them); ``standard_error`` of that mean; ``seconds`` for one query of
-            `search`; ``brute_force_seconds`` for comparing one query with all objects.
+            A named tuple: `recall`, the mean share of the k answers that are no farther than the true k-th neighbour
+            (so ties count as found); its `standard_error`; `seconds` for one query of `kneighbors`, and
+            `brute_force_seconds` for comparing one query with all objects.
 
         Raises
         ------
@@ -303,21 +370,39 @@ class SimilaritySearch(BaseEstimator):
             If there is nothing to compare by, or the objects are neither kept nor given.
         """
         check_is_fitted(self, "encoder_")
-        kept = self.objects_ if objects is None else objects
-        if kept is None or n_objects(kept) != len(self.ids_):
-            found = "none are kept" if kept is None else f"{n_objects(kept)} are given"
-            raise ValueError(f"recall compares queries with all {len(self.ids_)} objects, but {found}; give objects=")
-        own = self._metric() if isinstance(metric, str) and metric == "kernel" else None
-        true = own or as_metric(metric, self.encoder, "metric")
-        self.search(take(X, [0]), k)  # what is compiled at first use
+        projected = isinstance(metric, str) and metric == "projected"
+        between = self._by_vectors(X) if projected else self._by_metric(X, metric, objects)
+        self.kneighbors(take(X, [0]), n_neighbors)  # compiles at first use
         start = time.perf_counter()
-        rows = self._rows(self.search(X, k)[0])
-        between = time.perf_counter()
-        shares = _measured_shares(true, X, kept, rows)
+        rows = self._rows(self.kneighbors(X, n_neighbors)[1])
+        middle = time.perf_counter()
+        shares, step = np.empty(len(rows)), rows_per_block(16 * len(self.ids_), at_most=64)
+        for first in range(0, len(rows), step):
+            block = np.arange(first, min(len(rows), first + step))
+            shares[block] = shares_found(between(block), rows[block])
         end = time.perf_counter()
         q = len(rows)
         error = float(shares.std(ddof=1) / np.sqrt(q)) if q > 1 else float("nan")
-        return Recall(float(shares.mean()), error, (between - start) / q, (end - between) / q)
+        return Recall(float(shares.mean()), error, (middle - start) / q, (end - middle) / q)
+
+    def _by_vectors(self, X: Any) -> Callable[[Index], Floats]:
+        """Return a function of row numbers of `X` that gives their distances to all vectors."""
+        if self.vectors_ is None:
+            raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
+        vectors: Any = self._encode(X)[1]
+        return lambda rows: -(vectors[rows] @ self.vectors_.T)
+
+    def _by_metric(self, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
+        """Return a function of row numbers of `X` that gives their distances to all objects."""
+        kept = self.objects_ if objects is None else objects
+        if kept is None or n_objects(kept) != len(self.ids_):
+            found = "the search keeps none" if kept is None else f"{n_objects(kept)} are given"
+            raise ValueError(f"recall compares queries with all {len(self.ids_)} objects, but {found}; give objects=")
+        own = self._metric() if isinstance(metric, str) and metric == "kernel" else None
+        true = own or as_metric(metric, self.encoder, "metric")
+        queries, all_objects = true.as_objects(X), true.as_objects(kept)
+        norms = true.norms(all_objects)
+        return lambda rows: true.distances(take(queries, rows), all_objects, norms)
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the search with its objects to a folder, which ``similia index`` opens too.
@@ -354,12 +439,6 @@ class SimilaritySearch(BaseEstimator):
         from similia.search.on_disk import SearchFolder
 
         return SearchFolder.open(folder).load(mmap)
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether scores are similarities, not distances."""
-        metric = self._metric()
-        return self._projected if metric is None else metric.is_kernel
 
     @property
     def n_features_in_(self) -> int:
@@ -404,21 +483,38 @@ class SimilaritySearch(BaseEstimator):
             )
         self._metric()
 
-    def _check_kept(self) -> None:
-        """Raise if `rerank` was changed after `fit` to what needs something that was not kept."""
+    def _check_ready(self, similarity: bool = False) -> None:
+        """Raise unless this is fitted, and `rerank` needs nothing that was not kept; or gives similarities."""
+        check_is_fitted(self, "encoder_")
         self._check()
         missing = "vectors" if self._projected and self.vectors_ is None else ""
         missing = "objects" if self._metric() is not None and self.objects_ is None else missing
         if missing and len(self.ids_):
-            raise ValueError(f"rerank is now {self.rerank!r}: fit again, the {missing} that it compares were not kept")
-
-    def _add(self, X: Any, ids: Any) -> Self:
-        self._check_kept()
+            raise ValueError(f"rerank is now {self.rerank!r}, which compares {missing} that were not kept; fit again")
         metric = self._metric()
-        X = X if metric is None else metric.as_objects(X)
-        codes, vectors = self._encode(X)
-        objects = None if metric is None else X
-        return self._append(codes, vectors, objects, ids)
+        if similarity and not (self._projected if metric is None else metric.is_kernel):
+            raise ValueError(
+                f"return_similarity needs rerank='projected' or a kernel, but rerank={self.rerank!r} gives distances"
+            )
+
+    def _check_k(self, n_neighbors: int) -> int:
+        k = check_positive_int(n_neighbors, "n_neighbors")
+        if k > len(self.ids_):
+            raise ValueError(f"n_neighbors={k} is more than the {len(self.ids_)} objects; ask for fewer, or add more")
+        if self.rerank is not None and k > self.n_candidates:
+            raise ValueError(
+                f"n_neighbors={k} is more than the n_candidates={self.n_candidates} that are compared once more; use "
+                f"set_params(n_candidates={10 * k}), which needs no new fit"
+            )
+        return k
+
+    def _parsed(self, metric: Metric | None, X: Any) -> Any:
+        """Return the objects in the layout of `rerank`; parsed once, also for the encoder, if that gives a batch."""
+        function, _ = function_of(self.encoder)
+        if function is not None and not hasattr(X, "columns"):
+            batch = as_objects(function, X)
+            X = batch if isinstance(batch, Batch) else X
+        return X if metric is None else metric.as_objects(X)
 
     @exclusively
     @all_at_once
@@ -434,50 +530,50 @@ class SimilaritySearch(BaseEstimator):
         return self
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-        """Return packed codes and, if these are sorted by, the vectors they are made of, scaled to length 1."""
+        """Return packed codes and, for ``rerank="projected"``, the vectors they are made of, scaled to length 1."""
         if not self._projected:
             return check_codes(self.encoder_.transform(X), "the encoder's output"), None
         V = np.asarray(self.encoder_[:-1].transform(X))
-        norms = np.linalg.norm(V, axis=1, keepdims=True)
-        unit = (V / np.where(norms > 0, norms, 1.0)).astype(np.float32)
-        return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), unit
+        return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
 
-    def _check_k(self, k: int) -> int:
-        k = check_positive_int(k, "k")
-        if k > len(self.ids_):
-            raise ValueError(f"k is {k}, but there are {len(self.ids_)} objects; ask for fewer, or add more")
-        if self.rerank is not None and k > self.n_candidates:
-            raise ValueError(
-                f"k is {k}, more than the n_candidates={self.n_candidates} that are sorted once more; "
-                f"set_params(n_candidates={10 * k}) takes effect at once"
-            )
-        return k
+    def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
+        """Return the values and ids, or ids alone, that `answer` gives for blocks of queries."""
+        q = at_least_one(X)
+        starts, found = range(0, q, _QUERIES), []
+        for start in track(starts, "queries", len(starts)):
+            with part_from(start):
+                whole = len(starts) == 1
+                found.append(answer(X if whole else take(X, np.arange(start, min(q, start + _QUERIES)))))
+        values, ids = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return (values, ids) if both else ids
 
-    def _answer(self, X: Any, k: int) -> tuple[Index, npt.NDArray[Any]]:
+    def _nearest(self, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
+        """Return distances, similarities if there are any, and ids of the nearest `k`; with `rerank`, of candidates."""
         metric = self._metric()
-        X = X if metric is None else metric.as_objects(X)
+        X = self._parsed(metric, X)
         codes, vectors = self._encode(X)
         with lock_of(self).reading():
-            return self._sorted(metric, X, codes, vectors, k)
+            if self.rerank is None:
+                distances, ids = self.index_.kneighbors(codes, k)
+                return distances.astype(np.float64), None, ids
+            _, ids = self.index_.kneighbors(codes, min(self.n_candidates, len(self.ids_)))
+            rows = self._rows(ids)
+            values, similarities = self._by_angle(vectors, rows) if metric is None else self._compared(metric, X, rows)
+        order = sorted_candidates(values, ids)[:, :k]
+        similarities = None if similarities is None else np.take_along_axis(similarities, order, axis=1)
+        return np.take_along_axis(values, order, axis=1), similarities, np.take_along_axis(ids, order, axis=1)
 
-    def _sorted(self, metric: Metric | None, X: Any, codes: Any, vectors: Any, k: int) -> tuple[Index, Any]:
-        """Return ids and scores of the best k candidates of each query."""
-        if self.rerank is None:
-            distances, ids = self.index_.kneighbors(codes, k)
-            return ids, distances
-        _, ids = self.index_.kneighbors(codes, min(self.n_candidates, len(self.ids_)))
-        rows = self._rows(ids)
-        if metric is not None:
-            values = self._of_candidates(metric, X, rows)
-        else:
-            if vectors is None or vectors.shape[1:] != self.vectors_.shape[1:]:
-                raise ValueError(f"vectors_ has shape {self.vectors_.shape}, but not the encoder's vectors; fit again")
-            values = chosen_products(self.vectors_, rows, vectors)
-        order = sorted_candidates(values, ids, self.higher_is_better)[:, :k]
-        return np.take_along_axis(ids, order, axis=1), np.take_along_axis(values, order, axis=1)
+    def _by_angle(self, vectors: Any, rows: Index) -> tuple[Floats, Floats]:
+        """Return distances and cosines of unit vectors and their candidates."""
+        if vectors.shape[1:] != self.vectors_.shape[1:]:
+            raise ValueError(
+                f"the encoder makes vectors of shape {vectors.shape}, but vectors_ has {self.vectors_.shape}; fit again"
+            )
+        cosines = chosen_products(self.vectors_, rows, vectors).astype(np.float64)
+        return feature_distances(cosines, 1.0, 1.0), cosines
 
-    def _of_candidates(self, metric: Metric, X: Any, rows: Index) -> npt.NDArray[np.floating]:
-        """Return the values of queries and their candidates; what the metric leaves to the data all objects decide.
+    def _compared(self, metric: Metric, X: Any, rows: Index) -> tuple[Floats, Floats | None]:
+        """Return distances, and kernel values, of queries and their candidates; all objects decide what data decide.
 
         Features of objects are counted once, as soon as as many candidates were asked for as there are objects.
         """
@@ -487,8 +583,12 @@ class SimilaritySearch(BaseEstimator):
             known = self._known = _Known(function, metric.decided(self.objects_))
         known.n_asked += rows.size
         if known.features is None and known.n_asked >= len(self.ids_):
-            known.features = known.metric.kept(self.objects_)
-        return known.metric.of_candidates(X, self.objects_, rows, known.features)
+            known.look_at_all(self.objects_)
+        values = known.metric.of_candidates(X, self.objects_, rows, known.features)
+        if not metric.is_kernel:
+            return values, None
+        own = diagonal(known.metric.function, X)[:, None]
+        return feature_distances(values, own, known.norms_at(self.objects_, rows)), values
 
     def _rows(self, ids: Index) -> Index:
         """Return the positions of ids among the objects."""
@@ -502,19 +602,24 @@ def _for_copies(state: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in state.items() if name not in ("_known", "_lock")}
 
 
-def code_length(encoder: Any, X: Any) -> int:
-    """Return the number of bits that a fitted encoder makes of an object, or raise if it makes none."""
-    with heard():  # what is said of one object will be said of all
-        codes = encoder.transform(take(X, [0]))
-    return 8 * check_codes(codes, "the encoder's output").shape[1]
+def _unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
+    norms = np.linalg.norm(V, axis=1, keepdims=True)
+    return np.asarray(V / np.where(norms > 0, norms, 1.0), np.float32)
 
 
-def _measured_shares(metric: Metric, X: Any, objects: Any, rows: Index) -> npt.NDArray[np.float64]:
-    """Return `shares_found` of answers, all distances being computed in blocks of queries."""
-    queries, objects = metric.as_objects(X), metric.as_objects(objects)
-    shares, sign = np.empty(len(rows)), -1.0 if metric.is_kernel else 1.0
-    step = rows_per_block(16 * n_objects(objects), at_most=64)
-    for start in range(0, len(rows), step):
-        block = np.arange(start, min(len(rows), start + step))
-        shares[block] = shares_found(sign * metric.between(take(queries, block), objects), rows[block])
-    return shares
+def _fitted_codes(encoder: Any, X: Any, y: Any, projected: bool) -> tuple[npt.NDArray[np.uint8], Any]:
+    """Fit an encoder; return the codes of `X`, and unit vectors that enter the last step if they are asked for.
+
+    The steps of a pipeline are fitted and applied one by one, so that each transforms the objects once. Between steps
+    goes what ``transform`` returns, which may differ from ``fit_transform`` in the last bits.
+    """
+    if not isinstance(encoder, Pipeline) or encoder.memory is not None:
+        encoder.fit(X, y)
+        V = np.asarray(encoder[:-1].transform(X)) if projected else None
+        codes = encoder.transform(X) if V is None else encoder[-1].transform(V)
+        return check_codes(codes, "the encoder's output"), None if V is None else _unit(V)
+    V = X
+    for _, step in encoder.steps:
+        last = V
+        V = last if step is None or step == "passthrough" else step.fit(last, y).transform(last)
+    return check_codes(V, "the encoder's output"), _unit(np.asarray(last)) if projected else None
