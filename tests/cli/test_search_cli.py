@@ -53,7 +53,7 @@ def test_build_add_search_info(files, tmp_path):
     invoke("index", "add", second, folder)
     invoke("index", "search", folder, second, "-k", 2, "--output", tmp_path / "found.csv")
     rows = table(tmp_path / "found.csv")
-    assert rows[0] == ["query", "rank", "id", "name", "score"]
+    assert rows[0] == ["query", "rank", "id", "name", "distance"]
     assert rows[1::2] == [[f"second{i}", "1", str(60 + i), f"second{i}", "0"] for i in range(30)]
     assert all(float(row[4]) > 0 and row[1] == "2" for row in rows[2::2])
     shown = invoke("index", "info", folder).output
@@ -69,16 +69,19 @@ def test_build_add_search_info(files, tmp_path):
 def test_the_time_of_a_query_is_without_start_up(files, monkeypatch, tmp_path):
     first, second, folder = files
     invoke("index", "build", first, folder, "--landmarks", 32)
-    search, clock = sm.SimilaritySearch.search, itertools.count(0, 0.05)  # seconds, one step each time it is looked at
+    search, clock = (
+        sm.SimilaritySearch.kneighbors,
+        itertools.count(0, 0.05),
+    )  # seconds, one step each time it is looked at
     asked = []
 
-    def slow_at_first(self, X, k=10):
+    def slow_at_first(self, X, n_neighbors=10):
         asked.append(len(X))
         for _ in range(1000 if len(asked) == 1 else 0):
             next(clock)
-        return search(self, X, k)
+        return search(self, X, n_neighbors)
 
-    monkeypatch.setattr(sm.SimilaritySearch, "search", slow_at_first)
+    monkeypatch.setattr(sm.SimilaritySearch, "kneighbors", slow_at_first)
     monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
     said = invoke("index", "search", folder, second, "-k", 2, "-o", tmp_path / "found.csv").output
     assert asked == [1, 30]

@@ -52,7 +52,7 @@ READERS = {
     "rows in a list": lambda X: kernels.Optical()(list(X)),
     "search": lambda X: sm.SimilaritySearch(
         make_pipeline(sm.HeatRandomFeatures(n_components=8, random_state=0), sm.SignRandomProjection(8, random_state=0))
-    ).fit(X).search(X, k=1)[0],
+    ).fit(X).kneighbors(X, 1)[1],
 }  # fmt: skip
 
 

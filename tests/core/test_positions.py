@@ -40,7 +40,9 @@ CALLS = {
     "KNeighborsClassifier": lambda: sm.KNeighborsClassifier(distance).fit(GOOD[:20], [0, 1] * 10).predict(NUMBERS),
     "PseudoEuclidean": lambda: sm.PseudoEuclidean(distance, 2).fit(GOOD[:20]).transform(NUMBERS),
     "sm.Pipeline": lambda: sm.Pipeline(ENCODER.steps).fit(GOOD).transform(NUMBERS),
-    "search": lambda: sm.SimilaritySearch(ENCODER, rerank=distance, n_candidates=5).fit(GOOD).kneighbors(NUMBERS[800:], 1),
+    "search": lambda: (
+        sm.SimilaritySearch(ENCODER, rerank=distance, n_candidates=5).fit(GOOD).kneighbors(NUMBERS[800:], 1)
+    ),
 }
 NUMBERED = {"D2KE.fit": 0, "search": BAD - 800}
 

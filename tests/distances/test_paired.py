@@ -187,7 +187,7 @@ def test_kept_counts_follow_the_objects_and_the_kernel():
 
     def assert_scores(kernel, objects):
         for start in range(0, 12, 4):  # few candidates, and later more than objects
-            scores, ids = search.kneighbors(X[start : start + 4], 20)
+            scores, ids = search.kneighbors(X[start : start + 4], 20, return_similarity=True)
             np.testing.assert_array_equal(scores, np.take_along_axis(kernel(X[start : start + 4], objects), ids, 1))
 
     assert_scores(kernel, X[:40])
@@ -197,7 +197,7 @@ def test_kept_counts_follow_the_objects_and_the_kernel():
     search.set_params(rerank=GappyKmers(k=2, gaps=1))
     assert_scores(GappyKmers(k=2, gaps=1), X)
     search.remove([0, 1])
-    scores, ids = search.kneighbors(X[2:6], 20)
+    scores, ids = search.kneighbors(X[2:6], 20, return_similarity=True)
     np.testing.assert_array_equal(
         scores, [GappyKmers(k=2, gaps=1)([x], [X[i] for i in found])[0] for x, found in zip(X[2:6], ids, strict=True)]
     )
@@ -213,10 +213,10 @@ def test_the_map_of_vectors_is_decided_by_all_objects(kernel):
     search = sm.SimilaritySearch(encoder, rerank=kernel, n_candidates=4).fit(X)
     projected = kernel.decided(X)
     assert projected.mapping == "projection"
-    scores, ids = search.kneighbors(X, 4)
+    scores, ids = search.kneighbors(X, 4, return_similarity=True)
     np.testing.assert_allclose(scores, np.take_along_axis(projected(X, X), ids, axis=1), atol=1e-12)
     rest = search.remove(np.arange(0, 200, 40)).objects_
-    scores, ids = search.kneighbors(X[1:9], 4)
+    scores, ids = search.kneighbors(X[1:9], 4, return_similarity=True)
     rows = np.searchsorted(search.ids_, ids)
     np.testing.assert_allclose(scores, np.take_along_axis(kernel(X[1:9], rest), rows, axis=1), atol=1e-12)
     assert kernel.decided(rest).mapping == "sqrt"

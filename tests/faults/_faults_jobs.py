@@ -188,7 +188,7 @@ def read(send: Send, folder: str, queries: list[str], mmap: bool, done: Path) ->
         try:
             search = SearchFolder.open(folder).load(mmap=mmap)
             if len(search):
-                send((search.ids_, *search.search(queries, k=min(5, len(search)))))
+                send((search.ids_, *search.kneighbors(queries, min(5, len(search)))))
         except Exception as error:
             send(f"{type(error).__name__}: {error}")
             time.sleep(0.01)
@@ -212,7 +212,9 @@ def _warm() -> None:
     words = ["ACGTA", "CCGTA", "GATTA", "ACCAA"]
     model = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 3, 64, random_state=0).fit(words, [0, 1, 0, 1])
     model.predict(words)
-    sm.SimilaritySearch(model[:-1], sm.distances.Levenshtein(), n_candidates=2).fit(words).add(words).search(words, k=1)
+    sm.SimilaritySearch(model[:-1], sm.distances.Levenshtein(), n_candidates=2).fit(words).add(words).kneighbors(
+        words, 1
+    )
     dask.compute(dask.delayed(len)("a"), scheduler="synchronous")
 
 

@@ -222,7 +222,7 @@ def objects_of(folder: Path, mmap: bool = False) -> list[Any]:
 
 def neighbours_of(folder: Path, mmap: bool = False) -> list[Any]:
     """Return the nearest objects of some, as ids and scores."""
-    ids, scores = SearchFolder.open(folder).load(mmap).search(QUERIES, k=10)
+    scores, ids = SearchFolder.open(folder).load(mmap).kneighbors(QUERIES, 10)
     return [*zip(ids.ravel().tolist(), scores.ravel().tolist(), strict=True)]
 
 

@@ -136,11 +136,8 @@ def models() -> list[Model]:
 
 def use(model: Any, X: Any) -> None:
     """Do with a model what it is for."""
-    if isinstance(model, sm.HammingIndex):
+    if isinstance(model, sm.HammingIndex | sm.SimilaritySearch):
         model.kneighbors(X, 2)
-        return
-    if isinstance(model, sm.SimilaritySearch):
-        model.search(X, 2)
         return
     for method in ("transform", "predict", "decision_function"):
         if hasattr(model, method):
@@ -280,7 +277,7 @@ def _load_search(files: Files, folder: Path) -> None:
     _write(files, place)
     search = sm.SimilaritySearch.load(place)
     if len(search) > 1:
-        search.search(_WORDS[:3], 2)
+        search.kneighbors(_WORDS[:3], 2)
 
 
 def model_targets() -> list[Target]:

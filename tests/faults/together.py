@@ -126,8 +126,8 @@ def _search_round(kind: str, start: str, rng: np.random.Generator, folder: Path)
     if start == "loaded":
         search.save(folder / "search")
         search = sm.SimilaritySearch.load(folder / "search")
-    answers = _asked_together([lambda i=i: search.search(words[i : i + 3], _K) for i in range(3 * _THREADS)])
-    return any(_differ(answer, twin.search(words[i : i + 3], _K)) for i, answer in enumerate(answers))
+    answers = _asked_together([lambda i=i: search.kneighbors(words[i : i + 3], _K) for i in range(3 * _THREADS)])
+    return any(_differ(answer, twin.kneighbors(words[i : i + 3], _K)) for i, answer in enumerate(answers))
 
 
 def _asked_together(calls: list[Callable[[], Any]]) -> list[Any]:

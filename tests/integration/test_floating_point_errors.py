@@ -102,7 +102,7 @@ RUNS = {
             make_pipeline(sm.LevelEncoder(64, random_state=0)), rerank=kernels.HypersphericalHeat(t=0.01)
         )
         .fit(VECTORS)
-        .search(VECTORS, k=2)[1]
+        .kneighbors(VECTORS, 2)[0]
     ),
     "explain": lambda: sm.explain(kernels.DistanceRBF(distances.DTW(), 10.0), FAR[0], FAR[1]).value,
 }

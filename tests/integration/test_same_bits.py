@@ -234,8 +234,8 @@ def test_neighbours_do_not_depend_on_other_queries(name):
         values, ids = search.kneighbors(X, 5)
         for rows in ([0], np.arange(20, 60)):
             found = search.kneighbors(take(X, rows), 5)
-            np.testing.assert_array_equal(found[0], ids[rows])
-            np.testing.assert_array_equal(found[1], values[rows])
+            np.testing.assert_array_equal(found[0], values[rows])
+            np.testing.assert_array_equal(found[1], ids[rows])
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_saving_over_an_index_of_the_command_line_is_refused_and_changes_nothing
         SimilaritySearch.load(folder).save(folder, overwrite=True)
     assert "is in the index already" in invoke("index", "add", data, folder).stdout
     found = invoke("index", "search", folder, data, "-k", 1).stdout.splitlines()
-    assert found[:2] == ["query,rank,id,name,score", "seq0,1,0,seq0,0"]
+    assert found[:2] == ["query,rank,id,name,distance", "seq0,1,0,seq0,0"]
     assert json.loads(invoke("index", "remove", folder, "seq1", "--json").stdout)["removed"] == [1]
 
 

@@ -14,7 +14,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import Cosine, Spectrum, WeisfeilerLehman
-from similia.objects import as_graphs, as_series, as_strings
+from similia.objects import StringBatch, as_graphs, as_series, as_strings
 from similia.search.metric import Metric, as_metric, metric_of, sorted_candidates
 
 laws = settings(max_examples=15, deadline=None)
@@ -45,16 +45,21 @@ def brute_order(values, ids, k):
     return [i for _, i in sorted(zip(values, ids, strict=True))[:k]]
 
 
+def feature_distances(kernel, X, Y):
+    K = kernel(X, Y)
+    own = [np.array([kernel([x])[0, 0] for x in objects]) for objects in (X, Y)]
+    return np.sqrt(own[0][:, None] + own[1] - 2 * K)
+
+
 # ---- answers
 def test_hamming_order_without_rerank():
     X, Q = words(), words(7, seed=1)
     search = sm.SimilaritySearch(string_encoder()).fit(X)
-    ids, distances = search.search(Q, k=9)
+    distances, ids = search.kneighbors(Q, 9)
     codes = [bits_of(search.encoder_.transform(part)) for part in (Q, X)]
     true = (codes[0][:, None] != codes[1]).sum(axis=2)
     assert ids.tolist() == [brute_order(row, range(120), 9) for row in true]
     np.testing.assert_array_equal(distances, np.take_along_axis(true, ids, axis=1))
-    assert not search.higher_is_better
     assert search.objects_ is None
     assert search.vectors_ is None
 
@@ -64,19 +69,48 @@ def test_all_candidates_sorted_once_more_are_brute_force(rerank):
     X, Q = words(), words(6, seed=2)
     metric = Levenshtein() if rerank == "distance" else "kernel"
     search = sm.SimilaritySearch(string_encoder(), rerank=metric, n_candidates=120).fit(X)
-    ids, scores = search.search(Q, k=10)
-    true = Levenshtein()(Q, X) if rerank == "distance" else -Spectrum(k=2)(Q, X)
+    distances, ids = search.kneighbors(Q, 10)
+    true = Levenshtein()(Q, X) if rerank == "distance" else feature_distances(Spectrum(k=2), Q, X)
     assert ids.tolist() == [brute_order(row, range(120), 10) for row in true]
-    np.testing.assert_allclose(np.abs(true[np.arange(6)[:, None], ids]), scores)
-    assert search.higher_is_better == (rerank == "kernel")
+    np.testing.assert_array_equal(np.take_along_axis(true, ids, axis=1), distances)
+    if rerank == "kernel":
+        values, same = search.kneighbors(Q, 10, return_similarity=True)
+        np.testing.assert_array_equal(same, ids)
+        np.testing.assert_array_equal(values, np.take_along_axis(Spectrum(k=2)(Q, X), ids, axis=1))
+    np.testing.assert_array_equal(search.kneighbors(Q, 10, return_distance=False), ids)
+
+
+@pytest.mark.parametrize("rerank", [None, "projected", "kernel", Levenshtein()], ids=str)
+def test_radius_neighbors_are_the_neighbours_within_the_radius(rerank):
+    X, Q = words(), words(6, seed=2)
+    search = sm.SimilaritySearch(string_encoder(), rerank, n_candidates=120).fit(X, ids=np.arange(120) * 2)
+    distances, ids = search.kneighbors(Q, 120)
+    for radius in (0, float(distances[2, 9]), 1e9):
+        found = search.radius_neighbors(Q, radius)
+        for i in range(6):
+            inside = distances[i] <= radius
+            np.testing.assert_array_equal(found[0][i], distances[i][inside])
+            np.testing.assert_array_equal(found[1][i], ids[i][inside])
+        alone = search.radius_neighbors(Q, radius, return_distance=False)
+        assert [row.tolist() for row in alone] == [row.tolist() for row in found[1]]
+    if rerank in ("kernel", "projected"):
+        values, _ = search.radius_neighbors(Q, 1e9, return_similarity=True)
+        np.testing.assert_array_equal(values[0], search.kneighbors(Q, 120, return_similarity=True)[0][0])
+    else:
+        for method in (search.kneighbors, search.radius_neighbors):
+            with pytest.raises(ValueError, match="return_similarity needs rerank='projected' or a kernel"):
+                method(Q, 3, return_similarity=True)
+    for radius in (-1, np.nan, True, "1"):
+        with pytest.raises(ValueError, match="radius must be a number >= 0"):
+            search.radius_neighbors(Q, radius)
 
 
 def test_candidates_are_the_nearest_codes():
     X, Q = words(), words(5, seed=3)
     plain = sm.SimilaritySearch(string_encoder()).fit(X)
     sorted_again = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=15).fit(X)
-    shortlist, _ = plain.search(Q, k=15)
-    found, distances = sorted_again.search(Q, k=15)
+    _, shortlist = plain.kneighbors(Q, 15)
+    distances, found = sorted_again.kneighbors(Q, 15)
     assert [sorted(row) for row in found.tolist()] == [sorted(row) for row in shortlist.tolist()]
     assert (np.diff(distances, axis=1) >= 0).all()
 
@@ -86,12 +120,13 @@ def test_projected_vectors_are_compared_by_their_cosine():
     X, Q = rng.standard_normal((60, 20)), rng.standard_normal((4, 20))
     encoder = make_pipeline(PCA(8, random_state=0), sm.SignRandomProjection(64, random_state=0))
     search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=60).fit(X)
-    ids, scores = search.search(Q, k=5)
+    distances, ids = search.kneighbors(Q, 5)
+    scores, _ = search.kneighbors(Q, 5, return_similarity=True)
     V, W = (search.encoder_[0].transform(part) for part in (X, Q))
     cosines = (W @ V.T) / np.linalg.norm(W, axis=1)[:, None] / np.linalg.norm(V, axis=1)
     assert ids.tolist() == [brute_order(row, range(60), 5) for row in -cosines]
     np.testing.assert_allclose(scores, -np.sort(-cosines, axis=1)[:, :5], atol=1e-6)
-    assert search.higher_is_better
+    np.testing.assert_allclose(distances, np.sqrt(2 - 2 * scores))
     assert search.objects_ is None
 
 
@@ -99,7 +134,7 @@ def test_a_zero_vector_has_cosine_zero():
     X = np.vstack([np.zeros(4), np.eye(4)])
     encoder = make_pipeline(FunctionTransformer(), sm.SignRandomProjection(64, random_state=0))
     search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=5).fit(X)
-    ids, scores = search.search(np.eye(4)[:1], k=5)
+    scores, ids = search.kneighbors(np.eye(4)[:1], 5, return_similarity=True)
     assert ids[0, 0] == 1
     np.testing.assert_allclose(scores[0], [1, 0, 0, 0, 0])
 
@@ -110,11 +145,9 @@ def test_order_of_candidates(seed, n, n_values):
     rng = np.random.default_rng(seed)
     values = rng.integers(0, n_values, (3, n)).astype(float)
     ids = np.stack([rng.permutation(10 * n)[:n] for _ in range(3)])
-    for descending in (False, True):
-        order = sorted_candidates(values, ids, descending)
-        sign = -1 if descending else 1
-        for row in range(3):
-            assert ids[row][order[row]].tolist() == brute_order(sign * values[row], ids[row].tolist(), n)
+    order = sorted_candidates(values, ids)
+    for row in range(3):
+        assert ids[row][order[row]].tolist() == brute_order(values[row], ids[row].tolist(), n)
 
 
 @pytest.mark.parametrize("kind", ["strings", "series", "graphs", "list"])
@@ -159,7 +192,7 @@ def test_add_and_remove_are_a_search_fitted_to_what_is_left():
     ids = np.array([*left, *range(1000, 1030)])
     objects = [*(X[i] for i in left), *X[70:]]
     other = sm.SimilaritySearch(FrozenEstimator(encoder), rerank=Levenshtein(), n_candidates=40).fit(objects, ids=ids)
-    for found, expected in zip(search.search(X[::7], k=8), other.search(X[::7], k=8), strict=True):
+    for found, expected in zip(search.kneighbors(X[::7], 8), other.kneighbors(X[::7], 8), strict=True):
         np.testing.assert_array_equal(found, expected)
     assert len(search) == 97
     np.testing.assert_array_equal(search.ids_, ids)
@@ -169,7 +202,7 @@ def test_ids_in_any_order():
     X = words(40)
     ids = np.random.default_rng(0).permutation(100)[:40]
     search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=40).fit(X, ids=ids)
-    found, distances = search.search(X, k=3)
+    distances, found = search.kneighbors(X, 3)
     rows = np.argsort(ids)[np.searchsorted(np.sort(ids), found)]
     np.testing.assert_array_equal(distances, np.take_along_axis(Levenshtein()(X, X), rows, axis=1))
     np.testing.assert_array_equal(distances[:, 0], 0)
@@ -190,7 +223,7 @@ def test_projected_vectors_follow_adding_and_removing():
         sm.SimilaritySearch(encoder, rerank="projected").fit(X)
     encoder = make_pipeline(FrozenEstimator(PCA(4).fit(X)), sm.SignRandomProjection(64, random_state=0))
     search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=29).fit(X[:20]).add(X[20:]).remove([5])
-    ids, _ = search.search(X[[7, 25]], k=1)
+    _, ids = search.kneighbors(X[[7, 25]], 1)
     assert ids[:, 0].tolist() == [7, 25]
     assert search.vectors_.shape == (29, 4)
 
@@ -200,9 +233,9 @@ def test_many_queries_are_answered_in_parts(monkeypatch):
 
     X = words(60)
     search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=20).fit(X)
-    whole = search.search(X, k=4)
+    whole = search.kneighbors(X, 4)
     monkeypatch.setattr(similarity_search, "_QUERIES", 7)
-    for found, expected in zip(search.search(X, k=4), whole, strict=True):
+    for found, expected in zip(search.kneighbors(X, 4), whole, strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -213,7 +246,7 @@ def test_objects_by_their_ids(ids):
     true = dict(zip(search.ids_.tolist(), X, strict=True))
     gone = search.ids_[[0, 7]].tolist()
     search.remove(gone)
-    found, distances = search.search(X[50:55], k=3)
+    distances, found = search.kneighbors(X[50:55], 3)
     for query, row, values in zip(X[50:55], found, distances, strict=True):
         assert search.objects(row).tolist() == [true[i] for i in row.tolist()]
         np.testing.assert_array_equal(Levenshtein()([query], search.objects(row))[0], values)
@@ -224,7 +257,7 @@ def test_objects_by_their_ids(ids):
         search.objects([twice[0], gone[1], gone[0]])
     with pytest.raises(ValueError, match=r"1-D array of integers, got dtype int64 and shape \(5, 3\)"):
         search.objects(found)
-    with pytest.raises(ValueError, match="objects were not kept, since rerank=None needs none"):
+    with pytest.raises(ValueError, match="keeps no objects, since rerank=None needs none"):
         sm.SimilaritySearch(string_encoder()).fit(X).objects([0])
 
 
@@ -233,18 +266,18 @@ def test_another_rerank_after_fit():
     search = sm.SimilaritySearch(string_encoder(), n_candidates=60).fit(X)
     for rerank, missing in [(Levenshtein(), "objects"), ("kernel", "objects"), ("projected", "vectors")]:
         search.set_params(rerank=rerank)
-        for call in (search.search, search.add, lambda X: search.recall(X, objects=words(60))):
-            with pytest.raises(ValueError, match=f"fit again, the {missing} that it compares were not kept"):
+        for call in (search.kneighbors, search.add, lambda X: search.recall(X, objects=words(60))):
+            with pytest.raises(ValueError, match=f"compares {missing} that were not kept; fit again"):
                 call(X[:2])
     assert len(search) == 60
-    assert search.set_params(rerank=None).search(X[:3], k=1)[0].tolist() == [[0], [1], [2]]
+    assert search.set_params(rerank=None).kneighbors(X[:3], 1)[1].tolist() == [[0], [1], [2]]
     search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=60).fit(X)
     by_distance = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein(), n_candidates=60).fit(X)
     search.set_params(rerank=Levenshtein())
-    np.testing.assert_array_equal(search.search(X[:9])[0], by_distance.search(X[:9])[0])
+    np.testing.assert_array_equal(search.kneighbors(X[:9])[1], by_distance.kneighbors(X[:9])[1])
     alone = sm.SimilaritySearch(FrozenEstimator(string_encoder().fit(X))).fit(X).set_params(rerank="projected")
     with pytest.raises(ValueError, match="vectors before the last step of a pipeline"):
-        alone.search(X[:1])
+        alone.kneighbors(X[:1])
 
 
 def test_the_index_has_the_length_of_the_codes():
@@ -255,26 +288,47 @@ def test_the_index_has_the_length_of_the_codes():
     assert search.index_ is not index
 
 
+@pytest.mark.parametrize("rerank", [None, "projected", "kernel", Levenshtein()], ids=str)
+def test_fit_parses_strings_once_and_each_step_transforms_once(monkeypatch, rerank):
+    calls = {"parse": 0, "Nystroem": 0, "SignRandomProjection": 0}
+
+    def counted(name, function):
+        def call(*args, **options):
+            calls[name] += 1
+            return function(*args, **options)
+
+        return call
+
+    monkeypatch.setattr(StringBatch, "from_list", counted("parse", StringBatch.from_list))
+    for cls in (sm.Nystroem, sm.SignRandomProjection):
+        monkeypatch.setattr(cls, "transform", counted(cls.__name__, cls.transform))
+    X = words(200)
+    search = sm.SimilaritySearch(string_encoder(), rerank, n_candidates=50).fit(X)
+    assert calls == {"parse": 1, "Nystroem": 1, "SignRandomProjection": 1}
+    codes = string_encoder().fit(X).transform(X)
+    np.testing.assert_array_equal(search.index_.reconstruct(), codes)
+
+
 # ---- recall
 def test_recall_is_that_of_brute_force():
     X, Q = words(), words(30, seed=4)
     search = sm.SimilaritySearch(string_encoder(64), rerank=Levenshtein(), n_candidates=12).fit(X)
-    report = search.recall(Q, k=10)
+    report = search.recall(Q, 10)
     D = Levenshtein()(Q, X)
-    ids, _ = search.search(Q, k=10)
+    _, ids = search.kneighbors(Q, 10)
     shares = [np.mean(row[found] <= np.sort(row)[9]) for row, found in zip(D, ids, strict=True)]
     assert report.recall == pytest.approx(np.mean(shares))
     assert 0 < report.recall < 1
     assert report.standard_error == pytest.approx(np.std(shares, ddof=1) / np.sqrt(30))
     assert report.seconds > 0
     assert report.brute_force_seconds > 0
-    assert search.set_params(n_candidates=120).recall(Q, k=10).recall == 1
+    assert search.set_params(n_candidates=120).recall(Q, 10).recall == 1
 
 
 def test_recall_of_a_search_without_objects():
     X, Q = words(), words(10, seed=4)
     search = sm.SimilaritySearch(string_encoder()).fit(X)
-    with pytest.raises(ValueError, match="none are kept; give objects="):
+    with pytest.raises(ValueError, match="keeps none; give objects="):
         search.recall(Q)
     with pytest.raises(ValueError, match="with all 120 objects, but 119 are given"):
         search.recall(Q, objects=X[1:])
@@ -283,23 +337,32 @@ def test_recall_of_a_search_without_objects():
     assert 0 < by_kernel <= 1
 
 
+def test_recall_among_the_projected_vectors():
+    X, Q = words(), words(10, seed=4)
+    search = sm.SimilaritySearch(string_encoder(), "projected", n_candidates=120).fit(X)
+    assert search.recall(Q, metric="projected").recall == 1
+    assert search.set_params(n_candidates=10).recall(Q, metric="projected").recall < 1
+    with pytest.raises(ValueError, match="vectors that only rerank='projected' keeps"):
+        sm.SimilaritySearch(string_encoder()).fit(X).recall(Q, metric="projected")
+
+
 def test_recall_of_vectors_by_a_metric_that_the_sentence_names():
     random = np.random.default_rng(0)
     X = random.standard_normal((80, 12))
     search = sm.SimilaritySearch(make_pipeline(PCA(8), sm.SignRandomProjection(256, random_state=0))).fit(X)
     with pytest.raises(ValueError, match=r"PCA has no kernel or distance .* of vectors metric=similia") as error:
-        search.recall(X[:20], k=5, objects=X)
+        search.recall(X[:20], 5, objects=X)
     assert "rerank" not in str(error.value)
     assert "metric=similia.kernels.Cosine('projection')" in str(error.value)
     assert "similia.distances.FromFunction(cdist, pairwise=True)" in str(error.value)
-    ids, _ = search.search(X[:20], k=5)
+    _, ids = search.kneighbors(X[:20], 5)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     for metric, D in [
         (Cosine("projection"), -unit[:20] @ unit.T),
         (FromFunction(cdist, pairwise=True), cdist(X[:20], X)),
     ]:
         share = np.mean([np.isin(row, brute_order(values, range(80), 5)) for row, values in zip(ids, D, strict=True)])
-        report = search.recall(X[:20], k=5, objects=X, metric=metric)
+        report = search.recall(X[:20], 5, objects=X, metric=metric)
         assert isinstance(report, sm.search.Recall)
         assert report.recall == pytest.approx(share)
     with pytest.raises(ValueError, match="metric must be 'kernel', or a kernel or distance of similia, got 'cosine'"):
@@ -329,10 +392,10 @@ def test_what_does_not_fit():
     with pytest.raises(TypeError, match="index must be a HammingIndex"):
         sm.SimilaritySearch(string_encoder(), index="exact").fit(X)
     search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=20).fit(X)
-    with pytest.raises(ValueError, match="k is 121, but there are 120 objects"):
-        search.search(X[:1], k=121)
-    with pytest.raises(ValueError, match="k is 21, more than the n_candidates=20"):
-        search.search(X[:1], k=21)
+    with pytest.raises(ValueError, match="n_neighbors=121 is more than the 120 objects"):
+        search.kneighbors(X[:1], 121)
+    with pytest.raises(ValueError, match="n_neighbors=21 is more than the n_candidates=20"):
+        search.kneighbors(X[:1], 21)
     with pytest.raises(ValueError, match="id 5 is in the index already"):
         search.add(["abcd"], ids=[5])
     with pytest.raises(ValueError, match="500"):

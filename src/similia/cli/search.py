@@ -23,7 +23,7 @@ from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, voice
 from similia.scale.stream import CHUNK, add_stream, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
-from similia.search.metric import Metric, metric_of, shares_found
+from similia.search.metric import function_of
 from similia.search.on_disk import SearchFolder, is_search
 from similia.similarity import diagonal
 from similia.sources.streams import ObjectStream
@@ -117,58 +117,47 @@ def _note_unfinished(opened: SearchFolder, but: str = "") -> None:
 
 
 def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
-    """Print how many of the true neighbours of some objects are found among those an encoder was fitted to."""
+    """Print the share of the true neighbours of some objects that is found among those an encoder was fitted to."""
     n = len(search)
     k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
     if k < 1:
         return
-    if sort == "none" and not _compares(search.encoder):
+    compares = function_of(search.encoder)[0] is not None
+    if sort == "none" and not compares:
         how = "recall(queries, metric=similia.kernels.Cosine('projection'), objects=all_of_them)"
-        line = (
-            f"no recall measured, as nothing but the bits compares; in Python: SimilaritySearch.load('{folder}').{how}"
-        )
+        line = f"recall not measured: only the bits are compared; in Python: SimilaritySearch.load('{folder}').{how}"
         console().print(line, markup=False)
         return
     rows = np.sort(np.random.default_rng(seed).permutation(n)[:_ASKED])
     queries = sm.objects.take(sample, rows)
-    if sort == "projected":
-        answers = search._rows(search.search(queries, k + 1)[0])
-        with_itself = float(np.mean(shares_found(-search.vectors_[rows] @ search.vectors_.T, answers)))
-    else:
-        with_itself = search.recall(queries, k + 1, objects=sample).recall
+    by = "projected" if sort == "projected" else "kernel"
+    with_itself = search.recall(queries, k + 1, metric=by, objects=sample).recall
     share = max(0.0, ((k + 1) * with_itself - 1) / k)  # that an object finds itself tells nothing
-    own = "what the encoder compares by"
+    own = "the kernel or distance of the encoder"
     by = {"projected": "the cosine of their vectors", "kernel": own, "none": own}.get(sort, sort)
     asked = f"{len(rows)} of the {n}" if len(rows) < n else f"all {n}"
-    line = f"with {asked} objects as queries, the share of their {k} nearest by {by} that is found"
-    console().print(f"recall {share:.2f}: {line}")
+    console().print(
+        f"recall {share:.2f}: with {asked} objects as queries, the share of their {k} nearest by {by} found"
+    )
     if share < _LITTLE and sort == "none":
         note(f"warning: the recall is below {_LITTLE}; --rerank kernel compares the --candidates again and finds more")
     elif share < _LITTLE:
         note(f"warning: the recall is below {_LITTLE}; more --candidates (here {search.n_candidates}) find more")
     if share < _LITTLE and sort in ("kernel", "none"):
-        _note_growth(metric_of(search.encoder), queries)
+        _note_growth(*function_of(search.encoder), queries)
 
 
-def _note_growth(metric: Metric, objects: Any) -> None:
-    """Say so if a kernel gives large objects large values: they are the nearest of all others, whatever these are."""
-    if not metric.is_kernel:
+def _note_growth(function: Any, is_kernel: bool, objects: Any) -> None:
+    """Warn if the values of a kernel grow with the size of objects, which then decides what is near."""
+    if not is_kernel:
         return
-    own = diagonal(metric.function, objects)
+    own = diagonal(function, objects)
     if own.max() > _GROWS * own.min():
-        spec = " ".join(repr(metric.function).split())
+        spec = " ".join(repr(function).split())
         note(
-            f"warning: values of {spec} grow with the size of objects, so the largest objects are the nearest of many "
-            f"others; --kernel 'Normalized({spec})' compares regardless of size"
+            f"warning: values of {spec} grow with the size of objects, so that size decides which objects are near; "
+            f"--kernel 'Normalized({spec})' compares regardless of size"
         )
-
-
-def _compares(encoder: Any) -> bool:
-    try:
-        metric_of(encoder)
-    except ValueError:
-        return False
-    return True
 
 
 def add_to_index(
@@ -239,7 +228,7 @@ def _add(
 
 
 def search_index(data: str, folder: Path, output: Path | None, *, k: int, candidates: int | None, **table: Any) -> None:
-    """Write the nearest objects of each query as CSV: query, rank, id, name (where there are names), score."""
+    """Write the nearest objects of each query as CSV: query, rank, id, name (where there are names), distance."""
     if output is not None:
         check_output(output, data)
     opened = SearchFolder.open(folder)
@@ -258,18 +247,18 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
         note(f"note: -k {k} is more than the {candidates} candidates; {k} candidates are compared")
     search.set_params(n_candidates=max(k, candidates))
     with places_named(Collection(queries, len(queries.objects))):
-        search.search(sm.objects.take(queries.objects, [0]), k=k)  # loads code, which is no part of the time of a query
+        search.kneighbors(sm.objects.take(queries.objects, [0]), k)  # compiles, which the time below leaves out
         start = time.perf_counter()
-        ids, scores = search.search(queries.objects, k=k)
+        distances, ids = search.kneighbors(queries.objects, k)
         seconds = time.perf_counter() - start
     asked = queries.names or range(len(ids))
     rows = [
-        {"query": query, "rank": rank, "id": i} | ({"name": called.get(i, "")} if called else {}) | {"score": value}
-        for query, found, values in zip(asked, ids.tolist(), scores.tolist(), strict=True)
+        {"query": query, "rank": rank, "id": i} | ({"name": called.get(i, "")} if called else {}) | {"distance": value}
+        for query, found, values in zip(asked, ids.tolist(), distances.tolist(), strict=True)
         for rank, (i, value) in enumerate(zip(found, values, strict=True), start=1)
     ]
     if output is not None or not voice().json:
-        lines = [{**row, "score": f"{row['score']:.6g}"}.values() for row in rows]
+        lines = [{**row, "distance": f"{row['distance']:.6g}"}.values() for row in rows]
         write_csv([list(rows[0]), *map(list, lines)], output)
     each = 1000 * seconds / len(ids)
     result({"query_milliseconds": each, "objects": len(search), "neighbours": rows})

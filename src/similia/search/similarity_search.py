@@ -390,7 +390,8 @@ class SimilaritySearch(BaseEstimator):
         if self.vectors_ is None:
             raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
         vectors: Any = self._encode(X)[1]
-        return lambda rows: -(vectors[rows] @ self.vectors_.T)
+        everyone = np.arange(len(self.ids_))
+        return lambda rows: self._by_angle(vectors[rows], np.tile(everyone, (len(rows), 1)))[0]
 
     def _by_metric(self, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
         """Return a function of row numbers of `X` that gives their distances to all objects."""
