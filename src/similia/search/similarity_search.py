@@ -333,7 +333,7 @@ class SimilaritySearch(BaseEstimator):
 
         def within(block: Any) -> tuple[Any, Any]:
             if self.rerank is None:
-                return self.index_.radius_neighbors(self._encode(block)[0], radius)  # type: ignore[return-value]
+                return self.index_.radius_neighbors(self._encode(block)[0], radius)
             distances, similarities, ids = self._nearest(block, min(self.n_candidates, len(self.ids_)))
             ends = [int(np.searchsorted(row, radius, "right")) for row in distances]
             return ragged(similarities if return_similarity else distances, ends), ragged(ids, ends)
