@@ -1,7 +1,16 @@
-"""Any kernel, evaluated and checked: what the rooms on the right see of a user's callable.
+"""What a kernel and a distance are, how they are called and checked, and how a model is taken apart.
 
-A kernel k(X, Y=None) may return float32, float64, integers, lists or a sparse matrix. Here it becomes a dense
-float array of the right shape, or one sentence that says what is wrong with it. Cost: that of the kernel.
+*Kernel*: any callable ``k(X, Y=None) -> (n, m)``, large for similar objects. *Distance*: the same, >= 0, small for
+similar objects. Without a Y, X is compared with itself. No base class is needed; the built-in ones derive from `Kernel`
+and `Distance`, hold parameters and learn nothing. Three hooks are optional:
+
+- ``as_objects(X)`` returns a collection in the memory layout the function works on;
+- ``decided(X)`` returns the function with what it leaves to the data, such as a map to the sphere, decided by X;
+- ``diag(X)`` (kernels) returns k(x, x) of each object.
+
+`evaluate` calls a kernel, `distances_between` a distance: whatever a user's function returns (float32, integers, lists,
+sparse) becomes a dense float array of shape (n, m), or one sentence says what is wrong. `pairwise` lifts a function of
+two objects. `parts_of` takes a model apart: its steps, its learner, the kernel or distance it compares objects by.
 """
 
 from __future__ import annotations
@@ -12,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,198 +38,23 @@ from similia.objects import n_objects, take
 from similia.objects.sequences import Distributed, at_least_one
 from similia.objects.tables import objects_in
 
+Floats = npt.NDArray[np.floating]
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
-_FEW_OF_A_PART = 20  # objects, most of which say nothing about the whole
-_TOLD = 100  # letters of another's error
+_FEW_OF_A_PART = 20  # objects: fewer of a part say nothing about the whole
+_QUOTED = 100  # letters of another library's error
 _LIFTS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
+_TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
+_CHOSEN = ("best_estimator_", "pipeline_", "best_")  # where a search keeps the model it chose
+_WRAPPED = {  # where a wrapper of scikit-learn keeps its model or models: once fitted, and before
+    "CalibratedClassifierCV": ("calibrated_classifiers_", "estimator"),
+    "FixedThresholdClassifier": ("estimator_", "estimator"),
+    "TransformedTargetRegressor": ("regressor_", "regressor"),
+    "TunedThresholdClassifierCV": ("estimator_", "estimator"),
+}
+_COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # attributes; whether they hold a kernel
 
 
-def as_objects(kernel: Any, X: Any) -> Any:
-    """Return `X` in the layout `kernel` (or a distance) works on: its ``as_objects`` hook, or `X` itself.
-
-    A table of one column that holds no numbers is the objects in it.
-    """
-    refuse_class(kernel, "the kernel or distance")
-    if hasattr(X, "__array__") and not hasattr(X, "__len__"):
-        X = np.asarray(X)
-    if not hasattr(kernel, "as_objects"):
-        return objects_in(X)
-    return X.converted(kernel.as_objects) if isinstance(X, Distributed) else kernel.as_objects(X)
-
-
-def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
-    """Return `X` in the layout of a kernel or distance; of vectors, `estimator` learns or checks the columns."""
-    if not reset and hasattr(estimator, "n_features_in_"):
-        check_table(estimator, X, reset=False)
-    objects = as_objects(function, X)
-    check_table(estimator, objects, X, reset=reset)
-    return objects
-
-
-class ComparesObjects:
-    """Mixin of estimators that compare objects of any kind by a kernel or distance, for the tags of scikit-learn."""
-
-    _by: ClassVar[str] = "kernel"  # the parameter that holds the kernel or distance
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(getattr(self, self._by), str) and getattr(self, self._by) == "precomputed"
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.string = True
-        tags.input_tags.sparse = takes_sparse(getattr(self, self._by))
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
-
-def takes_sparse(function: Any) -> bool:
-    """Return whether a kernel or distance takes sparse rows: ours say so, and of others it is supposed."""
-    return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
-
-
-def decided(kernel: Any, X: Any) -> Any:
-    """Return `kernel` with what it leaves to the data decided by `X`: its ``decided`` hook, or `kernel` itself."""
-    return kernel.decided(X) if hasattr(kernel, "decided") else kernel
-
-
-def compared(kernel: Any, X: Any) -> dict[str, str]:
-    """Return in words what of these objects a kernel compares, where that depends on what they have."""
-    return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
-
-
-def refuse_class(function: Any, what: str) -> None:
-    """Raise for a class where an object of it is wanted."""
-    if isinstance(function, type):
-        name = function.__name__
-        raise TypeError(f"{what} is the class {name}, expected an object that can be called; write {name}(...)")
-
-
-def check_kernel(kernel: Any, what: str = "kernel") -> None:
-    """Raise unless `kernel` can be called and is no distance."""
-    from similia.similarity import Distance
-
-    refuse_class(kernel, what)
-    if isinstance(kernel, Distance):
-        raise TypeError(
-            f"{kernel!r} is a distance, expected a kernel; similia.kernels.DistanceRBF(distance) makes one of it "
-            "(NegativeDistance that of the energy distance), similia.D2KE and recipes.d2ke take the distance itself"
-        )
-    if not callable(kernel):
-        raise TypeError(f"{what} is {kernel!r}, expected a kernel: an object called as k(X, Y)")
-
-
-def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
-    """Warn that the objects at `rows` share nothing with the training objects.
-
-    More than half of `n` objects have to; of a stream, whose warnings are told once, one is enough.
-    """
-    most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
-    if most or (len(rows) and settings().part):
-        warnings.warn(
-            f"{len(rows)} of {n} objects {what}, e.g. X[{rows[0]}]; are they of the same kind (case, alphabet, labels) "
-            "as the training objects?",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
-    """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
-    check_kernel(kernel)
-    values = as_floats(called(kernel, X, Y, "kernel"), f"the kernel {name_of(kernel)} returned")
-    expected = (n_objects(X), n_objects(X if Y is None else Y))
-    if values.shape != expected:
-        raise ValueError(
-            f"the kernel {name_of(kernel)} returned shape {values.shape} for {expected[0]} x {expected[1]} objects, "
-            f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
-        )
-    return values
-
-
-def called(function: Any, X: Any, Y: Any, what: str) -> Any:
-    """Return ``function(X)`` or ``function(X, Y)``, or raise and say so where it is one of two objects.
-
-    A function of two objects cannot be told from one of two collections before it is called: only one that fails is
-    tried on a pair.
-    """
-    try:
-        return function(X) if Y is None else function(X, Y)
-    except MemoryError:
-        raise
-    except Exception as error:
-        if isinstance(function, BaseEstimator) or not _is_of_pairs(function, X, X if Y is None else Y):
-            raise
-        text = " ".join(str(error).split())
-        raise TypeError(
-            f"the {what} {name_of(function)} is a function of two objects, and fails on collections "
-            f"({type(error).__name__}: {text[:_TOLD]}); lift it with {_LIFTS[what]}, or define it as "
-            "f(X, Y=None) -> (n, m)"
-        ) from error
-
-
-def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
-    """Return whether `function` gives one number for the first objects of two collections."""
-    try:
-        x, y = ((objects.iloc if hasattr(objects, "iloc") else objects)[0] for objects in (X, Y))
-        value = function(x, y)
-    except Exception:  # whatever it is: the failure on collections is told then
-        return False
-    return isinstance(value, Real) or getattr(value, "shape", None) == ()
-
-
-def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
-    """Return k(x, x) for each object, shape (n,): the kernel's ``diag``, or blocks on its diagonal."""
-    refuse_class(kernel, "kernel")
-    n = n_objects(X)
-    if not hasattr(kernel, "diag"):
-        parts = []
-        for start in range(0, n, _DIAGONAL_BLOCK):
-            rows = np.arange(start, min(start + _DIAGONAL_BLOCK, n))
-            block = take(X, rows)
-            with pairs_named(rows, rows, "X[{}] and X[{}]"):
-                parts.append(evaluate(kernel, block, block).diagonal())
-        return np.concatenate(parts).astype(np.float64)
-    with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
-        values = as_floats(kernel.diag(X), f"{name_of(kernel)}.diag returned")
-    if values.shape != (n,):
-        raise ValueError(
-            f"{name_of(kernel)}.diag returned shape {values.shape}, expected ({n},), a value for each object"
-        )
-    return values.astype(np.float64)
-
-
-def as_floats(values: Any, subject: str) -> npt.NDArray:
-    """Return a dense float32 or float64 array, or raise if the values are not real numbers."""
-    unmasked(values, subject.removesuffix(" holds").removesuffix(" has"))
-    try:
-        values = values.toarray() if sp.issparse(values) else np.asarray(values)
-    except ValueError:  # rows of different lengths
-        raise ValueError(f"{subject} a {type(values).__name__} that is no array, expected rows of one length") from None
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
-
-
-def without_addresses(value: Any) -> str:
-    """Return ``repr(value)`` with the names of functions in the place of where they are in memory.
-
-    Classes have no ``__repr__`` of their own for it: scikit-learn's printer of nested estimators trips over those.
-    """
-    text = re.sub(r"<(?:[\w.]*?(\w+) object at 0x[0-9a-f]+|built-in function (\w+))>", r"\1\2", repr(value))
-    text = re.sub(r"<(?:cy)?function ([\w.<>]+?) at 0x[0-9a-f]+>", lambda found: found[1].split(".<locals>.")[-1], text)
-    return re.sub(r"<bound method ([\w.]+) of [^<>]*>", r"\1", text)
-
-
-def name_of(function: Any) -> str:
-    """Return what a message calls a kernel or distance: a function by its name, also one bound or lifted."""
-    if not hasattr(function, "__name__"):
-        inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
-        if callable(inner):
-            return name_of(inner)
-    return getattr(function, "__name__", type(function).__name__)
-
-
+# ---- the two protocols
 class Kernel(BaseEstimator):
     """Base of the built-in kernels: an object that holds parameters and learns nothing."""
 
@@ -248,34 +82,8 @@ class Kernel(BaseEstimator):
         return objects_in(X)
 
     def _compared(self, X: Any) -> dict[str, str]:
-        """Return in words what of these objects is compared, where that depends on what they have."""
+        """Return in words which properties of these objects are compared, where that depends on what they have."""
         return {}
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is true of a distance for all its parameters; tests hold every distance against its own.
-
-    Attributes
-    ----------
-    symmetric : bool
-        d(x, y) = d(y, x).
-    identity : bool
-        d(x, x) = 0.
-    metric : bool
-        The triangle inequality holds, and d(x, y) = 0 only for x = y (as what the distance compares: a set of
-        points, not a list): `similia.planning.lipschitz` needs it.
-    unequal_length : bool
-        Objects of different length can be compared.
-    cost : str
-        Operations for one pair of objects of lengths m and n, such as ``"m n"``.
-    """
-
-    symmetric: bool
-    identity: bool
-    metric: bool
-    unequal_length: bool
-    cost: str
 
 
 class Distance(BaseEstimator):
@@ -283,7 +91,7 @@ class Distance(BaseEstimator):
 
     facts: ClassVar[Facts]
 
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
+    def __call__(self, X: Any, Y: Any = None) -> Floats:
         """Return the distances of `X` to `Y`.
 
         Parameters
@@ -303,6 +111,121 @@ class Distance(BaseEstimator):
         return objects_in(X)
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What is true of a distance for all its parameters; tests hold every distance to its facts.
+
+    Attributes
+    ----------
+    symmetric : bool
+        d(x, y) = d(y, x).
+    identity : bool
+        d(x, x) = 0.
+    metric : bool
+        The triangle inequality holds, and d(x, y) = 0 only if x = y as the distance sees them (a set of points, not
+        a list): `similia.planning.lipschitz` needs it.
+    unequal_length : bool
+        Objects of different length can be compared.
+    cost : str
+        Operations for one pair of objects of lengths m and n, such as ``"m n"``.
+    """
+
+    symmetric: bool
+    identity: bool
+    metric: bool
+    unequal_length: bool
+    cost: str
+
+
+# ---- called and checked
+def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
+    """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
+    check_kernel(kernel)
+    return _checked_values(kernel, X, Y, "kernel")
+
+
+def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None) -> Floats:
+    """Return d(X, Y) of any callable as a float32 or float64 array, or raise if it is no distance.
+
+    Where `X` is a block of a larger collection, `start` is the position of its first object there; `pair` names two
+    objects in a message.
+
+    Raises
+    ------
+    ValueError
+        If the result is not of shape (n, m), or a value is NaN, infinite or negative; the message names the pair.
+    TypeError
+        If `distance` is a kernel or cannot be called, or the values are not real numbers.
+    """
+    check_distance(distance)
+    rows, columns = range(start, start + n_objects(X)), range(n_objects(X if Y is None else Y))
+    with pairs_named(rows, columns, pair):
+        values = _checked_values(distance, X, Y, "distance")
+    bad = ~(values >= 0) | np.isinf(values)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        found = f"the distance {name_of(distance)} returned {values[i, j]:.6g} for"
+        names = pair or "X[{}] and Y[{}]"
+        raise BadPairValue(found, (int(i) + start, int(j)), ", expected a finite number >= 0", names)
+    return values
+
+
+def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
+    """Return k(x, x) for each object, shape (n,): the kernel's ``diag``, or blocks on its diagonal."""
+    refuse_class(kernel, "kernel")
+    n = n_objects(X)
+    if not hasattr(kernel, "diag"):
+        parts = []
+        for start in range(0, n, _DIAGONAL_BLOCK):
+            rows = np.arange(start, min(start + _DIAGONAL_BLOCK, n))
+            block = take(X, rows)
+            with pairs_named(rows, rows, "X[{}] and X[{}]"):
+                parts.append(evaluate(kernel, block, block).diagonal())
+        return np.concatenate(parts).astype(np.float64)
+    with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
+        values = as_floats(kernel.diag(X), f"{name_of(kernel)}.diag returned")
+    if values.shape != (n,):
+        raise ValueError(
+            f"{name_of(kernel)}.diag returned shape {values.shape}, expected ({n},), a value for each object"
+        )
+    return values.astype(np.float64)
+
+
+def as_objects(function: Any, X: Any) -> Any:
+    """Return `X` in the layout a kernel or distance works on: its ``as_objects`` hook, or `X` itself.
+
+    A table of one column that holds no numbers is read as the objects in that column.
+    """
+    refuse_class(function, "the kernel or distance")
+    if hasattr(X, "__array__") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
+    if not hasattr(function, "as_objects"):
+        return objects_in(X)
+    return X.converted(function.as_objects) if isinstance(X, Distributed) else function.as_objects(X)
+
+
+def decided(kernel: Any, X: Any) -> Any:
+    """Return `kernel` with what it leaves to the data decided by `X`: its ``decided`` hook, or `kernel` itself."""
+    return kernel.decided(X) if hasattr(kernel, "decided") else kernel
+
+
+def compared(kernel: Any, X: Any) -> dict[str, str]:
+    """Return in words which properties of these objects a kernel compares, where that depends on what they have."""
+    return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
+
+
+def check_kernel(kernel: Any, what: str = "kernel") -> None:
+    """Raise unless `kernel` can be called and is no distance."""
+    refuse_class(kernel, what)
+    if isinstance(kernel, Distance):
+        raise TypeError(
+            f"{kernel!r} is a distance, expected a kernel; similia.kernels.DistanceRBF(distance) makes one of it "
+            "(NegativeDistance that of the energy distance), similia.D2KE and recipes.d2ke take the distance itself"
+        )
+    if not callable(kernel):
+        raise TypeError(f"{what} is {kernel!r}, expected a kernel: an object called as k(X, Y)")
+
+
 def check_distance(distance: Any) -> None:
     """Raise unless `distance` can be called and is no kernel."""
     refuse_class(distance, "distance")
@@ -314,43 +237,88 @@ def check_distance(distance: Any) -> None:
         raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
 
 
-def distances_between(
-    distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None
-) -> npt.NDArray[np.floating]:
-    """Return d(X, Y) of any callable as a float32 or float64 array, or raise if it is no distance.
+def refuse_class(function: Any, what: str) -> None:
+    """Raise for a class where an object of it is wanted."""
+    if isinstance(function, type):
+        name = function.__name__
+        raise TypeError(f"{what} is the class {name}, expected an object that can be called; write {name}(...)")
 
-    Where `X` is a block of a larger collection, `start` is the position of its first object there; `pair` names two
-    objects in a message.
 
-    Raises
-    ------
-    ValueError
-        If the result is not of shape (n, m), or a value is NaN, infinite or negative; the pair is named.
-    TypeError
-        If `distance` is a kernel or cannot be called, or the values are not real numbers.
+def as_floats(values: Any, subject: str) -> npt.NDArray:
+    """Return a dense float32 or float64 array, or raise if the values are not real numbers."""
+    unmasked(values, subject.removesuffix(" holds").removesuffix(" has"))
+    try:
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise ValueError(f"{subject} a {type(values).__name__} that is no array, expected rows of one length") from None
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def name_of(function: Any) -> str:
+    """Return what a message calls a kernel or distance: a function by its name, also one bound or lifted."""
+    if not hasattr(function, "__name__"):
+        inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
+        if callable(inner):
+            return name_of(inner)
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def without_addresses(value: Any) -> str:
+    """Return ``repr(value)`` with the names of functions in the place of their addresses in memory.
+
+    Classes have no ``__repr__`` of their own for it: scikit-learn's printer of nested estimators trips over those.
     """
-    check_distance(distance)
-    name = name_of(distance)
-    expected = (n_objects(X), n_objects(X if Y is None else Y))
-    with pairs_named(range(start, start + expected[0]), range(expected[1]), pair):
-        values = as_floats(called(distance, X, Y, "distance"), f"the distance {name} returned")
-    if values.shape != expected:
+    text = re.sub(r"<(?:[\w.]*?(\w+) object at 0x[0-9a-f]+|built-in function (\w+))>", r"\1\2", repr(value))
+    text = re.sub(r"<(?:cy)?function ([\w.<>]+?) at 0x[0-9a-f]+>", lambda found: found[1].split(".<locals>.")[-1], text)
+    return re.sub(r"<bound method ([\w.]+) of [^<>]*>", r"\1", text)
+
+
+def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
+    """Return the values of a kernel or distance as floats, or raise if they are none or not of shape (n, m)."""
+    name, shape = name_of(function), (n_objects(X), n_objects(X if Y is None else Y))
+    values = as_floats(_called(function, X, Y, what), f"the {what} {name} returned")
+    if values.shape != shape:
         raise ValueError(
-            f"the distance {name} returned shape {values.shape} for {expected[0]} x {expected[1]} objects, "
-            f"expected {expected}; lift a function of two objects with similia.pairwise(f)"
+            f"the {what} {name} returned shape {values.shape} for {shape[0]} x {shape[1]} objects, "
+            f"expected {shape}; lift a function of two objects with similia.pairwise(f)"
         )
-    bad = ~(values >= 0) | np.isinf(values)
-    if bad.any():
-        i, j = np.argwhere(bad)[0]
-        found = f"the distance {name} returned {values[i, j]:.6g} for"
-        names = pair or "X[{}] and Y[{}]"
-        raise BadPairValue(found, (int(i) + start, int(j)), ", expected a finite number >= 0", names)
     return values
 
 
-_TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
+def _called(function: Any, X: Any, Y: Any, what: str) -> Any:
+    """Return ``function(X)`` or ``function(X, Y)``; where that fails, say so if it is a function of two objects.
+
+    Before the call, a function of two objects looks like one of two collections: only one that fails is tried on a
+    pair.
+    """
+    try:
+        return function(X) if Y is None else function(X, Y)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(function, BaseEstimator) or not _is_of_pairs(function, X, X if Y is None else Y):
+            raise
+        text = " ".join(str(error).split())
+        raise TypeError(
+            f"the {what} {name_of(function)} is a function of two objects, and fails on collections "
+            f"({type(error).__name__}: {text[:_QUOTED]}); lift it with {_LIFTS[what]}, or define it as "
+            "f(X, Y=None) -> (n, m)"
+        ) from error
 
 
+def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
+    """Return whether `function` gives one number for the first objects of two collections."""
+    try:
+        x, y = ((objects.iloc if hasattr(objects, "iloc") else objects)[0] for objects in (X, Y))
+        value = function(x, y)
+    except Exception:  # whatever it is: the caller raises the failure on collections
+        return False
+    return isinstance(value, Real) or getattr(value, "shape", None) == ()
+
+
+# ---- lifted functions
 def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
     """Lift a Python function of two objects to a kernel of two collections.
 
@@ -505,3 +473,174 @@ def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: i
     if not np.isfinite(float(value)):
         raise BadPairValue(f"{name} returned {float(value)} for", (i, j), ", expected a finite number")
     return float(value)
+
+
+# ---- estimators that compare objects
+class ComparesObjects:
+    """Mixin of estimators that compare objects of any kind by a kernel or distance, for the tags of scikit-learn."""
+
+    _by: ClassVar[str] = "kernel"  # the parameter that holds the kernel or distance
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(getattr(self, self._by), str) and getattr(self, self._by) == "precomputed"
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string = True
+        tags.input_tags.sparse = takes_sparse(getattr(self, self._by))
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+
+def takes_sparse(function: Any) -> bool:
+    """Return whether a kernel or distance takes sparse rows: built-in ones say so, others are assumed to."""
+    return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
+
+
+def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
+    """Return `X` in the layout of a kernel or distance; of vectors, `estimator` learns or checks the columns."""
+    if not reset and hasattr(estimator, "n_features_in_"):
+        check_table(estimator, X, reset=False)
+    objects = as_objects(function, X)
+    check_table(estimator, objects, X, reset=reset)
+    return objects
+
+
+def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
+    """Warn that the objects at `rows` share nothing with the training objects.
+
+    It takes more than half of the `n` objects; while streaming, where each kind of warning is emitted once, one.
+    """
+    most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
+    if most or (len(rows) and settings().part):
+        warnings.warn(
+            f"{len(rows)} of {n} objects {what}, e.g. X[{rows[0]}]; are they of the same kind (case, alphabet, labels) "
+            "as the training objects?",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+# ---- models taken apart
+@dataclass(frozen=True)
+class Comparison:
+    """A kernel (larger is closer) or a distance (smaller is closer) that a model compares objects by."""
+
+    function: Any
+    is_kernel: bool
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the layout the function works on."""
+        return as_objects(self.function, X)
+
+    def decided(self, X: Any) -> Self:
+        """Return the comparison with what its function leaves to the data decided by `X`."""
+        return type(self)(decided(self.function, X), self.is_kernel)
+
+    def between(self, X: Any, Y: Any) -> Floats:
+        """Return the values of all pairs, shape (n, m), checked."""
+        return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model taken apart; see `parts_of`.
+
+    Attributes
+    ----------
+    whole : estimator
+        The model without a search around it: what predicts or transforms.
+    model : estimator
+        The first model inside of `whole`, if that is a vote, a calibration or the like; else `whole` itself.
+    transformers : list of estimators
+        The steps of `model` before its learner; all of them if it predicts nothing.
+    learner : estimator or None
+        The step that predicts.
+    """
+
+    whole: Any
+    model: Any
+    transformers: list[Any]
+    learner: Any
+
+    @property
+    def steps(self) -> list[Any]:
+        """All steps, the learner last."""
+        return [*self.transformers, *([] if self.learner is None else [self.learner])]
+
+    def comparison(self, *, fitted: bool = True) -> Comparison | None:
+        """Return the kernel or distance of the first step that has one; see `comparison_of`."""
+        return next(filter(None, (comparison_of(step, fitted=fitted) for step in self.steps)), None)
+
+    def __repr__(self) -> str:
+        steps = " → ".join(type(step).__name__ for step in self.steps)
+        if self.whole is self.model:
+            return steps
+        voters = getattr(self.whole, "voters", [])
+        return f"{steps} ({f'the first of {len(voters)} that vote' if voters else f'inside of {type(self.whole).__name__}'})"
+
+
+def parts_of(model: Any) -> Parts:
+    """Take a model apart, fitted or not: an estimator, a pipeline, a search over them, a vote of them.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.similarity import parts_of
+    >>> parts = parts_of(sm.recipes.nyshd(sm.kernels.Spectrum()))
+    >>> parts
+    Nystroem → SignRandomProjection → HDClassifier
+    >>> parts.comparison().function
+    Spectrum()
+    """
+    whole = model = chosen(model)
+    while members := members_of(model):
+        model = chosen(members[0])
+    steps = steps_of(model)
+    learner = steps.pop() if steps and hasattr(steps[-1], "predict") else None
+    return Parts(whole, model, steps, learner)
+
+
+def chosen(model: Any) -> Any:
+    """Return the model that a fitted search chose or that is frozen; any other model as it is."""
+    if members_of(model):
+        return model
+    names = ("estimator",) if type(model).__name__ == "FrozenEstimator" else _CHOSEN
+    return next((chosen(getattr(model, name)) for name in names if hasattr(model, name)), model)
+
+
+def members_of(model: Any) -> list[Any]:
+    """Return the models whose answers `model` combines or changes, fitted if it is; [] for any other model.
+
+    A vote has ``voters``; the wrappers of scikit-learn calibrate, set a threshold or transform the targets.
+    """
+    if hasattr(model, "voters"):
+        return list(model.voters)
+    for name in _WRAPPED.get(type(model).__name__, ()):
+        found = getattr(model, name, None)
+        if found is not None:
+            return [one.estimator for one in found] if isinstance(found, list) else [found]
+    return []
+
+
+def steps_of(model: Any) -> list[Any]:
+    """Return the steps of a model in order: pipelines inside pipelines laid open, steps that do nothing left out."""
+    model = chosen(model)
+    if not hasattr(model, "steps"):
+        return [model]
+    return [
+        inner for _, step in model.steps if step is not None and not isinstance(step, str) for inner in steps_of(step)
+    ]
+
+
+def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
+    """Return the kernel or distance that a step compares objects by, or None.
+
+    If `fitted`, a kernel as it was decided in ``fit`` comes before the parameter.
+    """
+    for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
+        function = getattr(step, name, None)
+        if callable(function) and not isinstance(function, type):
+            return Comparison(function, is_kernel and not isinstance(function, Distance))
+    return None

@@ -70,6 +70,11 @@ class _Vote(ListParams):
         return self.estimators
 
     @property
+    def voters(self) -> list[Any]:
+        """The models that vote: the fitted copies, before `fit` the estimators as they were given."""
+        return list(getattr(self, "estimators_", None) or self._given())
+
+    @property
     def best_(self) -> Any:
         """The first of the fitted estimators."""
         check_is_fitted(self, "estimators_")
