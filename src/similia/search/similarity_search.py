@@ -28,11 +28,9 @@ from similia.core.fitting import all_at_once, twin_of
 from similia.core.locks import exclusively, lock_of
 from similia.core.products import chosen_products
 from similia.core.progress import track
-from similia.core.threads import heard
 from similia.core.validation import check_codes, check_encoder, check_positive_int
 from similia.objects import concatenate, n_objects, take
-from similia.objects.batches import Batch
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Batch, at_least_one
 from similia.search.hamming_index import HammingIndex, ragged
 from similia.search.metric import (
     Floats,
