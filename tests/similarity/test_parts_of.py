@@ -32,7 +32,8 @@ def test_a_pipeline_is_its_transformers_and_its_learner(fit):
     model = pipeline()
     parts = parts_of(model.fit(X, y) if fit else model)
     assert parts.whole is parts.model is model
-    assert parts.transformers == [model[0]] and parts.learner is model[1]
+    assert parts.transformers == [model[0]]
+    assert parts.learner is model[1]
     assert parts.steps == [model[0], model[1]]
     assert repr(parts) == "Nystroem → LinearSVC"
 
@@ -40,7 +41,8 @@ def test_a_pipeline_is_its_transformers_and_its_learner(fit):
 def test_without_a_learner_all_steps_transform():
     encoder = make_pipeline(sm.Nystroem(Spectrum()), sm.SignRandomProjection())
     parts = parts_of(encoder)
-    assert names(parts.transformers) == ["Nystroem", "SignRandomProjection"] and parts.learner is None
+    assert names(parts.transformers) == ["Nystroem", "SignRandomProjection"]
+    assert parts.learner is None
 
 
 def test_an_estimator_alone_is_its_own_step():
@@ -56,7 +58,8 @@ def test_pipelines_inside_are_laid_open_and_idle_steps_left_out():
 
 def test_a_search_is_what_it_chose_once_it_has():
     search = GridSearchCV(pipeline(), {"linearsvc__C": [0.1, 1.0]}, cv=2)
-    assert chosen(search) is search and parts_of(search).learner is search
+    assert chosen(search) is search
+    assert parts_of(search).learner is search
     search.fit(X, y)
     assert parts_of(search).whole is search.best_estimator_
     assert names(parts_of(search).steps) == ["Nystroem", "LinearSVC"]
@@ -93,7 +96,8 @@ def test_a_wrapper_stays_the_whole_and_shows_the_model_inside(wrap, fit):
     if fit:
         model.fit(X, y)
     parts = parts_of(model)
-    assert parts.whole is model and names(parts.steps) == ["Nystroem", "LinearSVC"]
+    assert parts.whole is model
+    assert names(parts.steps) == ["Nystroem", "LinearSVC"]
     assert hasattr(parts.learner, "coef_") == fit
     assert repr(parts) == f"Nystroem → LinearSVC (inside of {wrap.__name__})"
 
@@ -110,15 +114,18 @@ def test_members_are_those_of_votes_and_wrappers_only():
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(2, random_state=0).fit(np.eye(4), [0, 0, 1, 1])
-    assert members_of(forest) == [] and members_of(pipeline().fit(X, y)) == []
+    assert members_of(forest) == []
+    assert members_of(pipeline().fit(X, y)) == []
 
 
 def test_the_comparison_is_that_of_the_first_step_that_has_one():
     kernel, distance = Spectrum(k=2), sm.distances.Levenshtein()
     found = parts_of(make_pipeline(sm.Nystroem(kernel), LinearSVC())).comparison()
-    assert found.function is kernel and found.is_kernel
+    assert found.function is kernel
+    assert found.is_kernel
     found = parts_of(make_pipeline(sm.D2KE(distance), LinearSVC())).comparison()
-    assert found.function is distance and not found.is_kernel
+    assert found.function is distance
+    assert not found.is_kernel
     assert parts_of(sm.learn.KNeighborsClassifier(distance)).comparison().function is distance
     assert parts_of(LinearSVC()).comparison() is None  # has no kernel
     from sklearn.svm import SVC
