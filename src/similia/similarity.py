@@ -577,8 +577,9 @@ class Parts:
         steps = " → ".join(type(step).__name__ for step in self.steps)
         if self.whole is self.model:
             return steps
-        voters = getattr(self.whole, "voters", [])
-        return f"{steps} ({f'the first of {len(voters)} that vote' if voters else f'inside of {type(self.whole).__name__}'})"
+        if hasattr(self.whole, "voters"):
+            return f"{steps} (the first of {len(self.whole.voters)} that vote)"
+        return f"{steps} (inside of {type(self.whole).__name__})"
 
 
 def parts_of(model: Any) -> Parts:

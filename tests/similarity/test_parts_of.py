@@ -20,7 +20,7 @@ y = [0] * 4 + [1] * 4
 
 
 def pipeline():
-    return make_pipeline(sm.Nystroem(Spectrum(k=2), n_components=3, random_state=0), LinearSVC())
+    return make_pipeline(sm.Nystroem(Spectrum(k=2), n_components=8, random_state=0), LinearSVC())
 
 
 def names(steps):
@@ -103,7 +103,7 @@ def test_a_wrapper_stays_the_whole_and_shows_the_model_inside(wrap, fit):
 
 
 def test_transformed_targets_wrap_their_regressor():
-    model = TransformedTargetRegressor(make_pipeline(sm.Nystroem(Spectrum(), n_components=2), Ridge()), func=np.log1p)
+    model = TransformedTargetRegressor(make_pipeline(sm.Nystroem(Spectrum(), n_components=8), Ridge()), func=np.log1p)
     model.set_params(inverse_func=np.expm1)
     assert parts_of(model).model is model.regressor
     assert parts_of(model.fit(X, np.arange(8.0))).model is model.regressor_

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import part_of_more
+from similia.similarity import steps_of
 from similia.sources.streams import Chunk
 
 _FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -118,7 +119,7 @@ def _labels(model: Any, X: Any) -> npt.NDArray:
 @part_of_more()
 def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
     """Return the labels and a score for each class; what a pipeline makes of the objects is made once for both."""
-    steps, last = _parts(model)
+    *steps, last = steps_of(model)
     for step in steps:
         X = step.transform(X)
     scores = np.asarray(getattr(last, _method(last))(X), dtype=np.float64)
@@ -132,21 +133,13 @@ def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
     return np.asarray(last.predict(X)), scores + 0.0  # which is never -0
 
 
-def _parts(model: Any) -> tuple[list[Any], Any]:
-    """Return the transformers before a predictor, and it."""
-    if not hasattr(model, "steps"):
-        return [], model
-    steps = [step for _, step in model.steps]
-    return [step for step in steps[:-1] if hasattr(step, "transform")], steps[-1]  # not None and "passthrough"
-
-
 def _method(last: Any) -> str:
     return "predict_proba" if hasattr(last, "predict_proba") else "decision_function"
 
 
 def _classes_of(model: Any) -> list[str]:
     """Return the names of the classes, or raise if the model has no scores of them."""
-    last = _parts(model)[1]
+    last = steps_of(model)[-1]
     name, classes = type(last).__name__, getattr(last, "classes_", None)
     if classes is None or isinstance(classes, list):
         what = "numbers" if classes is None else "several labels at once"

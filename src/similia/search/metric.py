@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.pipeline import Pipeline
 
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.objects import take
-from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, diagonal, distances_between, evaluate
+from similia.similarity import Comparison, Distance, Kernel, Pairwise, comparison_of, diagonal, steps_of
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A kernel (larger is closer) or a distance (smaller is closer) of objects."""
-
-    function: Any
-    is_kernel: bool
-
-    def as_objects(self, X: Any) -> Any:
-        """Return `X` in the layout the function works on."""
-        return as_objects(self.function, X)
-
-    def decided(self, X: Any) -> Metric:
-        """Return the metric with what its function leaves to the data decided by `X`."""
-        return Metric(decided(self.function, X), self.is_kernel)
-
-    def between(self, X: Any, Y: Any) -> Floats:
-        """Return the values of all pairs, shape (n, m), checked."""
-        return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
+class Metric(Comparison):
+    """The kernel or distance of a search, with its distances and its values for candidates."""
 
     def norms(self, X: Any) -> Floats | None:
         """Return k(x, x) of each object, None for a distance."""
@@ -77,14 +59,8 @@ def feature_distances(values: Any, left: Any, right: Any) -> Any:
 
 def function_of(encoder: Any) -> tuple[Any, bool]:
     """Return what the first step of an encoder compares objects by, None if nothing, and whether that is a kernel."""
-    first = encoder
-    while isinstance(first, Pipeline):
-        first = first[0]
-    for kind in ("kernel", "distance"):
-        function = getattr(first, kind, None)
-        if function is not None and not isinstance(function, str):
-            return function, kind == "kernel"
-    return None, False
+    found = comparison_of(steps_of(encoder)[0], fitted=False)
+    return (None, False) if found is None else (found.function, found.is_kernel)
 
 
 def metric_of(encoder: Any, name: str = "rerank") -> Metric:
@@ -92,11 +68,10 @@ def metric_of(encoder: Any, name: str = "rerank") -> Metric:
     function, is_kernel = function_of(encoder)
     if function is not None:
         return Metric(function, is_kernel)
-    while isinstance(encoder, Pipeline):
-        encoder = encoder[0]
     others = ", or take rerank='projected' or None" if name == "rerank" else ""
+    first = type(steps_of(encoder)[0]).__name__
     raise ValueError(
-        f"the encoder's first step {type(encoder).__name__} has no kernel or distance to compare objects by; name one: "
+        f"the encoder's first step {first} has no kernel or distance to compare objects by; name one: "
         f"of strings {name}=similia.distances.Levenshtein(), of vectors {name}=similia.kernels.Cosine('projection') "
         f"or similia.distances.FromFunction(cdist, pairwise=True){others}"
     )
