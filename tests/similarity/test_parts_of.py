@@ -20,7 +20,7 @@ y = [0] * 4 + [1] * 4
 
 
 def pipeline():
-    return make_pipeline(sm.Nystroem(Spectrum(k=2), n_components=8, random_state=0), LinearSVC())
+    return make_pipeline(sm.Nystroem(Spectrum(k=2), n_components=4, random_state=0), LinearSVC())
 
 
 def names(steps):
