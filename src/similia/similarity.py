@@ -16,7 +16,6 @@ two objects. `parts_of` takes a model apart: its steps, its learner, the kernel 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +29,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from similia.core.config import settings
-from similia.core.errors import BadPairType, BadPairValue, pairs_named
+from similia.core.errors import BadPairType, BadPairValue, pairs_named, warn_user
 from similia.core.progress import track
 from similia.core.transformers import check_table
 from similia.core.validation import unmasked
@@ -514,11 +513,9 @@ def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):
-        warnings.warn(
+        warn_user(
             f"{len(rows)} of {n} objects {what}, e.g. X[{rows[0]}]; are they of the same kind (case, alphabet, labels) "
-            "as the training objects?",
-            UserWarning,
-            stacklevel=4,
+            "as the training objects?"
         )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 # How sentences name an object of X by its number; what is said of a second collection begins with "Y, ".
 _NAMED = re.compile(r"(?<!Y, )\b(X\[|series |set |graph )(\d+)\b")
+_OURS = ("similia", "sklearn", "joblib", "dask")  # whose lines a warning does not name
 _NAMELESS = "the pair ({}, {})", "X[{}] and Y[{}]"
 
 
@@ -97,3 +100,11 @@ def shifted(error: Exception, start: int) -> Exception:
     if isinstance(error, BadPair):
         return error.shifted(start)
     return type(error)(shifted_text(str(error), start)) if type(error) in (TypeError, ValueError) else error
+
+
+def warn_user(message: str) -> None:
+    """Warn, naming the nearest line outside of similia and of what calls it: scikit-learn, joblib, Dask."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)

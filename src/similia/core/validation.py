@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import shifted, warn_user
+
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
@@ -63,9 +65,7 @@ def at_most(value: int, n: int, name: str) -> int:
     As scikit-learn's Nystroem does: a model that was made for many objects can be fitted to few.
     """
     if value > n:
-        warnings.warn(
-            f"{name}={value} is more than the {n} training objects: all {n} are used", UserWarning, stacklevel=4
-        )
+        warn_user(f"{name}={value} is more than the {n} training objects: all {n} are used")
     return min(value, n)
 
 
@@ -170,8 +170,6 @@ def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tu
 
     Other tables, and what is no table, are read at once.
     """
-    from similia.core.errors import shifted
-
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if not 1 <= len(shape) <= 2 or shape[0] <= step or hasattr(X, "toarray"):
         yield 0, read(X)

@@ -40,8 +40,10 @@ class Gram:
     def block(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray:
         """Return k(X[rows], X[columns]), shape (n_rows, n_columns), float32 or float64."""
         rows, columns = np.asarray(rows), np.asarray(columns)
+        objects = take(self.X, rows)
+        others = objects if columns is rows else take(self.X, columns)
         with pairs_named(rows, columns, "X[{}] and X[{}]"):
-            values = evaluate(self.kernel, take(self.X, rows), take(self.X, columns))
+            values = evaluate(self.kernel, objects, others)
         return check_finite(values, rows, columns, "X[{}] and X[{}]")
 
     def columns(self, indices: npt.ArrayLike) -> npt.NDArray:

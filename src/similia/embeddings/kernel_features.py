@@ -10,7 +10,6 @@ are more than chance explains: features that share a column with others are met 
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
+from similia.core.errors import warn_user
 from similia.core.fitting import all_at_once
 from similia.core.jit import njit
 from similia.core.transformers import Transformer
@@ -193,12 +193,10 @@ class KernelFeatures(ComparesObjects, Transformer):
         features: sp.csr_array = self.kernel.features(X, self.n_features)
         strange = self._strangers(features)
         if len(strange):
-            warnings.warn(
+            warn_user(
                 f"{len(strange)} of {features.shape[0]} objects have no feature that a training object had, e.g. "
                 f"X[{strange[0]}], and a linear model knows nothing of them; are they of the same kind (case, "
-                "alphabet, labels) as the training objects?",
-                UserWarning,
-                stacklevel=4,  # scikit-learn and `lazily` wrap transform
+                "alphabet, labels) as the training objects?"
             )
         if getattr(self, "met_", None) is not None and self.met_.any():
             empty = np.flatnonzero(np.diff(features.indptr) == 0).tolist()

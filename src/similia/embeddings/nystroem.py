@@ -9,7 +9,6 @@ Cost: s^2 kernel values and O(s^3) to fit; s kernel values and 2 s rank operatio
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, Self
@@ -20,7 +19,6 @@ from scipy.optimize import nnls
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.config import settings
 from similia.core.errors import pairs_named
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
@@ -34,7 +32,16 @@ from similia.embeddings.spectrum import POLICIES, decompose
 from similia.kernels.features import FeatureKernel
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, Distributed, at_least_one
-from similia.similarity import ComparesObjects, Kernel, as_floats, check_kernel, decided, evaluate, read_objects
+from similia.similarity import (
+    ComparesObjects,
+    Kernel,
+    as_floats,
+    check_kernel,
+    decided,
+    evaluate,
+    read_objects,
+    warn_of_strangers,
+)
 from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
@@ -174,11 +181,23 @@ class Nystroem(ComparesObjects, Transformer):
         Nystroem
             The fitted estimator itself.
         """
-        self._check_parameters()
+        self._fit(X, y)
+        return self
+
+    @all_at_once
+    @from_parts
+    def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
+        """Fit to objects, which are read once, and embed them; see `fit` and `transform`."""
+        objects = self._fit(X, y)
+        return self.transform(objects) if isinstance(objects, Distributed) else self._embed(objects)
+
+    def _fit(self, X: Any, y: Any) -> Any:
+        """Learn from objects and return them in the layout of the kernel."""
+        precomputed = self._check_parameters()
         rng = generator(self.random_state)
         # One BLAS thread: a sum that differs in its last bit can choose another landmark or turn an eigenvector.
         with one_blas_thread():
-            kernel = self.kernel if self._precomputed else decided(self.kernel, X)
+            kernel = self.kernel if precomputed else decided(self.kernel, X)
             gram = self._gram(kernel, X)
             if y is not None and n_objects(y) != gram.n:
                 raise ValueError(f"y has {n_objects(y)} labels for {gram.n} objects; give one label per object")
@@ -196,8 +215,8 @@ class Nystroem(ComparesObjects, Transformer):
         self.components_, self._corners = _block_diagonal([np.sqrt(weights[r]) * fitted[r][1] for r in kept])
         self.rank_ = self._n_features_out = len(self.eigenvalues_)
         self._n_train = gram.n
-        self.landmarks_ = self.landmark_indices_ if self._precomputed else take(gram.X, self.landmark_indices_)
-        return self
+        self.landmarks_ = self.landmark_indices_ if precomputed else take(gram.X, self.landmark_indices_)
+        return gram.X
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
@@ -219,24 +238,20 @@ class Nystroem(ComparesObjects, Transformer):
             is encoded or predicted. Parts of a Dask collection warn if they hold at least 20 objects.
         """
         check_is_fitted(self)
-        n, blocks = self._landmark_columns(X)
+        return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))
+
+    def _embed(self, objects: Any) -> npt.NDArray[np.floating]:
+        """Return the coordinates of objects in the layout of the kernel."""
+        n = at_least_one(objects)
         out: npt.NDArray[np.floating] = np.empty((0, self.rank_))
         alone: list[int] = []
-        for rows, C in track(blocks, "Nystroem"):
+        for rows, C in track(self._landmark_columns(objects, n), "Nystroem"):
             if len(out) == 0:
                 out = np.empty((n, self.rank_), dtype=C.dtype)
             alone.extend(rows[~C.any(axis=1)].tolist())
             for (i, a), (j, b) in itertools.pairwise(self._corners):
                 out[rows[0] : rows[-1] + 1, a:b] = row_product(C[:, i:j], self.components_[i:j, a:b])
-        most = 2 * len(alone) > n and not (settings().lazy and n < _FEW_OF_A_PART)
-        if most or (alone and settings().part):
-            warnings.warn(
-                f"{len(alone)} of {n} objects have similarity 0 to all landmarks and get the zero vector, e.g. "
-                f"X[{alone[0]}]; are they of the same kind (case, alphabet, labels) as the training objects, or "
-                "landmarks too few?",
-                UserWarning,
-                stacklevel=4,  # scikit-learn and `lazily` wrap transform
-            )
+        warn_of_strangers(alone, n, "have similarity 0 to all landmarks and get the zero vector (too few landmarks?)")
         return out
 
     def approximation_error(self, X: Any, n_samples: int | None = 1000, random_state: RandomState = 0) -> float:
@@ -289,13 +304,15 @@ class Nystroem(ComparesObjects, Transformer):
         s = len(self.landmark_indices_)
         return np.zeros((1, s)) if self._precomputed else take(self.landmarks_, [0])
 
-    def _check_parameters(self) -> None:
-        if not self._precomputed and not callable(self.kernel):
+    def _check_parameters(self) -> bool:
+        """Return whether the kernel is precomputed, or raise if a parameter is wrong."""
+        precomputed = self._precomputed
+        if not precomputed and not callable(self.kernel):
             raise ValueError(
                 f'kernel must be a callable k(X, Y) -> (n, m) or "precomputed", got {self.kernel!r}; '
                 "see similia.kernels and sklearn.metrics.pairwise"
             )
-        if not self._precomputed:
+        if not precomputed:
             check_kernel(self.kernel)
         if isinstance(self.landmarks, str) and self.landmarks not in STRATEGIES:
             raise ValueError(f"landmarks={self.landmarks!r} is unknown; choose one of {[*STRATEGIES]}")
@@ -303,6 +320,7 @@ class Nystroem(ComparesObjects, Transformer):
             raise ValueError(f"spectrum={self.spectrum!r} is unknown; choose one of {[*POLICIES]}")
         if self.rcond is not None and not 0 <= self.rcond < 1:
             raise ValueError(f"rcond must be at least 0 and below 1, got {self.rcond!r}")
+        return precomputed
 
     @property
     def _given(self) -> bool:
@@ -346,32 +364,22 @@ class Nystroem(ComparesObjects, Transformer):
         rcond = len(H) * eps if self.rcond is None else self.rcond
         return decompose((H + H.T) / 2, self.spectrum, rcond, eps)
 
-    def _landmark_columns(self, X: Any) -> tuple[int, Iterator[tuple[Index, npt.NDArray]]]:
-        """Return the number of objects, and their kernel values with the landmarks in blocks of rows."""
-        s = len(self.landmark_indices_)
-        if self._precomputed:
-            X = _as_matrix(X)
-            if X.shape[1] not in (s, self._n_train):
-                raise ValueError(
-                    f"K has {X.shape[1]} columns, expected {self._n_train} (all training objects) "
-                    f"or {s} (the landmarks)"
-                )
-            columns = self.landmark_indices_ if X.shape[1] == self._n_train else np.arange(s)
-        else:
-            X = read_objects(self, self.kernel_, X, reset=False)
-        n = at_least_one(X)
-
-        def blocks() -> Iterator[tuple[Index, npt.NDArray]]:
-            for rows in row_blocks(n, 8 * (2 * s + self.rank_), at_most=max(_BLOCK, 16 * s)):
-                if self._precomputed:
-                    C = X[np.ix_(rows, columns)]
-                else:
-                    part = X if len(rows) == n else take(X, rows)
-                    with pairs_named(rows, range(s), "X[{}] and landmark {}"):
-                        C = self._values(part, len(rows))
-                yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
-
-        return n, blocks()
+    def _landmark_columns(self, X: Any, n: int) -> Iterator[tuple[Index, npt.NDArray]]:
+        """Yield rows and their kernel values with the landmarks, in blocks."""
+        s, precomputed = len(self.landmark_indices_), self._precomputed
+        if precomputed and X.shape[1] not in (s, self._n_train):
+            raise ValueError(
+                f"K has {X.shape[1]} columns, expected {self._n_train} (all training objects) or {s} (the landmarks)"
+            )
+        columns = self.landmark_indices_ if precomputed and X.shape[1] == self._n_train else np.arange(s)
+        for rows in row_blocks(n, 8 * (2 * s + self.rank_), at_most=max(_BLOCK, 16 * s)):
+            if precomputed:
+                C = X[np.ix_(rows, columns)]
+            else:
+                part = X if len(rows) == n else take(X, rows)
+                with pairs_named(rows, range(s), "X[{}] and landmark {}"):
+                    C = self._values(part, len(rows))
+            yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
 
     def _values(self, X: Any, n: int) -> npt.NDArray:
         """Return the kernel of objects and landmarks; what few objects need of the landmarks is kept between calls."""

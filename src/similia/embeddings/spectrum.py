@@ -8,10 +8,10 @@ matrix change in the last bits, or by a sign, with the number of threads. Cost: 
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import numpy.typing as npt
+
+from similia.core.errors import warn_user
 
 POLICIES = ("clip", "flip", "shift", "raise")
 _SHIFT = 1.5  # of |smallest eigenvalue|; with 1.0 the most negative directions are divided by almost 0
@@ -75,9 +75,5 @@ def _repair(values: npt.NDArray[np.float64], policy: str, tolerance: float) -> n
         return np.abs(values)
     if policy == "shift":
         return values - _SHIFT * values[-1]
-    warnings.warn(
-        f'{found}; negative directions are dropped (spectrum="flip" or "shift" keeps them)',
-        UserWarning,
-        stacklevel=7,
-    )
+    warn_user(f'{found}; negative directions are dropped (spectrum="flip" or "shift" keeps them)')
     return values

@@ -41,12 +41,12 @@ class FeatureKernel(Kernel):
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the Gram block of the objects `X` against `Y` (`X` if not given), shape (n, m)."""
-        X = self.as_objects(X)
-        A = B = self._counts(X)
-        if Y is not None:
-            Y = as_second(self.as_objects, Y)
-            self._check_alike(X, Y)
-            B = as_second(self._counts, Y)
+        objects = self.as_objects(X)
+        A = B = self._counts(objects)
+        if Y is not None and Y is not X:
+            others = as_second(self.as_objects, Y)
+            self._check_alike(objects, others)
+            B = as_second(self._counts, others)
         K = inner_products(A, B)
         if self.normalize:
             scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=Y is None)
