@@ -1,4 +1,4 @@
-"""Does `similia.select` choose as well as a person who sees the test part? Beside nearest neighbours."""
+"""Does `similia.AutoClassifier` choose as well as a person who sees the test part? Beside nearest neighbours."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from experiments._report import Record, Table, distinct, summary
 from similia.datasets import fetch
 from similia.objects import take
-from similia.selection import select
-from similia.selection._evaluate import fitted
+from similia.selection import AutoClassifier
+from similia.selection.budget import rows_of
 from similia.selection.folds import recognised
 
 DEVELOPMENT = (
@@ -55,8 +56,8 @@ _NAMES = {
 TASKS = tuple(Task(name, kind) for kind, names in _NAMES.items() for name in names)
 TITLE = "The automatic choice beside the best recipe chosen afterwards"
 TEXT = f"""
-`similia.select` with {BUDGET:.0f} seconds is given 70 % of a set (stratified; of at most {MOST} objects), and what it
-chose is scored on the others; where these are few, on several splits (as many as score {_TESTED} objects, at most those
+`similia.AutoClassifier` with {BUDGET:.0f} seconds is given 70 % of a set (stratified; of at most {MOST} objects), and what
+it chose is scored on the others; where these are few, on several splits (as many as score {_TESTED} objects, at most those
 of the command). *Best recipe*: every embedding of the same ladder with every kind of learner, C or the number of
 neighbours chosen by the same cross-validation, is fitted to the same part and scored on the test part; the one recipe
 with the highest mean accuracy on the test parts is taken: what a person has who tries all and looks at the test parts.
@@ -96,17 +97,17 @@ def compare(X: Any, y: npt.NDArray, Z: Any, z: npt.NDArray, budget: float, seed:
 
     A record has the ``recipe``, the ``name`` of its candidate, its ``accuracy``, by how much the choice is better
     (``difference``), the standard ``error`` of that, and its ``role``: "recipe", "neighbours" (the best of these in
-    cross-validation), or "chosen", which is no recipe but what `select` chose.
+    cross-validation), or "chosen", which is no recipe but what `AutoClassifier` chose.
     """
     start = time.perf_counter()
-    found = select(X, y, budget=budget, random_state=seed, nested=False)
+    found = AutoClassifier(budget, random_state=seed, nested=False).fit(X, y)
     seconds = round(time.perf_counter() - start, 1)
     right = np.asarray(found.predict(Z) == z, dtype=np.float64)
-    hits = {"": (found.name_, right)}
-    for recipe, row in recipes(found.table_):
+    hits = {"": (found.best_name_, right)}
+    for recipe, row in recipes(rows_of(found.cv_results_)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            hit = np.asarray(fitted(row["pipeline"], X, y).predict(Z) == z, dtype=np.float64)
+            hit = np.asarray(clone(row["estimator"]).fit(X, y).predict(Z) == z, dtype=np.float64)
         if recipe not in hits or hit.mean() > hits[recipe][1].mean():
             hits[recipe] = row["name"], hit
     roles = {next((recipe for recipe in hits if recipe.endswith(" nearest")), "-"): "neighbours", "": "chosen"}
@@ -128,7 +129,7 @@ def recipes(table: list[Record]) -> Iterator[tuple[str, Record]]:
     """Yield (recipe, candidate): the best learner of each kind of an embedding; of what was not tried, each."""
     found = set()
     for row in table:  # best first
-        if hasattr(row["pipeline"], "estimators"):  # a vote
+        if hasattr(row["estimator"], "estimators"):  # a vote
             continue
         embedding, _, learner = row["name"].rpartition(" · ")
         recipe = f"{embedding} · {learner.split('(')[0] if '(' in learner else learner.split(' ')[-1]}"

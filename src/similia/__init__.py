@@ -37,7 +37,7 @@ _NAMES = {
     "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn",
     "VoteClassifier": "learn", "VoteRegressor": "learn",
     "HammingIndex": "search", "SimilaritySearch": "search",
-    "select": "selection", "Selection": "selection", "explain": "explanations",
+    "AutoClassifier": "selection", "AutoRegressor": "selection", "explain": "explanations",
     "Pipeline": "pipelines",
     "save": "storage", "load": "storage",
     "config": "core.config", "warmup": "compilation",

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 
 import similia as sm
-from samples.select import MAKERS, sample
+from samples.select import MAKERS, choose, sample
 from similia import kernels
 from similia.explanations import explain
 from similia.report._context import gather
@@ -68,7 +68,7 @@ def test_every_candidate_of_the_choice_can_be_explained(kind, task):
 
 
 def test_a_chosen_regressor_is_explained():
-    found = sm.select(STRINGS, NUMBERS, budget=5, nested=False, random_state=0, progress=False)
+    found = choose(STRINGS, NUMBERS, budget=5, nested=False, random_state=0, progress=False)
     shown = explain(found, STRINGS[3])
     check_sum(shown)
     assert shown.kind == "prediction"

@@ -9,9 +9,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 import similia as sm
-from samples.select import sample
+from samples.select import choose, rows, sample
 from similia.learn import KNeighborsClassifier, KNeighborsRegressor
-from similia.selection import select
 
 WORDS = ["ACGT", "ACGA", "TTTT", "TTTA", "GGCC", "GGCA"]
 KERNEL = sm.kernels.Spectrum(k=2, normalize=True)
@@ -60,12 +59,12 @@ def test_neighbours(machine):
 @pytest.mark.filterwarnings("ignore:.*is more than the:UserWarning")
 def test_what_select_chose_is_fitted_to_fewer_objects(kind):
     X, y = sample(kind, 60)
-    found = select(X, y, budget=2, cv=3, voters=1, nested=False, random_state=0)
+    found = choose(X, y, budget=2, cv=3, voters=1, nested=False, random_state=0)
     part = sm.objects.take(X, np.arange(20))
-    assert set(clone(found.best_).fit(part, y[:20]).predict(part)) <= {"even", "odd"}
-    for row in found.table_:
+    assert set(clone(found.best_estimator_).fit(part, y[:20]).predict(part)) <= {"even", "odd"}
+    for row in rows(found):
         if row["name"].split(" · ")[1:2] == ["landmarks"]:
-            clone(row["pipeline"]).fit(part, y[:20])
+            clone(row["estimator"]).fit(part, y[:20])
             break
 
 

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import similia as sm
+from samples.select import choose
 from similia import distances, kernels
 from similia.embeddings.random_objects import Representatives
 
@@ -141,7 +142,7 @@ def test_columns_of_a_table_are_transformed_each_by_its_kernel(library):
     "table", [pd.DataFrame({"review": STRINGS}), pl.DataFrame({"review": STRINGS})], ids=["pd", "pl"]
 )
 def test_choice_search_and_explanation_take_one_column(table):
-    found = sm.select(table, Y, budget=2, cv=3, nested=False, random_state=0, progress=False)
+    found = choose(table, Y, budget=2, cv=3, nested=False, random_state=0, progress=False)
     assert found.kind_ == "strings"
     np.testing.assert_array_equal(found.predict(table), found.predict(STRINGS))
     assert sm.explain(SPECTRUM, table[:1], table[1:2]).value == SPECTRUM(STRINGS[:1], STRINGS[1:2])[0, 0]
@@ -153,7 +154,7 @@ def test_choice_search_and_explanation_take_one_column(table):
         np.testing.assert_array_equal(ours, theirs)
     assert sm.objects.take(table, [3, 1]).shape == (2, 1)
     own = sm.pairwise(common_letters)
-    found = sm.select(table, Y, similarity=own, budget=1, cv=3, nested=False, random_state=0, progress=False)
+    found = choose(table, Y, similarity=own, budget=1, cv=3, nested=False, random_state=0, progress=False)
     assert found.predict(table).shape == (N,)
 
 
@@ -217,7 +218,7 @@ def test_tables_that_may_be_two_things_or_none_are_one_sentence(name):
 )
 def test_the_choice_refuses_mixed_tables(table, said):
     with pytest.raises((TypeError, ValueError), match=said):
-        sm.select(table, [0, 1] * 3, cv=3)
+        choose(table, [0, 1] * 3, cv=3)
 
 
 def test_frames_are_joined_and_not_changed():

@@ -4,6 +4,8 @@ import networkx as nx
 import numpy as np
 
 import similia as sm
+from similia.learn.targets import task_of
+from similia.selection.budget import rows_of
 
 
 def _strings(rng, n):
@@ -52,3 +54,15 @@ def sample(kind, n=30, task="classification", seed=0):
     if task == "regression":
         return X, classes + 0.3 * rng.random(n)
     return X, np.array(["even", "odd"])[classes]
+
+
+def choose(X, y, *, groups=None, task="auto", **options):
+    """Return a fitted `AutoClassifier`, or `AutoRegressor` where y holds numbers to predict."""
+    decided = task_of(y, task, options.get("scoring"))
+    auto = sm.AutoClassifier if decided == "classification" else sm.AutoRegressor
+    return auto(**options).fit(X, y, groups=groups)
+
+
+def rows(found):
+    """Return `cv_results_` as a dict for each candidate."""
+    return rows_of(found.cv_results_)

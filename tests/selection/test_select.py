@@ -15,11 +15,11 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from naive import selection as naive_select
-from samples.select import MAKERS, sample
+from samples.select import MAKERS, choose, rows, sample
 from similia.core.intervals import wilson
 from similia.learn import VoteClassifier
 from similia.objects import take
-from similia.selection import _search, select
+from similia.selection import _search
 from similia.selection import auto as _select
 from similia.selection import budget as _budget
 from similia.selection._evaluate import Evaluator
@@ -107,12 +107,12 @@ def test_the_nested_estimate_is_that_of_repeating_the_choice(monkeypatch):
     order = ordered(y, "classification", 4, np.random.default_rng(1))
     monkeypatch.setattr(_select, "ordered", lambda *given: order)
     monkeypatch.setattr(_select.Search, "nested", _noting(_select.Search.nested, kept))
-    found = select(X, y, budget=None, cv=4, random_state=0)
+    found = choose(X, y, budget=None, cv=4, random_state=0)
     pipelines = [one.pipeline(0) for one in groups]
     naive = naive_select.nested(pipelines, X[order.objects], y[order.objects], order.fold, get_scorer("accuracy"))
     assert [kept[i] for i in range(4)] == naive
-    assert found.score_ == pytest.approx(np.average(naive, weights=np.bincount(order.fold)))
-    assert found.n_outer_ == 4
+    assert found.best_score_ == pytest.approx(np.average(naive, weights=np.bincount(order.fold)))
+    assert found.n_outer_folds_ == 4
 
 
 def _noting(function, kept):
@@ -148,7 +148,7 @@ def test_no_held_out_object_is_fitted_to_and_none_of_an_outer_fold_is_looked_at(
     X, y = np.column_stack([np.arange(40.0), np.tile([0.0, 1.0], 20)]), np.tile(["a", "b"], 20)
     use_ladder(monkeypatch, [group(n, Trap(n), NearestCentroid()) for n in "pqr"])
     monkeypatch.setattr(_select, "fitted", lambda pipeline, X, y: pipeline)  # the final fit sees all
-    select(X, y, budget=None, cv=4, random_state=0)
+    choose(X, y, budget=None, cv=4, random_state=0)
     held_out = [(known, given) for known, given in Trap.seen if known != given]
     assert held_out
     assert not any(known & given for known, given in held_out)
@@ -177,9 +177,9 @@ def test_the_best_of_many_useless_candidates_is_found_to_be_useless(monkeypatch)
     monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 60)
     nested, best = [], []
     for seed in range(5):
-        found = select(X, np.random.default_rng(seed).permutation(np.arange(60) % 2), budget=None, cv=3, random_state=0)
-        nested.append(found.score_)
-        best.append(found.table_[0]["mean_score"])
+        found = choose(X, np.random.default_rng(seed).permutation(np.arange(60) % 2), budget=None, cv=3, random_state=0)
+        nested.append(found.best_score_)
+        best.append(rows(found)[0]["mean_test_score"])
     assert np.mean(best) > 0.6  # too good
     assert 0.4 < np.mean(nested) < 0.57
 
@@ -272,17 +272,17 @@ def test_the_interval_of_an_accuracy_is_wilson_s(n, share):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pipeline_is_found_for_each_kind_and_tells_the_classes_apart(kind):
     X, y = sample(kind, 36)
-    found = select(take(X, np.arange(24)), y[:24], budget=1.5, cv=3, random_state=0)
-    assert isinstance(found.best_, Pipeline | VoteClassifier)
+    found = choose(take(X, np.arange(24)), y[:24], budget=1.5, cv=3, random_state=0)
+    assert isinstance(found.best_estimator_, Pipeline | VoteClassifier)
     assert found.kind_ == kind.replace("texts", "strings")
-    assert found.task_ == "classification"
+    assert isinstance(found, sm.AutoClassifier)
     assert np.mean(found.predict(take(X, np.arange(24, 36))) == y[24:]) > 0.6
-    assert found.table_[0]["name"] == found.name_
-    assert [row["state"] for row in found.table_].count("chosen") == 1
-    candidates = [row for row in found.table_ if not row["name"].startswith("vote of ")]
+    assert rows(found)[0]["name"] == found.best_name_
+    assert [row["state"] for row in rows(found)].count("chosen") == 1
+    candidates = [row for row in rows(found) if not row["name"].startswith("vote of ")]
     assert len(candidates) == sum(len(g.learners) for g in ladder(*_recognised(X)))
-    assert len({row["name"] for row in found.table_}) == len(found.table_)
-    assert {"name", "mean_score", "standard_error", "fit_seconds", "state"} <= {*found.table_[0]}
+    assert len({row["name"] for row in rows(found)}) == len(rows(found))
+    assert {"name", "mean_test_score", "standard_error", "mean_fit_time", "state"} <= {*rows(found)[0]}
 
 
 def _recognised(X):
@@ -293,21 +293,21 @@ def _recognised(X):
 @pytest.mark.parametrize("kind", ["strings", "series", "vectors"])
 def test_numbers_are_predicted(kind):
     X, y = sample(kind, 140, "regression")
-    found = select(take(X, np.arange(40)), y[:40], budget=2, cv=3, random_state=0)
-    assert (found.task_, found.measure_) == ("regression", "r2")
+    found = choose(take(X, np.arange(40)), y[:40], budget=2, cv=3, random_state=0)
+    assert (type(found), found.measure_) == (sm.AutoRegressor, "r2")
     assert np.corrcoef(found.predict(take(X, np.arange(40, 140))), y[40:])[0, 1] > 0.5
-    if found.n_outer_ > 1:
-        assert found.score_interval_[0] < found.score_ < found.score_interval_[1]
+    if found.n_outer_folds_ > 1:
+        assert found.best_score_interval_[0] < found.best_score_ < found.best_score_interval_[1]
 
 
 def test_the_same_seed_gives_the_same_choice_and_input_stays_as_it_is(monkeypatch):
     X, y = sample("vectors", 30)
     use_ladder(monkeypatch, ladder("vectors", X, "classification", 5)[1:3])
     before = X.copy(), y.copy()
-    first, second = (select(X, y, budget=None, cv=3, random_state=7) for _ in range(2))
-    columns = ("name", "mean_score", "standard_error", "n_objects", "state")
-    assert [[row[c] for c in columns] for row in first.table_] == [[row[c] for c in columns] for row in second.table_]
-    assert first.score_ == second.score_
+    first, second = (choose(X, y, budget=None, cv=3, random_state=7) for _ in range(2))
+    columns = ("name", "mean_test_score", "standard_error", "n_objects", "state")
+    assert [[row[c] for c in columns] for row in rows(first)] == [[row[c] for c in columns] for row in rows(second)]
+    assert first.best_score_ == second.best_score_
     assert (first.predict(X) == second.predict(X)).all()
     assert (before[0] == X).all()
     assert (y == before[1]).all()
@@ -316,23 +316,23 @@ def test_the_same_seed_gives_the_same_choice_and_input_stays_as_it_is(monkeypatc
 def test_another_score_decides_and_has_student_s_interval(monkeypatch):
     X, y = sample("vectors", 40)
     use_ladder(monkeypatch, [group("fine", None, NearestCentroid())])
-    found = select(X, y, budget=None, cv=4, random_state=0, scoring="balanced_accuracy")
+    found = choose(X, y, budget=None, cv=4, random_state=0, scoring="balanced_accuracy")
     assert found.measure_ == "balanced_accuracy"
-    assert found.score_interval_[0] <= found.score_ <= found.score_interval_[1]
-    mine = select(X, y, budget=None, cv=4, random_state=0, scoring=lambda model, V, y: -np.mean(model.predict(V) == y))
-    assert mine.table_[0]["mean_score"] <= 0
+    assert found.best_score_interval_[0] <= found.best_score_ <= found.best_score_interval_[1]
+    mine = choose(X, y, budget=None, cv=4, random_state=0, scoring=lambda model, V, y: -np.mean(model.predict(V) == y))
+    assert rows(mine)[0]["mean_test_score"] <= 0
 
 
 def test_what_fails_is_named_in_the_table_and_the_others_go_on(monkeypatch):
     X, y = sample("vectors", 30)
     broken = group("broken", Noise(seed="no seed"), NearestCentroid())
     use_ladder(monkeypatch, [broken, group("fine", None, NearestCentroid())])
-    found = select(X, y, budget=None, cv=3, random_state=0)
-    assert found.name_ == "fine"
-    assert found.table_[-1]["state"].startswith("failed: TypeError")
+    found = choose(X, y, budget=None, cv=3, random_state=0)
+    assert found.best_name_ == "fine"
+    assert rows(found)[-1]["state"].startswith("failed: TypeError")
     use_ladder(monkeypatch, [broken])
     with pytest.raises(ValueError, match=r"no candidate could be fitted, e\.g\. TypeError"):
-        select(X, y, budget=None, cv=3, random_state=0)
+        choose(X, y, budget=None, cv=3, random_state=0)
 
 
 # time
@@ -384,23 +384,23 @@ def test_the_budget_holds_whatever_candidates_cost(monkeypatch, slow_objects):
     use_ladder(monkeypatch, groups)
     for budget in (1.0, 30.0):
         Slow.clock.now = 0.0
-        found = select(X, y, budget=budget, random_state=0)
+        found = choose(X, y, budget=budget, random_state=0)
         # A candidate that was never tried may take one rung of 300 objects; no more than that is late.
         assert Slow.clock.now <= budget + 5 * 300 * costs.max()
         assert found.seconds_ == Slow.clock.now
-        assert len(found.table_) == 12
+        assert len(rows(found)) == 12
 
 
 def test_more_time_finds_the_better_candidate_that_costs_more(monkeypatch, slow_objects):
     X, y = slow_objects
     cheap, dear = group("cheap", None, Slow(1e-5, 0.6)), group("dear", None, Slow(1e-2, 0.9))
     use_ladder(monkeypatch, [cheap, dear])
-    poor, rich = select(X, y, budget=30, random_state=0), select(X, y, budget=3000, random_state=0)
-    assert (poor.name_, rich.name_) == ("cheap", "dear")
-    assert poor.table_[-1]["state"] in ("out of time", "too slow for the final fit")
+    poor, rich = choose(X, y, budget=30, random_state=0), choose(X, y, budget=3000, random_state=0)
+    assert (poor.best_name_, rich.best_name_) == ("cheap", "dear")
+    assert rows(poor)[-1]["state"] in ("out of time", "too slow for the final fit")
     assert (poor.stopped_early_, rich.stopped_early_) == (True, False)
-    assert rich.n_outer_ == 5
-    assert abs(rich.score_ - 0.9) < 0.03
+    assert rich.n_outer_folds_ == 5
+    assert abs(rich.best_score_ - 0.9) < 0.03
 
 
 class Hiccup(Slow):
@@ -414,7 +414,7 @@ class Hiccup(Slow):
 def test_one_slow_moment_on_few_objects_does_not_rule_a_candidate_out(monkeypatch, slow_objects):
     X, y = slow_objects
     use_ladder(monkeypatch, [group("cheap", None, Slow(1e-5, 0.6)), group("better", None, Hiccup(1e-5, 0.9))])
-    assert select(X, y, budget=60, random_state=0).name_ == "better"
+    assert choose(X, y, budget=60, random_state=0).best_name_ == "better"
 
 
 def test_a_candidate_whose_final_fit_would_be_late_is_not_chosen(monkeypatch, slow_objects):
@@ -422,19 +422,19 @@ def test_a_candidate_whose_final_fit_would_be_late_is_not_chosen(monkeypatch, sl
     cheap, dear = (group(n, None, Slow(c, q), slow=False) for n, c, q in (("cheap", 1e-5, 0.6), ("dear", 3e-3, 0.9)))
     use_ladder(monkeypatch, [cheap, dear])
     monkeypatch.setattr(_search, "REFIT", 0.05)  # 2 seconds, and the dear one takes 6
-    found = select(X, y, budget=40, random_state=0)
-    assert found.name_ == "cheap"
-    dear = next(row for row in found.table_ if row["name"] == "dear")
+    found = choose(X, y, budget=40, random_state=0)
+    assert found.best_name_ == "cheap"
+    dear = next(row for row in rows(found) if row["name"] == "dear")
     assert (dear["n_objects"], dear["state"]) == (300, "too slow for the final fit")
 
 
 def test_without_time_for_an_outer_fold_the_other_folds_choose_and_this_is_said(monkeypatch, slow_objects):
     X, y = slow_objects
     use_ladder(monkeypatch, [group("one", None, Slow(1e-3, 0.9)), group("two", None, Slow(1e-6, 0.7))])
-    found = select(X, y, budget=1.0, random_state=0)
-    assert found.n_outer_ == 0
-    assert abs(found.score_ - (0.9 if found.name_ == "one" else 0.7)) < 0.05
-    assert found.score_interval_[0] < found.score_ < found.score_interval_[1]
+    found = choose(X, y, budget=1.0, random_state=0)
+    assert found.n_outer_folds_ == 0
+    assert abs(found.best_score_ - (0.9 if found.best_name_ == "one" else 0.7)) < 0.05
+    assert found.best_score_interval_[0] < found.best_score_ < found.best_score_interval_[1]
     assert any("there was no time to repeat the whole search when the score was" in note for note in found.notes_)
     assert not any(" 0 " in note for note in found.notes_)
 
@@ -448,13 +448,13 @@ def test_ctrl_c_ends_with_the_best_so_far(monkeypatch):
     X, y = sample("vectors", 30)
     fine, stop = group("fine", None, NearestCentroid()), group("stop", None, Interrupting())
     use_ladder(monkeypatch, [fine, stop])
-    found = select(X, y, budget=None, cv=3, random_state=0)
-    assert found.name_ == "fine"
+    found = choose(X, y, budget=None, cv=3, random_state=0)
+    assert found.best_name_ == "fine"
     assert (found.predict(X) == y).mean() > 0.8
-    assert found.n_outer_ == 0
+    assert found.n_outer_folds_ == 0
     use_ladder(monkeypatch, [stop, fine])
     with pytest.raises(KeyboardInterrupt):
-        select(X, y, budget=None, cv=3, random_state=0)
+        choose(X, y, budget=None, cv=3, random_state=0)
 
 
 def test_a_budget_counts_from_when_it_was_made(monkeypatch):
@@ -469,14 +469,14 @@ def test_a_budget_counts_from_when_it_was_made(monkeypatch):
 def test_progress_is_said_where_it_is_asked_for(monkeypatch, capsys):
     X, y = sample("vectors", 30)
     use_ladder(monkeypatch, [group("fine", None, NearestCentroid())])
-    select(X, y, budget=None, cv=3, random_state=0)
+    choose(X, y, budget=None, cv=3, random_state=0)
     assert capsys.readouterr().err == ""
-    select(X, y, budget=60, cv=3, random_state=0, progress=True)
+    choose(X, y, budget=60, cv=3, random_state=0, progress=True)
     said = capsys.readouterr().err
     assert "3 folds of 30 vectors, 0 s of 60; best so far fine" in said
     assert "estimate, fold 3 of 3" in said
     with sm.config(progress=True):
-        select(X, y, budget=None, cv=3, random_state=0, progress=False)
+        choose(X, y, budget=None, cv=3, random_state=0, progress=False)
     assert capsys.readouterr().err == ""
 
 

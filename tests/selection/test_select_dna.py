@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from samples.select import choose
 from similia.selection import auto as _select
-from similia.selection import select
 from similia.selection._ladder import ladder
 
 COMPLEMENT = str.maketrans("ACGTacgt", "TGCAtgca")
@@ -58,7 +58,7 @@ def test_a_mark_on_either_strand_is_found(monkeypatch):
     right = {}
     for given in (plain, [group for group in plain if group is not both]):
         monkeypatch.setattr(_select, "ladder", lambda *_, groups=given: groups)
-        found = select(X, y, budget=None, random_state=0, nested=False, voters=1, progress=False)
+        found = choose(X, y, budget=None, random_state=0, nested=False, voters=1, progress=False)
         assert not found.stopped_early_
-        right[BOTH in found.name_] = np.mean(found.predict(Z) == z)
+        right[BOTH in found.best_name_] = np.mean(found.predict(Z) == z)
     assert right[True] > right[False] + 0.03

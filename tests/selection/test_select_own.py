@@ -9,11 +9,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import similia as sm
-from samples.select import sample
+from samples.select import choose, rows, sample
 from similia.distances import FromFunction, Levenshtein
 from similia.kernels import GappyKmers, Spectrum
 from similia.learn import KNeighborsClassifier
-from similia.selection import select
 from similia.selection._evaluate import Cache, fitted
 from similia.selection._ladder import ladder
 from similia.selection.folds import recognised
@@ -37,23 +36,22 @@ def tags():
 
 def test_sets_of_tags_are_compared_by_a_function(tags):
     X, y = tags
-    found = select(X[:40], y[:40], similarity=FromFunction(jaccard), budget=None, cv=4, random_state=0, progress=False)
+    found = choose(X[:40], y[:40], similarity=FromFunction(jaccard), budget=None, cv=4, random_state=0, progress=False)
     assert found.kind_ == "objects"
-    assert found.n_outer_ == 4
-    assert all("jaccard" in row["name"] for row in found.table_)
+    assert found.n_outer_folds_ == 4
+    assert all("jaccard" in row["name"] for row in rows(found))
     assert np.mean(found.predict(X[40:]) == y[40:]) > 0.8
 
 
 def test_scores_are_those_of_the_function_itself(tags):
     X, y = tags
-    found = select(
+    found = choose(
         X, y, similarity=FromFunction(jaccard), budget=None, cv=3, random_state=0, nested=False, progress=False
     )
-    rows = {row["name"]: row for row in found.table_}
-    row = next(row for name, row in rows.items() if name.endswith("· 1 nearest"))
+    row = next(row for row in rows(found) if row["name"].endswith("· 1 nearest"))
     model = make_pipeline(KNeighborsClassifier(FromFunction(jaccard), 1))
-    assert row["mean_score"] == pytest.approx(np.mean(cross_val_score(model, X, y, cv=3)), abs=0.1)
-    assert row["mean_score"] > 0.75  # by chance: 0.5
+    assert row["mean_test_score"] == pytest.approx(np.mean(cross_val_score(model, X, y, cv=3)), abs=0.1)
+    assert row["mean_test_score"] > 0.75  # by chance: 0.5
 
 
 def test_own_come_first_and_the_built_in_ones_follow():
@@ -98,21 +96,21 @@ def test_two_functions_of_one_name_do_not_share_a_matrix(tags):
 )
 def test_what_is_no_kernel_or_distance_is_refused(tags, given, words):
     with pytest.raises(TypeError, match=words):
-        select(*tags, similarity=given)
+        choose(*tags, similarity=given)
 
 
 def test_a_distance_that_was_lifted_as_a_kernel_is_known(tags):
     with pytest.raises(
         ValueError, match=r"similarity\[1\], jaccard, is 0 for an object with itself.*FromFunction\(f\)"
     ):
-        select(*tags, similarity=[FromFunction(jaccard), sm.pairwise(jaccard)])
+        choose(*tags, similarity=[FromFunction(jaccard), sm.pairwise(jaccard)])
 
 
 def test_without_one_the_sentence_says_that_one_may_be_given(tags):
     with pytest.raises(TypeError, match=r"cannot tell what kind of object .*or give your own similarity"):
-        select(*tags)
+        choose(*tags)
     with pytest.raises(TypeError, match="collection"):
-        select(3, [0], similarity=FromFunction(jaccard))
+        choose(3, [0], similarity=FromFunction(jaccard))
 
 
 @pytest.mark.parametrize(
@@ -120,19 +118,19 @@ def test_without_one_the_sentence_says_that_one_may_be_given(tags):
     [
         (["AC", None, "CA"], TypeError, r"X\[1\]"),
         (np.array([[1.0, 2.0], [np.nan, 3.0]]), ValueError, "NaN|finite|missing"),
-        (bag.from_sequence(["AC", "CA"]), TypeError, "select works in memory"),
+        (bag.from_sequence(["AC", "CA"]), TypeError, "the search runs in memory"),
     ],
 )
 def test_objects_of_a_known_kind_are_checked_beside_an_own_similarity(X, error, words):
     with pytest.raises(error, match=words):
-        select(X, ["u", "v", "u"], similarity=Levenshtein())
+        choose(X, ["u", "v", "u"], similarity=Levenshtein())
 
 
 def test_arrays_that_may_be_series_or_sets_are_taken_as_they_are_with_an_own_distance():
     rng = np.random.default_rng(0)
     X, y = [rng.normal(size=(3, 2)) + 3 * (i % 2) for i in range(24)], np.arange(24) % 2
     gap = FromFunction(lambda x, y: float(abs(x.mean() - y.mean())))
-    found = select(X, y, similarity=gap, budget=None, cv=3, random_state=0, nested=False, progress=False)
+    found = choose(X, y, similarity=gap, budget=None, cv=3, random_state=0, nested=False, progress=False)
     assert found.kind_ == "objects"
     assert np.mean(found.predict(X) == y) > 0.9
 
@@ -140,11 +138,11 @@ def test_arrays_that_may_be_series_or_sets_are_taken_as_they_are_with_an_own_dis
 def test_without_the_nested_estimate_the_choice_is_the_same(tags):
     X, y = tags
     given = {"similarity": FromFunction(jaccard), "budget": None, "cv": 3, "random_state": 0, "progress": False}
-    with_, without = (select(X, y, nested=nested, **given) for nested in (True, False))
-    assert with_.name_ == without.name_
-    assert with_.n_outer_ == 3
-    assert without.n_outer_ == 0
-    assert np.isnan(without.score_)
+    with_, without = (choose(X, y, nested=nested, **given) for nested in (True, False))
+    assert with_.best_name_ == without.best_name_
+    assert with_.n_outer_folds_ == 3
+    assert without.n_outer_folds_ == 0
+    assert np.isnan(without.best_score_)
 
 
 def test_weights_of_features_that_were_never_met_are_not_kept(tmp_path):

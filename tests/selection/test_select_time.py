@@ -8,11 +8,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from similia.selection import auto as _select
 from similia.selection import budget as _budget
-from similia.selection import select
 from similia.selection._ladder import DEAR, Group, ladder
 from similia.selection._search import Unit, View, first_units
 
-from samples.select import sample  # isort: skip
+from samples.select import choose, rows, sample  # isort: skip
 
 
 class Clock:
@@ -78,12 +77,12 @@ def test_the_cheapest_of_each_family_is_first_whatever_time_there_is(monkeypatch
         timed("other spectrum", 1e-3, 0.65, family="spectrum"),
     ]
     use(monkeypatch, groups)
-    select(X, y, budget=None, random_state=0)
+    choose(X, y, budget=None, random_state=0)
     assert names_of_work() == ["spectrum", "edit", "other spectrum", "dear spectrum", "dear edit"]
     for budget in (8.0, 20.0):
         Timed.log.clear()
         Clock.now = 0.0
-        found = select(X, y, budget=budget, random_state=0)
+        found = choose(X, y, budget=budget, random_state=0)
         assert names_of_work()[:2] == ["spectrum", "edit"]
         assert found.stopped_early_
 
@@ -103,13 +102,13 @@ def test_the_choice_does_not_depend_on_the_speed_of_the_machine_unless_that_is_s
     costs, qualities = 10 ** rng.uniform(-5, -3, 9), rng.random(9)
     groups = [timed(f"{i}", costs[i], qualities[i]) for i in range(9)]
     use(monkeypatch, groups)
-    whole = select(X, y, budget=None, random_state=3)
+    whole = choose(X, y, budget=None, random_state=3)
     Clock.now, Timed.speed = 0.0, speed
-    found = select(X, y, budget=60.0, random_state=3)
+    found = choose(X, y, budget=60.0, random_state=3)
     if not found.stopped_early_:
-        columns = ("name", "mean_score", "n_objects", "state")
-        assert [[row[c] for c in columns] for row in found.table_] == [[r[c] for c in columns] for r in whole.table_]
-        assert found.notes_ == whole.notes_ or found.n_outer_ < 5
+        columns = ("name", "mean_test_score", "n_objects", "state")
+        assert [[row[c] for c in columns] for row in rows(found)] == [[r[c] for c in columns] for r in rows(whole)]
+        assert found.notes_ == whole.notes_ or found.n_outer_folds_ < 5
     else:
         assert any("the budget of 60 s ended before all candidates were compared" in note for note in found.notes_)
     assert found.stopped_early_ == (speed > 10)
@@ -174,39 +173,39 @@ def test_what_is_left_of_the_budget_goes_to_candidates_that_have_waited(monkeypa
     # On 300 objects each takes 12 s for 5 folds, far above a rung's part of a budget of 120 s for all of them.
     groups = [timed(f"{i}", 1e-2, 0.6 + 0.02 * i) for i in range(8)]
     use(monkeypatch, groups)
-    found = select(X, y, budget=120.0, random_state=0)
+    found = choose(X, y, budget=120.0, random_state=0)
     assert found.stopped_early_
     assert 90 <= Clock.now <= 135
-    waits = [row for row in found.table_ if row["state"] == "out of time" and not row["n_objects"]]
+    waits = [row for row in rows(found) if row["state"] == "out of time" and not row["n_objects"]]
     assert f"and {len(waits)} of 8 were never tried" in " ".join(found.notes_)
 
 
 def test_having_waited_changes_nothing_if_there_was_time_in_the_end(monkeypatch, objects):
     X, y = objects
     use(monkeypatch, [timed(f"{i}", 1e-2, 0.6 + 0.02 * i) for i in range(8)])
-    whole = select(X, y, budget=None, random_state=0, nested=False)
+    whole = choose(X, y, budget=None, random_state=0, nested=False)
     needed = Clock.now
     waited, halve = [], _select.Search._halve
     monkeypatch.setattr(_select.Search, "_halve", lambda self, left: waited.append(halve(self, left)) or waited[-1])
     Clock.now = 0.0
-    found = select(X, y, budget=1.4 * needed, random_state=0, nested=False)
+    found = choose(X, y, budget=1.4 * needed, random_state=0, nested=False)
     assert waited[0]  # a rung had no time for something
     assert not waited[-1]
     assert not found.stopped_early_
-    columns = ("name", "mean_score", "n_objects", "state")
-    assert [[row[c] for c in columns] for row in found.table_] == [[row[c] for c in columns] for row in whole.table_]
+    columns = ("name", "mean_test_score", "n_objects", "state")
+    assert [[row[c] for c in columns] for row in rows(found)] == [[row[c] for c in columns] for row in rows(whole)]
 
 
 @pytest.mark.parametrize("budget", [0.5, 3.0, 10.0, 100.0])
 def test_there_is_an_estimate_in_any_time(monkeypatch, objects, budget):
     X, y = objects
     use(monkeypatch, [timed(f"{i}", 1e-3, 0.55 + 0.05 * i) for i in range(6)])
-    found = select(X, y, budget=budget, random_state=0)
-    right = 0.55 + 0.05 * int(found.name_) if found.name_.isdigit() else None
-    assert np.isfinite(found.score_)
-    assert np.isfinite(found.score_interval_).all()
+    found = choose(X, y, budget=budget, random_state=0)
+    right = 0.55 + 0.05 * int(found.best_name_) if found.best_name_.isdigit() else None
+    assert np.isfinite(found.best_score_)
+    assert np.isfinite(found.best_score_interval_).all()
     if right is not None:
-        assert abs(found.score_ - right) < 0.08
+        assert abs(found.best_score_ - right) < 0.08
 
 
 class Lucky(ClassifierMixin, BaseEstimator):
@@ -233,10 +232,10 @@ def test_the_quick_estimate_of_the_best_of_many_useless_candidates_is_chance(mon
     best, quick = [], []
     for seed in range(8):
         y = np.random.default_rng(seed).permutation(np.arange(100) % 2)
-        found = select(X, y, budget=None, cv=5, random_state=seed, voters=1)
-        best.append(found.table_[0]["mean_score"])
-        quick.append(found.score_)
-        assert found.n_outer_ == 0
+        found = choose(X, y, budget=None, cv=5, random_state=seed, voters=1)
+        best.append(rows(found)[0]["mean_test_score"])
+        quick.append(found.best_score_)
+        assert found.n_outer_folds_ == 0
     assert np.mean(best) > 0.56  # too good: the best of twenty
     assert abs(np.mean(quick) - 0.5) < 0.053  # three standard errors of 800 answers
     assert View(1, refits=False).cells(_select.Rung(100, 1), 3) == [((0, frozenset({0})), 0), ((0, frozenset({2})), 2)]
@@ -246,10 +245,10 @@ def test_the_table_says_why_its_leader_was_not_chosen(monkeypatch, objects):
     X, y = objects
     monkeypatch.setattr("similia.selection._search.REFIT", 0.05)  # 2 seconds for the final fit, and "dear" takes 5
     use(monkeypatch, [timed("cheap", 1e-5, 0.6), timed("dear", 5e-3, 0.9)])
-    found = select(X, y, budget=40.0, random_state=0)
-    assert found.name_ == "cheap"
+    found = choose(X, y, budget=40.0, random_state=0)
+    assert found.best_name_ == "cheap"
     assert found.stopped_early_
-    assert next(row for row in found.table_ if row["name"] == "dear")["state"] == "too slow for the final fit"
+    assert next(row for row in rows(found) if row["name"] == "dear")["state"] == "too slow for the final fit"
 
 
 def test_a_vote_is_explained(monkeypatch, objects):
@@ -260,9 +259,9 @@ def test_a_vote_is_explained(monkeypatch, objects):
         X[rows[part], 1] = part
     groups = [Group(f"{i}", (), (("", (("learner", Blind(i)),)),), slow=False) for i in range(5)]
     use(monkeypatch, groups)
-    found = select(X, y, budget=None, random_state=0)
-    voters = found.name_[8]
-    assert found.name_.startswith(f"vote of {voters}: ")
+    found = choose(X, y, budget=None, random_state=0)
+    voters = found.best_name_[8]
+    assert found.best_name_.startswith(f"vote of {voters}: ")
     assert found.notes_ == [f"the vote of {voters} scored 1.000, the best of them alone 0.800"]
 
 
@@ -347,11 +346,11 @@ def test_a_rung_decides_if_it_has_one_that_is_nearly_as_good_as_the_best_before(
 def test_notes_count_what_was_never_tried_and_say_nothing_of_zero(monkeypatch, objects):
     X, y = objects
     use(monkeypatch, [timed("a", 1e-3, 0.6), timed("b", 1e-3, 0.7), timed("c", 1.0, 0.9)])
-    found = select(X, y, budget=20.0, random_state=0)
+    found = choose(X, y, budget=20.0, random_state=0)
     assert "before all candidates were compared, and 1 of 3 was never tried; " in " ".join(found.notes_)
     Clock.now = 0.0
     use(monkeypatch, [timed("a", 1e-3, 0.6), timed("b", 5e-3, 0.9)])
-    found = select(X, y, budget=20.0, random_state=0)
+    found = choose(X, y, budget=20.0, random_state=0)
     assert found.stopped_early_
     assert "before all candidates were compared; a larger budget" in " ".join(found.notes_)
     assert not any(" 0 " in note for note in found.notes_)
@@ -377,10 +376,10 @@ def test_compiling_is_not_counted_in_the_budget(monkeypatch, objects, capsys):
     monkeypatch.setattr("similia.compilation.warmup", slow)
     monkeypatch.setattr(_select, "_compiled", set())
     use(monkeypatch, [timed("a", 1e-5, 0.6), timed("b", 1e-4, 0.9)])
-    found = [select(*objects, budget=30, nested=False, random_state=0, progress=True) for _ in range(2)]
+    found = [choose(*objects, budget=30, nested=False, random_state=0, progress=True) for _ in range(2)]
     assert compiled == ["vectors"]  # once in a process
     assert capsys.readouterr().err.startswith("compile loops for vectors (not counted in the budget)")
-    assert [one.name_ for one in found] == ["b", "b"]
+    assert [one.best_name_ for one in found] == ["b", "b"]
     assert not any(one.stopped_early_ for one in found)
     assert found[0].seconds_ == pytest.approx(found[1].seconds_)
     assert found[0].seconds_ < 30

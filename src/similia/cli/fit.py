@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import similia as sm
 from similia.cli.inputs import read_labelled
@@ -16,10 +15,11 @@ from similia.cli.outputs import check_output, meters
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, written
 from similia.objects import AttributeScaler
+from similia.selection.budget import rows_of, table_of
 from similia.similarity import Distance, Kernel
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-_SHOWN, _CV = 10, 5
+_SHOWN, _CV, _VOTERS = 10, 5, 5
 _FINAL = 0.2  # of the budget, kept for the fit to all objects after a held-out part was scored
 
 
@@ -61,8 +61,6 @@ def fit_selected(
     **table
         How `data` are read; see `similia.sources.read_objects`.
     """
-    from similia.selection import select
-
     check_output(output, data)
     check_scorer(scoring)
     if not 0 <= test_share < 1:
@@ -77,33 +75,28 @@ def fit_selected(
         train, test = split(read, y, decided, test_share, seed)
         seconds *= 1 - _FINAL
     check_suits(scoring, decided, y[train])
-    folds = _folds(y[train], decided == "regression", cv or _CV)
-    options: dict[str, Any] = {
-        "budget": seconds,
-        "task": decided,
-        "scoring": scoring,
-        "cv": folds,
-        "random_state": seed,
-    }
-    options |= {} if voters is None else {"voters": voters}
+    auto = (sm.AutoClassifier if decided == "classification" else sm.AutoRegressor)(
+        seconds, scoring=scoring, cv=cv or _CV, voters=voters or _VOTERS, random_state=seed
+    )
     with meters():
-        found = select(sm.objects.take(read.objects, train), y[train], **options)
-    _say_found(found)
+        auto.fit(sm.objects.take(read.objects, train), y[train])
+    _say_found(auto)
     scores = None
     if test_share > 0:
         unseen = sm.objects.take(read.objects, test)
-        scores = scores_of(found.best_, unseen, y[test], y[train], decided, found.measure_)
-    model = found.fit_best(read.objects, y) if test_share > 0 else found.best_
+        scores = scores_of(auto, unseen, y[test], y[train], decided, auto.measure_)
+        auto.refit(read.objects, y)
+    model = auto.best_estimator_
     sm.save(model, output)
     option = option_of(model)
     if option:
         say.print(f"to fit another model with the same similarity: similia fit ... {option}", markup=False)
-    facts = {"objects": len(y), "kind": read.kind, "task": decided, "chosen": found.name_, "option": option}
-    facts["stopped_early"] = found.stopped_early_
-    nested = {"score": found.score_, "interval": found.score_interval_, "outer_folds": found.n_outer_}
-    rows = [{key: value for key, value in row.items() if key != "pipeline"} for row in found.table_]
+    facts = {"objects": len(y), "kind": read.kind, "task": decided, "chosen": auto.best_name_, "option": option}
+    facts["stopped_early"] = auto.stopped_early_
+    nested = {"score": auto.best_score_, "interval": auto.best_score_interval_, "outer_folds": auto.n_outer_folds_}
+    rows = rows_of({key: values for key, values in auto.cv_results_.items() if key != "estimator"})
     files = {"model": output, "bytes": output.stat().st_size}
-    result({**facts, found.measure_: nested, "held_out": scores, "candidates": rows, "notes": found.notes_, **files})
+    result({**facts, auto.measure_: nested, "held_out": scores, "candidates": rows, "notes": auto.notes_, **files})
     say.print(f"fitted on all {len(y)} and wrote {written(output)} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -144,31 +137,21 @@ def option_of(model: Any) -> str:
     return ""
 
 
-def _folds(y: npt.NDArray, numbers: bool, asked: int) -> int:
-    """Return what was asked for, or fewer where a class has fewer objects."""
-    least = asked if numbers else int(np.unique(y, return_counts=True)[1].min())
-    if 3 <= least < asked:
-        note(f"note: the smallest class has {least} objects to train on, so there are {least} folds instead of {asked}")
-        return least
-    return asked
-
-
-def _say_found(found: Any) -> None:
-    from similia.selection.budget import table_of
-
+def _say_found(auto: Any) -> None:
     say = console()
-    tried = [row for row in found.table_ if row["n_objects"]]
-    title = f"{len(tried)} of {len(found.table_)} candidates tried in {found.seconds_:.0f} s"
-    say.print(table_of(tried[:_SHOWN], title, found.measure_))
-    vote, _, voters = found.name_.partition(": ") if found.name_.startswith("vote of ") else (found.name_, "", "")
-    say.print(f"chosen: {vote}", markup=False)
-    for voter in filter(None, voters.split("; ")):
-        say.print(f"  {voter}", markup=False)
-    if found.stopped_:
+    rows = rows_of(auto.cv_results_)
+    tried = [row for row in rows if row["n_objects"]]
+    title = f"{len(tried)} of {len(rows)} candidates tried in {auto.seconds_:.0f} s"
+    say.print(table_of(tried[:_SHOWN], title, auto.measure_))
+    name = auto.best_name_
+    if name.startswith("vote of "):
+        name = name.replace(": ", "\n  ", 1).replace("; ", "\n  ")
+    say.print(f"chosen: {name}", markup=False)
+    if auto.stopped_:
         say.print("stopped with Ctrl-C: this is the best of what was tried until then")
-    if np.isfinite(found.score_):
-        low, high = found.score_interval_
+    if np.isfinite(auto.best_score_):
+        low, high = auto.best_score_interval_
         interval = f", 95 % from {low:.3f} to {high:.3f}" if np.isfinite(low) else ""
-        say.print(f"{found.measure_} of a choice like this on new objects: {found.score_:.3f}{interval}")
-    for text in found.notes_:
+        say.print(f"{auto.measure_} of a choice like this on new objects: {auto.best_score_:.3f}{interval}")
+    for text in auto.notes_:
         note(f"note: {text}")

@@ -1,7 +1,7 @@
-"""Which pipeline? `select` tries the five systems and plain learners on your objects, under a time budget."""
+"""Which pipeline? Two estimators try the five systems and plain learners on your objects, under a time budget."""
 
 from similia.core.lazy import attach
 
-_NAMES = {"select": "auto", "Selection": "auto"}
+_NAMES = {"AutoClassifier": "auto", "AutoRegressor": "auto"}
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

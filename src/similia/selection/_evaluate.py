@@ -24,7 +24,7 @@ from similia.embeddings.random_objects import Representatives
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
-from similia.selection import budget as _budget
+from similia.selection import budget
 from similia.selection._ladder import Group, identity
 from similia.similarity import Distance
 
@@ -87,7 +87,7 @@ class Evaluator:
 
         Return the seconds for what folds share, those of all fits, and the number of fits.
         """
-        begin = _budget.clock()
+        begin = budget.clock()
         wanted = {left: [i for i in learners if (group, i, n, left) not in self.kept] for left in left_out}
         wanted = {left: missing for left, missing in wanted.items() if missing}
         if not wanted or (group, -1) in self.failed:
@@ -96,7 +96,7 @@ class Evaluator:
         try:
             # Computes what is shared, once, with all threads.
             made = [self._pipelines(group, missing, n) for missing in wanted.values()]
-            start = _budget.clock()
+            start = budget.clock()
             at_once = min(n_threads(), len(wanted))
             fits = [
                 partial(self._fit, group, missing, n, left, *parts, at_once)
@@ -105,7 +105,7 @@ class Evaluator:
             in_threads(lambda fit: fit(), fits, at_once)
         except Exception as error:  # a candidate that does not fit the data must not end the search
             self.failed[group, -1] = f"{type(error).__name__}: {error}"
-        return start - begin, _budget.clock() - start, len(wanted)
+        return start - begin, budget.clock() - start, len(wanted)
 
     def holds(self, group: int, n: int) -> bool:
         """Return whether what folds of a group share of n objects is there, or folds share nothing."""
@@ -128,11 +128,11 @@ class Evaluator:
         Timed is what folds share, for all of them; for a group without that, one fit. It says enough once `most`
         objects would take clearly less than the seconds `enough`, or trying has taken more than the seconds `allowed`.
         """
-        one, begin = self.groups[group], _budget.clock()
+        one, begin = self.groups[group], budget.clock()
         for n in _PROBED:
             if n > min(most, len(self.y)):
                 break
-            X, y, start = take(self.X, np.arange(n)), self.y[:n], _budget.clock()
+            X, y, start = take(self.X, np.arange(n)), self.y[:n], budget.clock()
             try:
                 if self.shared(group) is not None:
                     self._cache.compute(one, X)
@@ -140,12 +140,12 @@ class Evaluator:
                     fitted(one.pipeline(learner), X, y)
             except Exception:  # it will say so on its rung
                 return
-            seconds = _budget.clock() - start
+            seconds = budget.clock() - start
             if n == _PROBED[0]:
                 continue
             note(n, seconds)
             clear = seconds * (most / n) ** 2 < _CLEARLY * enough
-            if n > _PROBED[1] and (clear or _budget.clock() - begin > allowed):
+            if n > _PROBED[1] and (clear or budget.clock() - begin > allowed):
                 break
 
     def _pipelines(self, group: int, learners: list[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
@@ -176,15 +176,15 @@ class Evaluator:
             fit_to_size(steps, len(train))
             embedding = 0.0
             for step in steps:
-                start = _budget.clock()
+                start = budget.clock()
                 V = step.fit_transform(V, self.y[train])
-                embedding += _budget.clock() - start
+                embedding += budget.clock() - start
                 W = {i: step.transform(part) for i, part in W.items()}
             for learner, tail in zip(learners, tails, strict=True):
                 try:
-                    start = _budget.clock()
+                    start = budget.clock()
                     model = make_pipeline(*tail).fit(V, self.y[train])
-                    seconds = embedding / at_once + _budget.clock() - start
+                    seconds = embedding / at_once + budget.clock() - start
                     self.seconds.setdefault((group, learner, n), []).append(seconds)
                     scored: dict[int, Any] = dict.fromkeys(held, model)
                     if self.scores_answers:

@@ -1,28 +1,34 @@
 """Choose a pipeline for objects and targets by nested cross-validation, under a time budget.
 
-The ladder of candidates is `similia.selection._ladder`; how they are compared and dropped, `_search`; what is computed
-once and shared, `_lookup`. Cost: what the budget says.
+The candidates are those of `similia.selection._ladder`; `_search` compares and drops them; `_evaluate` fits them and
+computes only once what they share. Cost: what the budget says.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from similia import compilation as _warmup
+from similia import compilation
 from similia.core.config import config, settings
+from similia.core.fitting import all_at_once
 from similia.core.intervals import wilson
 from similia.core.progress import logged, logger_of, track
 from similia.core.validation import RandomState, check_positive, generator
+from similia.learn.targets import Task
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
+from similia.pipelines import Pipeline
 from similia.selection._evaluate import Evaluator, fitted, sized
 from similia.selection._ladder import Group, ladder
 from similia.selection._search import OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
@@ -32,6 +38,7 @@ from similia.selection.folds import (
     check_similarities,
     checked_targets,
     joined,
+    number_of_folds,
     ordered,
     own_similarities,
     recognised,
@@ -48,182 +55,281 @@ _FIRST = 300
 _WIDER = {False: 2.25, True: 1.5}
 
 
-@dataclass
-class Selection:
-    """What `select` found.
+def _winner_has(method: str) -> Callable[[Any], bool]:
+    return lambda auto: hasattr(auto._winner, method)
+
+
+def _embeds(auto: Any) -> bool:
+    """Whether vectors lie between objects and learner; unknown before `fit`, when a `Pipeline` asks for `transform`."""
+    best = getattr(auto, "best_estimator_", None)
+    return best is None or (isinstance(best, Pipeline) and len(best) > 1)
+
+
+class _Auto(BaseEstimator):
+    """What both choices have in common."""
+
+    _task: ClassVar[Task]
+    _usual: ClassVar[str]  # score
+
+    def __init__(
+        self,
+        budget: float | None = 600.0,
+        *,
+        similarity: Kernel | Distance | Sequence[Kernel | Distance] | None = None,
+        scoring: str | Callable[..., float] | None = None,
+        cv: int = 5,
+        voters: int = 5,
+        nested: bool = True,
+        random_state: RandomState = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.budget = budget
+        self.similarity = similarity
+        self.scoring = scoring
+        self.cv = cv
+        self.voters = voters
+        self.nested = nested
+        self.random_state = random_state
+        self.progress = progress
+
+    @all_at_once
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Choose a pipeline and fit it to all objects. Ctrl-C ends the search and fits the best pipeline so far.
+
+        Parameters
+        ----------
+        X : collection of n objects
+            Strings, graphs, time series, point sets or vectors. Convert arrays of two axes each by
+            `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit: hold out a test part
+            before.
+        y : array-like of shape (n,)
+            Labels, or numbers to predict.
+        groups : array-like of shape (n,), optional
+            What each object belongs to, such as a patient. Objects of one group stay on one side of every fold, as
+            identical objects always do.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        clock = Budget(
+            None if self.budget is None else check_positive(self.budget, "budget", hint=" (seconds), or None")
+        )
+        own = own_similarities(self.similarity)
+        kind, X = recognised(X, any_kind=bool(own))
+        check_similarities(own, X)
+        y = checked_targets(y, n_objects(X), self._task, self.scoring)
+        folds = number_of_folds(y, self._task, self.cv)
+        measure = self.scoring or self._usual
+        self.measure_ = measure if isinstance(measure, str) else getattr(measure, "__name__", "score")
+        shown = settings().progress if self.progress is None else self.progress
+        with clock.paused():
+            _compile(kind, shown)
+        with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, self.measure_) as board:
+            warnings.simplefilter("ignore")  # of a candidate that does not converge
+            together, notes = joined(X, groups, folds)
+            _Run(self, X, y, kind, own, folds, together, clock, board).choose(self, notes)
+        self.kind_ = kind
+        self._learn_form(X, y)
+        return self
+
+    def _learn_form(self, X: Any, y: npt.NDArray) -> None:
+        self.__dict__.pop("n_features_in_", None)
+        if self.kind_ == "vectors":
+            self.n_features_in_ = X.shape[1]
+
+    @all_at_once
+    def refit(self, X: Any, y: Any) -> Self:
+        """Fit the chosen pipeline to other objects, such as all of them after a held-out part was scored.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self
+            With another `best_estimator_`; scores and results stay those of `fit`.
+        """
+        check_is_fitted(self, "best_estimator_")
+        X = recognised(X, any_kind=True)[1]
+        y = checked_targets(y, n_objects(X), self._task, self.scoring)
+        self.best_estimator_ = fitted(self._unfitted, X, y)
+        self._learn_form(X, y)
+        return self
+
+    @property
+    def _winner(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return what the chosen pipeline predicts for objects, shape (m,).
+
+        Parameters
+        ----------
+        X : collection of m objects
+        """
+        return self._winner.predict(X)
+
+    @available_if(_winner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline knows it.
+
+        Parameters
+        ----------
+        X : collection of m objects
+        """
+        return self._winner.predict_proba(X)
+
+    @available_if(_winner_has("decision_function"))
+    def decision_function(self, X: Any) -> npt.NDArray:
+        """Return the decision values of the chosen pipeline, if it has any.
+
+        Parameters
+        ----------
+        X : collection of m objects
+        """
+        return self._winner.decision_function(X)
+
+    @available_if(_embeds)
+    def transform(self, X: Any) -> Any:
+        """Return the vectors or packed bits that the chosen learner sees; only if the pipeline makes some.
+
+        Parameters
+        ----------
+        X : collection of m objects
+
+        Returns
+        -------
+        array or sparse array of shape (m, n_features)
+        """
+        return self._winner[:-1].transform(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the score of the predictions, by `scoring`.
+
+        Parameters
+        ----------
+        X : collection of m objects
+        y : array-like of shape (m,)
+        """
+        return float(_scorer(self.scoring or self._usual)(self._winner, X, y))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.one_d_array = tags.input_tags.sparse = True
+        return tags
+
+
+class AutoClassifier(ClassifierMixin, _Auto):
+    """A classifier that chooses its pipeline by cross-validation, under a time budget, and says how good it is.
+
+    Kernels and distances, embeddings and learners of all five systems are tried. The chosen pipeline never scores below
+    nearest neighbours in cross-validation.
+
+    Parameters
+    ----------
+    budget : float or None, default=600.0
+        Seconds. With None, every candidate is tried to the end. Compiling loops, which may take a minute once on a
+        machine, does not count.
+    similarity : Kernel, Distance or list of them, optional
+        Your own, tried first; `similia.distances.FromFunction` makes a distance of a function of two objects. With one,
+        objects may be of any kind, such as sets of tags.
+    scoring : str or callable, optional
+        A scorer of scikit-learn, larger is better; accuracy if not given. During the search a callable
+        ``f(estimator, V, y)`` gets the learner and its input, not objects.
+    cv : int, default=5
+        Folds, at least 3; fewer, with a warning, if a class has fewer objects.
+    voters : int, default=5
+        Maximum number of pipelines that vote, where cross-validation cannot tell the best apart and their vote scores
+        higher. With 1 a single pipeline is chosen: smaller and faster.
+    nested : bool, default=True
+        Whether to estimate how good the choice is on new objects. If you hold out a part yourself, False leaves more
+        time for the search.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the order of objects, of the folds and of everything random in a candidate.
+    progress : bool, optional
+        Whether to show a leaderboard; ``config(progress=...)`` decides if not given.
 
     Attributes
     ----------
-    best_ : Pipeline, VoteClassifier or VoteRegressor
-        The chosen pipeline, or some that vote, fitted to all objects; `similia.save`, `similia.explain` and
-        `similia.report.write_report` take it.
-    name_ : str
-        The chosen candidate, as in the table.
-    table_ : list of dict
-        A row for each candidate, best first: ``name``, ``mean_score`` and ``standard_error`` (cross-validated, NaN if
-        not tried), ``fit_seconds`` of one training part, ``n_objects`` it was last compared on, ``state`` and
-        ``pipeline``, unfitted. Candidates compared on more objects, or more often, come first.
-    score_ : float
-        How good such a choice is on new objects: the mean score, over outer folds, of what was chosen without that
-        fold. NaN without `nested`.
-    score_interval_ : (float, float)
-        95 % interval of `score_`. Of accuracies it is Wilson's, as if there were fewer objects (n / 1.5; n / 2.25 if
-        `n_outer_` is below the number of folds; copies count once): folds share training objects, and in simulations
-        this held in 94 to 98 % of cases, without it in 83 to 91 %. Of other scores it is Student's over outer folds,
-        with the correction of Nadeau & Bengio.
-    n_outer_ : int
-        Outer folds without which the whole search was repeated. For the others there was no time: there the choice was
-        repeated on the scores of the other folds, with the models that the search had fitted anyway.
+    best_estimator_ : Pipeline or VoteClassifier
+        The chosen pipeline, or several that vote, fitted to all objects.
+    best_name_ : str
+        Name of the chosen candidate in `cv_results_`.
+    best_score_ : float
+        Estimated score of such a choice on new objects: the mean, over outer folds, of the score of what was chosen
+        without that fold. It is below the best of `cv_results_`, which is the best of many. NaN without `nested`.
+    best_score_interval_ : (float, float)
+        95 % interval of `best_score_`. For accuracies it is Wilson's with fewer objects (n / 1.5; n / 2.25 if
+        `n_outer_folds_` is below the number of folds; copies count once), as folds share training objects: in
+        simulations it held in 94 to 98 % of cases, without this in 83 to 91 %. For other scores it is Student's over
+        outer folds, with the correction of Nadeau & Bengio.
+    n_outer_folds_ : int
+        Outer folds without which the whole search was repeated. There was no time for the others: there the choice was
+        repeated on the scores of the other folds, with models that the search had fitted anyway.
+    cv_results_ : dict of ndarray
+        One entry for each candidate, the chosen one first, then by rank: ``name``, ``mean_test_score`` and
+        ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (seconds of one training part),
+        ``n_objects`` it was last compared on, ``state``, and ``estimator`` (unfitted). Candidates compared on more
+        objects, or more often, rank higher.
+    classes_ : ndarray, shape (n_classes,)
+    n_features_in_ : int
+        Only for vectors.
     kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
-    task_ : {"classification", "regression"}
     measure_ : str
         Name of the score.
     seconds_ : float
-        What it took.
+        Duration of the search.
     stopped_ : bool
         Whether Ctrl-C ended it.
     stopped_early_ : bool
         Whether the budget ended before all candidates were compared. If so, another run with the same seed may choose
-        another one; if not, it chooses the same on any machine, busy or idle.
+        differently; if not, every machine, busy or idle, chooses the same.
     notes_ : list of str
         What else to know: copies among the objects, why the best score was not chosen, what there was no time for.
-    """
-
-    best_: Any = field(repr=False)
-    name_: str
-    table_: list[dict[str, Any]] = field(repr=False)
-    score_: float
-    score_interval_: tuple[float, float]
-    n_outer_: int
-    kind_: str
-    task_: str
-    measure_: str
-    seconds_: float
-    stopped_: bool
-    stopped_early_: bool
-    notes_: list[str]
-    _unfitted: Any = field(repr=False)
-
-    def fit_best(self, X: Any, y: Any) -> Any:
-        """Return the chosen pipeline fitted to other objects, such as all of them after a held-out part was scored."""
-        return fitted(self._unfitted, X, np.asarray(y))
-
-    def predict(self, X: Any) -> npt.NDArray:
-        """Return what the best pipeline predicts for objects, shape (n,)."""
-        return np.asarray(self.best_.predict(X))
-
-
-def select(
-    X: Any,
-    y: Any,
-    *,
-    budget: float | None = 600.0,
-    similarity: Kernel | Distance | Sequence[Kernel | Distance] | None = None,
-    task: Literal["auto", "classification", "regression"] = "auto",
-    scoring: str | Callable[..., float] | None = None,
-    cv: int = 5,
-    groups: Any = None,
-    voters: int = 5,
-    nested: bool = True,
-    random_state: RandomState = None,
-    progress: bool | None = None,
-) -> Selection:
-    """Choose a pipeline for objects by cross-validation, and say how good the chosen one is.
-
-    Kernels and distances, embeddings and learners of all five systems are tried, and nearest neighbours, below which
-    the chosen pipeline never is in cross-validation.
-
-    Parameters
-    ----------
-    X : collection of n objects
-        Strings, graphs, time series, point sets or vectors; arrays of two axes each must be said to be series or sets
-        (`similia.objects.as_series`, `as_sets`). Everything given is used to choose and to fit: hold out a test part
-        before.
-    y : array-like of shape (n,)
-        Labels, or numbers to predict.
-    budget : float or None, default=600.0
-        Seconds. None tries everything to the end. Loops are compiled before, where they are not compiled yet, and that
-        is not counted: it may take a minute, once on a machine.
-    similarity : Kernel, Distance or list of them, optional
-        Your own, tried first, with the learners that they allow; `similia.distances.FromFunction` makes a distance of
-        a function of two objects. With one, objects of any kind are taken, such as sets of tags.
-    task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if `scoring` is a score of numbers, such as "r2", or if y holds numbers that are not whole,
-        or more than 20 different whole numbers with fewer than 5 objects each on average. Numbers may be text.
-    scoring : str or callable, optional
-        A scorer of scikit-learn, larger is better; accuracy, or R squared for regression, if not given. A callable
-        ``f(estimator, V, y)`` is given the learner and what it takes, not objects.
-    cv : int, default=5
-        Folds, at least 3; each class needs as many objects.
-    groups : array-like of shape (n,), optional
-        Names or numbers of what objects belong to, such as patients: the objects of a group are kept on one side of
-        every fold. Identical objects always are.
-    voters : int, default=5
-        Where cross-validation cannot tell the best embeddings apart, as many of them may vote
-        (`similia.learn.VoteClassifier`, `VoteRegressor`), if their vote is better than the best of them. With 1 a
-        single pipeline is chosen: smaller and faster.
-    nested : bool, default=True
-        Whether to estimate how good the choice is. Without, ``score_`` is NaN and the search has more time: enough for
-        those who hold out a part.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the order of objects, of the folds and of whatever is random in a candidate.
-    progress : bool, optional
-        Whether to show a leaderboard; ``config(progress=...)`` decides if not given.
-
-    Returns
-    -------
-    Selection
-        With ``best_``, ``table_``, ``score_`` and ``predict``.
 
     Raises
     ------
     ValueError
-        If y has one class, a class with fewer objects than folds, values that are missing, or another length than X;
+        In `fit`, if y has one class, missing values or another length than X; if fewer than two classes have 3 objects;
         if there are fewer than 2 cv objects, or fewer different objects or groups than folds; if no candidate can be
         fitted.
     TypeError
-        If objects are of no kind that is known and no similarity is given, or one is no kernel or distance.
+        In `fit`, if the kind of the objects is unknown and no similarity is given, or one is no kernel or distance.
 
     Notes
     -----
-    *Halving.* All candidates are cross-validated on 300 objects (10 for each class, if that is more), those that
-    stay on 1000, then 3000 or all, at last in several partitions into folds where objects are few. A candidate goes
-    when it is behind the best by more than twice the standard error of their paired difference, and never more than
-    half of the embeddings go that are not; the last word has the mean over the last folds. The comparison looks at
-    3000 objects at most; the final fit is to all.
+    *Halving.* All candidates are cross-validated on 300 objects (10 for each class, if that is more), the survivors on
+    1000, then on 3000 or all; few objects are then split into folds in several ways. A candidate goes when it is behind
+    the best by more than twice the standard error of their paired difference, and at most half of the other embeddings
+    go on. The mean over the last folds decides. The comparison looks at 3000 objects at most; the final fit, at all.
 
-    *Time.* The best candidate so far is first to be compared on more objects, and the seconds that its final fit is
-    expected to take are kept for that. A candidate whose final fit is expected to take more than half of the budget is
-    not chosen if there is another one.
+    *Time.* First comes one cheap candidate of each family, then all others, cheap ones first. Each rung has a share of
+    the budget. Candidates that it has no time for wait for what the final fit leaves, and the nested estimate gets the
+    rest. The last rung that had time for the best candidate of the rung before decides. A candidate whose final fit is
+    expected to take more than half of the budget is chosen only if there is no other. Expected times come from fewer
+    objects, and a fit is never broken off, so that the end may be late by one fit.
 
-    *Vote.* On few objects the best score is that of luck as well, and pipelines that are as good err on different
-    objects. The best candidate of each embedding that is not behind by more than the noise votes: three at least, and
-    as far as there is time to fit them all. The vote is cross-validated as all candidates are.
+    *Vote.* On few objects luck decides the best score, and equally good pipelines err on different objects. The best
+    candidate of each embedding that is not behind by more than the noise votes: at least three, and as many as there is
+    time to fit. The vote is cross-validated like every candidate.
 
-    *Nothing leaks.* Kernel values, distances and explicit features of objects are computed once, since they do not
-    depend on folds; landmarks, random objects, gamma and scales are learnt from training folds alone.
+    *Nothing leaks.* Kernel values, distances and explicit features are computed once, since they do not depend on
+    folds. Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and those
+    of one group share a fold.
 
-    *Score.* The score of the best candidate is too good, as it is the best of many. So the whole choice, halving
-    included, is repeated without fold i, for each i, and its winner, fitted without fold i, is scored on it; `score_`
-    is the mean. On more than 3000 objects that is the score of a model of 3000, a little low. Where there is no time
-    for a fold, the choice is repeated on the scores of the other folds only, which takes none: their models were
-    fitted to objects of fold i as well, but not scored on them. `n_outer_` counts the folds without which everything
-    was repeated.
+    *Score.* The score of the best of many candidates is too good. So the whole choice, halving included, is repeated
+    without fold i, for each i, and its winner is scored on fold i. With more than 3000 objects this is the score of a
+    model of 3000, a little low.
 
-    *Copies.* A model that knows an object's copy knows the answer. So identical objects, and those of one of the
-    `groups`, share a fold.
+    *Repeatable.* The same integer `random_state` gives the same choice, as the order of work follows from the
+    candidates, the seed and the scores. Time only decides what is left out, and `stopped_early_` says so.
 
-    *Time.* First comes one cheap candidate of each family, then all others, cheap ones first. Each rung has a part of
-    the budget; candidates that it has no time for wait, and get what the final fit leaves. What is left when nothing
-    waits goes into the nested estimate. The last rung that had time for the best candidate of the rung before decides.
-    Candidates whose final fit is expected to take more than three tenths of the budget are left out. Times are
-    expected from those on fewer objects, and a fit is not broken off, so that the end may be late by a fit.
-
-    *Repeatable.* The same integer `random_state` gives the same choice, since the order of work follows from the
-    ladder, the seed and the scores. Measured time only says what there is no time for, and then `stopped_early_` is
-    True. ``budget=None`` tries everything.
-
-    Ctrl-C ends the search; the best so far is fitted and returned, without a nested estimate.
+    `similia.save` writes it with its results, `similia.explain` and `similia.report.write_report` take it.
 
     References
     ----------
@@ -234,32 +340,84 @@ def select(
     Examples
     --------
     >>> import similia as sm
-    >>> from similia.selection import select
     >>> X = ["ACGTACGTAC", "ACGTACGAAC", "ACGAACGTAC", "ACGTACGTAA"] * 3
     >>> X += ["GGCCGGCCGG", "GGCCGGCTGG", "GGTCGGCCGG", "GGCCGGCCGA"] * 3
-    >>> found = select(X, ["a"] * 12 + ["b"] * 12, cv=3, budget=60, random_state=0)
-    >>> found.predict(["ACGTACGTTT", "GGCCGGCCCC"])
+    >>> auto = sm.AutoClassifier(budget=60, cv=3, random_state=0).fit(X, ["a"] * 12 + ["b"] * 12)
+    >>> auto.predict(["ACGTACGTTT", "GGCCGGCCCC"])
     array(['a', 'b'], dtype='<U1')
-    >>> found.score_
+    >>> auto.best_score_
     1.0
     """
-    clock = Budget(None if budget is None else check_positive(budget, "budget", hint=" (seconds), or None"))
-    own = own_similarities(similarity)
-    kind, X = recognised(X, any_kind=bool(own))
-    check_similarities(own, X)
-    y, kind_of_task, folds = checked_targets(y, n_objects(X), task, cv, scoring)
-    measure = scoring or ("accuracy" if kind_of_task == "classification" else "r2")
-    scorer = get_scorer(measure) if isinstance(measure, str) else measure
-    name = measure if isinstance(measure, str) else getattr(measure, "__name__", "score")
-    shown = settings().progress if progress is None else progress
-    with clock.paused():
-        _compile(kind, shown)
-    with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, name) as board:
-        warnings.simplefilter("ignore")  # of a candidate that does not converge
-        together, notes = joined(X, groups, folds)
-        order = (kind_of_task, folds, together, generator(random_state))
-        run = _Run(X, y, kind, own, *order, voters, scorer, clock, board, nested)
-        return run.selection(name, notes)
+
+    _task, _usual = "classification", "accuracy"
+    score = _Auto.score  # not that of the mixin
+
+    def _learn_form(self, X: Any, y: npt.NDArray) -> None:
+        super()._learn_form(X, y)
+        self.classes_ = np.unique(y)
+
+
+class AutoRegressor(RegressorMixin, _Auto):
+    """A regressor that chooses its pipeline by cross-validation, under a time budget, and says how good it is.
+
+    It works as `AutoClassifier`, whose notes hold here, too.
+
+    Parameters
+    ----------
+    budget : float or None, default=600.0
+        Seconds; with None, every candidate is tried to the end.
+    similarity : Kernel, Distance or list of them, optional
+        Your own, tried first.
+    scoring : str or callable, optional
+        A scorer of scikit-learn, larger is better; R squared if not given.
+    cv : int, default=5
+        Folds, at least 3.
+    voters : int, default=5
+        Maximum number of pipelines whose predictions are averaged; 1 chooses a single one.
+    nested : bool, default=True
+        Whether to estimate how good the choice is on new objects.
+    random_state : int, numpy Generator or RandomState, optional
+    progress : bool, optional
+        Whether to show a leaderboard; ``config(progress=...)`` decides if not given.
+
+    Attributes
+    ----------
+    best_estimator_ : Pipeline or VoteRegressor
+        The chosen pipeline, or several whose predictions are averaged, fitted to all objects.
+    best_name_ : str
+    best_score_ : float
+    best_score_interval_ : (float, float)
+    n_outer_folds_ : int
+    cv_results_ : dict of ndarray
+    n_features_in_ : int
+        Only for vectors.
+    kind_ : str
+    measure_ : str
+    seconds_ : float
+    stopped_ : bool
+    stopped_early_ : bool
+    notes_ : list of str
+
+    Raises
+    ------
+    ValueError, TypeError
+        In `fit`, as `AutoClassifier`, or if a target is not a finite number (text may hold numbers).
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> X, y = ["A" * n + "C" * (12 - n) for n in range(12)] * 2, [float(n) for n in range(12)] * 2
+    >>> auto = sm.AutoRegressor(budget=60, cv=3, nested=False, random_state=0).fit(X, y)
+    >>> bool(auto.score(X, y) > 0.9)
+    True
+    """
+
+    _task, _usual = "regression", "r2"
+    score = _Auto.score  # not that of the mixin
+
+
+def _scorer(scoring: Any) -> Any:
+    return get_scorer(scoring) if isinstance(scoring, str) else scoring
 
 
 _compiled: set[str] = set()  # kinds of objects, in this process
@@ -267,13 +425,13 @@ _compiled: set[str] = set()  # kinds of objects, in this process
 
 def _compile(kind: str, shown: bool) -> None:
     """Compile the loops for a kind of objects, so that no candidate seems slow because it is the first one."""
-    if kind in _compiled or kind not in _warmup.KINDS:
+    if kind in _compiled or kind not in compilation.KINDS:
         return
     what = f"compile loops for {kind} (not counted in the budget)"
     enough = max(settings().max_memory, _MEMORY_TO_COMPILE)
     with logged(_logger, what), config(progress=shown, max_memory=enough):
         for one in track([kind], what):
-            _warmup.warmup([one])
+            compilation.warmup([one])
     _compiled.add(kind)
 
 
@@ -282,41 +440,40 @@ class _Run:
 
     def __init__(
         self,
+        auto: _Auto,
         X: Any,
-        y: Any,
+        y: npt.NDArray,
         kind: str,
         own: Sequence[Kernel | Distance],
-        task: str,
         folds: int,
         groups: npt.NDArray[np.int64],
-        rng: Any,
-        voters: int,
-        scorer: Any,
         clock: Budget,
-        board: Any,
-        nested: bool,
+        board: Leaderboard,
     ) -> None:
-        self.X, self.y, self.kind, self.task, self.folds, self.clock, self.board = X, y, kind, task, folds, clock, board
+        self.X, self.y, self.kind, self.folds, self.clock, self.board = X, y, kind, folds, clock, board
+        self.task, self.nested = auto._task, auto.nested
+        rng = generator(auto.random_state)
         seed = int(rng.integers(2**31))
-        first = _FIRST if task == "regression" else max(_FIRST, _PER_CLASS * len(np.unique(y)))
+        classify = self.task == "classification"
+        first = max(_FIRST, _PER_CLASS * len(np.unique(y))) if classify else _FIRST
         steps = rungs(len(y), first, folds)
         n = steps[-1].n
-        order = ordered(y, task, folds, rng, groups)
+        order = ordered(y, self.task, folds, rng, groups)
         some = order.objects[:n]
         self.groups = groups[some]
         partitions = [order.fold[:n]]
-        partitions += [again(y[some], task, folds, seed + r, self.groups) for r in range(1, steps[-1].partitions)]
+        partitions += [again(y[some], self.task, folds, seed + r, self.groups) for r in range(1, steps[-1].partitions)]
         tried: list[Group] = []
         self.too_large: list[Group] = []
-        for group in ladder(kind, X, task, seed, own):
+        for group in ladder(kind, X, self.task, seed, own):
             fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
             (tried if fits else self.too_large).append(group)
+        scorer = _scorer(auto.scoring or auto._usual)
         self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
-        self.search = Search(self.evaluator, steps, folds, clock, len(y), task == "classification", voters, self._tell)
-        self.estimates = nested
+        self.search = Search(self.evaluator, steps, folds, clock, len(y), classify, auto.voters, self._tell)
 
-    def selection(self, measure: str, notes: list[str]) -> Selection:
-        """Search, fit the best to all objects, and estimate."""
+    def choose(self, auto: _Auto, notes: list[str]) -> None:
+        """Search, fit the best to all objects, estimate its score, and give all of this to `auto`."""
         self.stopped = False
         try:
             self.search.search()
@@ -327,29 +484,18 @@ class _Run:
         if not any(self.search.main.tables):
             raise ValueError(f"no candidate could be fitted, e.g. {next(iter(self.evaluator.failed.values()))}")
         choice = self.search.choice(self.search.main)
-        name = self.name(choice)
-        self.board.show(f"fitting {name}", self.rows())
-        unfitted = self.unfitted(choice)
-        model = fitted(unfitted, self.X, self.y)
-        scores, repeated = self._outer_scores() if self.estimates else ([], 0)
-        score, interval = self._estimate(scores, repeated, measure)
+        auto.best_name_ = self.name(choice)
+        self.board.show(f"fitting {auto.best_name_}", self.rows())
+        auto._unfitted = self.unfitted(choice)
+        auto.best_estimator_ = fitted(auto._unfitted, self.X, self.y)
+        scores, repeated = self._outer_scores() if self.nested else ([], 0)
+        auto.best_score_, auto.best_score_interval_ = self._estimate(scores, repeated, auto.measure_)
+        auto.n_outer_folds_ = repeated
         rows = self.rows(choice)
-        return Selection(
-            model,
-            name,
-            rows,
-            score,
-            interval,
-            repeated,
-            self.kind,
-            self.task,
-            measure,
-            self.clock.spent,
-            self.stopped,
-            self.search.stopped_early,
-            [*notes, *self.search.why(choice), *self._time_notes(rows, repeated)],
-            unfitted,
-        )
+        auto.cv_results_ = results(rows)
+        auto.seconds_ = self.clock.spent
+        auto.stopped_, auto.stopped_early_ = self.stopped, self.search.stopped_early
+        auto.notes_ = [*notes, *self.search.why(choice), *self._time_notes(rows, repeated)]
 
     def _outer_scores(self) -> tuple[list[float], int]:
         """Return the score on each outer fold, and without how many of them the search was repeated."""
@@ -377,7 +523,7 @@ class _Run:
                 f"the budget of {self.clock.seconds:g} s ended before all candidates were compared{untried}; a larger "
                 "budget may lead to a better choice, and another run to another choice"
             )
-        if self.estimates and repeated < self.folds:
+        if self.nested and repeated < self.folds:
             some = f"for {self.folds - repeated} of {self.folds} folds " if repeated else ""
             notes.append(
                 f"there was no time to repeat the whole search {some}when the score was estimated; repeating only the "
@@ -422,7 +568,7 @@ class _Run:
         if len(choice) > 1:
             r = ranked[choice[0]][0]
             scores = self.search.voted(choice, r)
-            seconds = sum(row["fit_seconds"] for row in rows if row["state"] == "votes")
+            seconds = sum(row["mean_fit_time"] for row in rows if row["state"] == "votes")
             rows.insert(0, self._scored(self.name(choice), scores, seconds, r, "chosen", self.unfitted(choice)))
         rest = [(g, i) for g, group in enumerate(self.evaluator.groups) for i in range(len(group.learners))]
         rows += [self._untried(*c) for c in rest if c not in ranked]
@@ -455,12 +601,12 @@ class _Run:
     ) -> dict[str, Any]:
         return {
             "name": name,
-            "mean_score": float(scores.mean()),
+            "mean_test_score": float(scores.mean()),
             "standard_error": noise(scores, self.folds),
-            "fit_seconds": seconds,
+            "mean_fit_time": seconds,
             "n_objects": self.search.steps[r].n,
             "state": state,
-            "pipeline": sized(pipeline, len(self.y)),
+            "estimator": sized(pipeline, len(self.y)),
         }
 
     def _untried(self, g: int, i: int) -> dict[str, Any]:
@@ -469,6 +615,16 @@ class _Run:
         return self._nothing(self.evaluator.groups[g], i, state)
 
     def _nothing(self, group: Group, learner: int, state: str) -> dict[str, Any]:
-        numbers = dict.fromkeys(("mean_score", "standard_error", "fit_seconds"), float("nan"))
+        numbers = dict.fromkeys(("mean_test_score", "standard_error", "mean_fit_time"), float("nan"))
         named = {"name": group.named(learner), **numbers, "n_objects": 0, "state": state}
-        return {**named, "pipeline": sized(group.pipeline(learner), len(self.y))}
+        return {**named, "estimator": sized(group.pipeline(learner), len(self.y))}
+
+
+def results(rows: list[dict[str, Any]]) -> dict[str, npt.NDArray]:
+    """Return the rows of candidates as columns, with their ranks; those not tried share the last one."""
+    found = {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "estimator"}
+    tried = found["n_objects"] > 0
+    found["rank_test_score"] = np.where(tried, np.cumsum(tried), tried.sum() + 1)
+    found["estimator"] = np.empty(len(rows), dtype=object)
+    found["estimator"][:] = [row["estimator"] for row in rows]
+    return found

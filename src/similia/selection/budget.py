@@ -100,7 +100,7 @@ class Leaderboard(AbstractContextManager["Leaderboard"]):
             self._live = None
 
     def show(self, phase: str, rows: list[dict[str, Any]]) -> None:
-        """Draw `rows` of the table of a `Selection`; a log gets a line when the phase changes."""
+        """Draw rows of candidates; a log gets a line when the phase changes."""
         if not self.shown:
             return
         title = f"{phase}, {self.budget.spent:.0f} s"
@@ -109,9 +109,14 @@ class Leaderboard(AbstractContextManager["Leaderboard"]):
         if self._live is not None:
             self._live.update(table_of(rows[:_SHOWN], title, self.measure))
         elif phase != self._phase:
-            best = f"; best so far {rows[0]['name']} ({rows[0]['mean_score']:.3f})" if rows else ""
+            best = f"; best so far {rows[0]['name']} ({rows[0]['mean_test_score']:.3f})" if rows else ""
             print(f"{title}{best}", file=sys.stderr, flush=True)
         self._phase = phase
+
+
+def rows_of(results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the columns of `cv_results_` as a dict for each candidate."""
+    return [dict(zip(results, row, strict=True)) for row in zip(*results.values(), strict=True)]
 
 
 def table_of(rows: list[dict[str, Any]], title: str, measure: str) -> Any:
@@ -123,6 +128,6 @@ def table_of(rows: list[dict[str, Any]], title: str, measure: str) -> Any:
     for column in (measure, "± s.e.", "fit, s", "objects"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
-        numbers = (f"{row['mean_score']:.3f}", f"{row['standard_error']:.3f}", f"{row['fit_seconds']:.2f}")
+        numbers = (f"{row['mean_test_score']:.3f}", f"{row['standard_error']:.3f}", f"{row['mean_fit_time']:.2f}")
         table.add_row(row["name"], *numbers, str(row["n_objects"]))
     return table

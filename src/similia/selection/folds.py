@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from similia.core.text import _short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
-from similia.learn.targets import Task, as_numbers, task_of
+from similia.learn.targets import Task, as_numbers, suits, task_of
 from similia.objects import (
     GraphBatch,
     SeriesBatch,
@@ -31,45 +32,61 @@ from similia.similarity import Distance, Kernel, name_of
 from similia.sources.lazily import refuse_lazy
 
 Index = npt.NDArray[np.int64]
+_LEAST = 3  # folds: the nested estimate leaves out two
 
 
-def checked_targets(y: Any, n: int, task: str, cv: Any, scoring: Any = None) -> tuple[npt.NDArray, Task, int]:
-    """Return the targets as an array, the task and the number of folds, or raise with what is wrong with them."""
-    folds = check_positive_int(cv, "cv", minimum=3)
+def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDArray:
+    """Return the targets of n objects as an array, of numbers for a regression, or raise with what is wrong."""
     y = check_labels(y, n)
-    _check_complete(y)
-    decided = task_of(y, task, scoring)
-    if n < 2 * folds:
-        raise ValueError(f"select needs at least {2 * folds} objects for cv={folds} folds, found {n}")
-    numbers = as_numbers(y) if decided == "regression" else None
-    if numbers is None:
-        _check_classes(y, folds)
-        return y, decided, folds
-    if numbers.min() == numbers.max():
-        raise ValueError(f"all {n} targets are {numbers[0]:g}, expected at least two different numbers")
-    return numbers, decided, folds
-
-
-def _check_complete(y: npt.NDArray) -> None:
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([label is None or label != label for label in y])
     if missing.any():
         i = int(np.argmax(missing))
         raise ValueError(f"y[{i}] is {y[i]}, expected a label or a finite number; leave that object out")
+    if task == "regression":
+        task_of(y, task)  # raises if one is no number
+        numbers = as_numbers(y)
+        assert numbers is not None
+        if numbers.min() == numbers.max():
+            raise ValueError(f"all {n} targets are {numbers[0]:g}, expected at least two different numbers")
+        y = numbers
+    elif y.dtype.kind == "f" and (fractions := y != np.round(y)).any():
+        i = int(np.argmax(fractions))
+        raise ValueError(f"y[{i}] is {y[i]:g}, which is no class; AutoRegressor predicts numbers")
+    if suits(scoring) not in (None, task):
+        raise ValueError(f"scoring={scoring!r} does not score a {task}")
+    return y
 
 
-def _check_classes(y: npt.NDArray, folds: int) -> None:
-    classes, counts = np.unique(y, return_counts=True)
+def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
+    """Return the number of folds: fewer than `cv`, with a warning, where a class has fewer objects."""
+    folds = check_positive_int(cv, "cv", minimum=_LEAST)
+    if task == "classification":
+        folds = _folds_of_classes(*np.unique(y, return_counts=True), folds)
+    if len(y) < 2 * folds:
+        raise ValueError(f"cv={folds} folds need at least {2 * folds} objects, found {len(y)}")
+    return folds
+
+
+def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
+    names = [_short(_plain(value)) for value in classes]
     if len(classes) == 1:
-        raise ValueError(f"y has the one class {_short(_plain(classes[0]))}, expected at least two")
+        raise ValueError(f"y has the one class {names[0]}, expected at least two")
+    if len(classes) > 2 and 2 * np.count_nonzero(counts == 1) > len(classes):
+        numbers = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
+        raise ValueError(f"most of the {len(classes)} classes in y have one object; are these labels?{numbers}")
     least = int(counts.argmin())
     if counts[least] >= folds:
-        return
-    found = f"the class {_short(_plain(classes[least]))} has {counts[least]} object{'s' * int(counts[least] > 1)}"
-    if len(classes) > 20 and as_numbers(y) is not None:
-        raise ValueError(f'{found}, cv={folds} folds need {folds}; are these numbers? write task="regression"')
-    if counts[least] >= 3:
-        raise ValueError(f"{found}, and cv={folds} folds need {folds} of each class; write cv={counts[least]}")
-    raise ValueError(f"{found}, and folds need at least 3 of each class; leave it out or join it with another class")
+        return folds
+    has = f"class {names[least]} has {counts[least]} object{'s' * int(counts[least] > 1)}"
+    if np.count_nonzero(counts >= _LEAST) < 2:
+        raise ValueError(
+            f"{has}, and at least two classes need {_LEAST} or more; leave it out or join it with another class"
+        )
+    fewer = max(_LEAST, int(counts[least]))
+    if fewer < folds or counts[least] < _LEAST:
+        numbers = "" if len(classes) <= 20 or as_numbers(classes) is None else "; AutoRegressor predicts numbers"
+        warnings.warn(f"{has}, so there are {fewer} folds instead of {folds}{numbers}", UserWarning, stacklevel=4)
+    return fewer
 
 
 @dataclass(frozen=True)
@@ -216,7 +233,7 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     TypeError, ValueError
         If objects are of no known kind, or could be of two: arrays of two axes are series or point sets.
     """
-    refuse_lazy(X, "select works in memory; draw some thousand objects first: similia.objects.take(X, indices)")
+    refuse_lazy(X, "the search runs in memory; draw some thousand objects first: similia.objects.take(X, indices)")
     X = objects_in(X)
     at_least_one(X)
     if type(X) in _BATCHES:

@@ -113,6 +113,8 @@ _TRUSTED = (
     "similia.adapters.transport.POTDistance",
     "similia.learn.neighbors.KNeighborsClassifier",
     "similia.learn.neighbors.KNeighborsRegressor",
+    "similia.selection.auto.AutoClassifier",
+    "similia.selection.auto.AutoRegressor",
     "similia.search.hamming_index.HammingIndex",
     "similia.search.similarity_search.SimilaritySearch",
 )
@@ -153,10 +155,6 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     target = _file_or_path(path, "write")
     if isinstance(target, Path) and not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
-    if f"{type(model).__module__}.{type(model).__name__}" == "similia.selection.auto.Selection":
-        raise ValueError(
-            "a Selection is no model but what select found; save its pipeline: save(selection.best_, path)"
-        )
     data = _dumped({"format": _HEADER, "model": model})
     refused = _refused(data)
     if refused:

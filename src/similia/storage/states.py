@@ -215,6 +215,17 @@ def _are_fitted(value: Any, sizes: Sizes) -> bool:
     return isinstance(value, list) and _same("m", len(value), sizes) and all(hasattr(e, "transform") for e in value)
 
 
+def _is_predictor(value: Any, sizes: Sizes) -> bool:
+    return hasattr(value, "predict")
+
+
+def _are_columns(value: Any, sizes: Sizes) -> bool:
+    """Whether these are named arrays of one length."""
+    return isinstance(value, dict) and all(
+        isinstance(c, np.ndarray) and _same("n", len(c), sizes) for c in value.values()
+    )
+
+
 _FLAG, _NUMBER, _POSITIVE, _TEXT = _is_flag, _is_number, _is_positive, _is_text
 _BITS: dict[str, Check] = {"n_bits": count("b", 8, 8), "output": one_of("bits", "counts")}
 _DRAWN: dict[str, Check] = {**_BITS, "seed_": count()}
@@ -227,6 +238,9 @@ _LIBSVM: dict[str, Check] = {
     "classes_": labels("c"), "support_": array("i4", "s"), "_n_support": array("i4", "c"), "_gamma": _NUMBER,
     "_intercept_": array("f8", "p"), "_probA": array("f8", None), "_probB": array("f8", None), "_sparse": _FLAG,
     "kernel": one_of("linear", "poly", "rbf", "sigmoid", "precomputed"), "n_features_in_": count("d"),
+}  # fmt: skip
+_CHOSEN: dict[str, Check] = {
+    "best_estimator_": _is_predictor, "_unfitted": _is_predictor, "best_name_": _is_text, "cv_results_": _are_columns,
 }  # fmt: skip
 _NEIGHBORS: dict[str, Check] = {
     "distance": _is_kernel, "distance_": _is_kernel, "objects_": objects("n"), "n_samples_fit_": count("n", least=1),
@@ -328,6 +342,8 @@ _STATES: dict[str, dict[str, Check]] = {
     "KNeighborsRegressor": {**_NEIGHBORS, "targets_": _are_targets},
     "VoteClassifier": {"estimators": _are_predictors, "estimators_": _are_predictors, "classes_": labels("c")},
     "VoteRegressor": {"estimators": _are_predictors, "estimators_": _are_predictors},
+    "AutoClassifier": {**_CHOSEN, "classes_": labels("c")},
+    "AutoRegressor": _CHOSEN,
     "SimilaritySearch": {
         "encoder": _is_transformer, "encoder_": _is_transformer, "index": optional(made("HammingIndex")),
         "index_": made("HammingIndex"), "ids_": array("i8", "n"), "objects_": optional(objects("n")),
