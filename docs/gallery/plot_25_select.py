@@ -3,7 +3,8 @@ Which pipeline? Let them compete
 ================================
 
 `AutoClassifier` tries kernels and distances, embeddings and learners of all five systems by cross-validation, leaves
-the losers early, and says how good the whole choice is, by repeating it without each outer fold. Here it has six seconds.
+the losers early, and says how good the whole choice is, by repeating it without each outer fold. Here it has six
+seconds.
 """
 
 import similia as sm
