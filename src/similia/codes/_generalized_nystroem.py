@@ -1,4 +1,4 @@
-"""Principal directions from a few rows and columns: sampling, the two matrices products, the rotation.
+"""Principal directions from a few rows and columns: the sample, products of its matrices, the rotation.
 
 C (c x d, sampled rows, centred) and W = C[:, I] (c x r, sampled columns). With W = V S U^T the paper's directions are
 C^T V S^-1 = (C^T W) U S^-2. V, S, U come from the smaller of W^T W and W W^T in float64; where the k-th singular value
@@ -6,7 +6,7 @@ is below 1e-4 of the first, squaring has lost its digits and an SVD of W itself 
 P = C^T W (d x r) is summed over blocks of rows in one pass, and W^T W is its part P[I].
 
 All products of a fit are made of tiles of one fixed shape by one BLAS thread each, spread over the cores: the result
-does not depend on the number of threads. (`transform` uses `core.products`.)
+does not depend on the number of threads. `projected`, behind `transform`, uses `core.products`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,18 @@ def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> 
         fill(0, n)
     else:
         run_in_ranges(fill, n, tile)
+
+
+def by_tiles(product: Callable[[slice], Floats], out: Floats, work: int, tile: int = TILE) -> Floats:
+    """Fill rows of `out` with what `product` returns for them, a tile at a time; return it."""
+
+    def fill(start: int, stop: int) -> None:
+        for i in range(start, stop, tile):
+            rows = slice(i, min(stop, i + tile))
+            out[rows] = product(rows)
+
+    in_tiles(fill, len(out), tile, work)
+    return out
 
 
 class TooFewDirections(Exception):
@@ -86,29 +98,21 @@ class DenseSample:
 
     def combine(self, coefficients: Floats, work: np.dtype) -> Floats:
         """Return C^T `coefficients`, summed in floats of type `work`."""
-        out = np.empty((self.shape[1], coefficients.shape[1]))
         coefficients = coefficients.astype(work)
-
-        def fill(start: int, stop: int) -> None:
-            for j in range(start, stop, TILE):
-                part = slice(j, min(stop, j + TILE))
-                out[part] = self.rows[:, part].astype(work, copy=False).T @ coefficients
-
-        in_tiles(fill, len(out), TILE, self.rows.size * coefficients.shape[1])
-        return out
+        return by_tiles(
+            lambda part: self.rows[:, part].astype(work, copy=False).T @ coefficients,
+            np.empty((self.shape[1], coefficients.shape[1])),
+            self.rows.size * coefficients.shape[1],
+        )
 
     def project(self, basis: Floats, work: np.dtype) -> Floats:
         """Return C `basis`, summed in floats of type `work`."""
-        out = np.empty((self.shape[0], basis.shape[1]))
         basis = basis.astype(work)
-
-        def fill(start: int, stop: int) -> None:
-            for i in range(start, stop, TILE):
-                part = slice(i, min(stop, i + TILE))
-                out[part] = self.rows[part].astype(work, copy=False) @ basis
-
-        in_tiles(fill, len(out), TILE, self.rows.size * basis.shape[1])
-        return out
+        return by_tiles(
+            lambda part: self.rows[part].astype(work, copy=False) @ basis,
+            np.empty((self.shape[0], basis.shape[1])),
+            self.rows.size * basis.shape[1],
+        )
 
     def largest_sums(self) -> tuple[float, float]:
         """Return the largest sums of magnitudes over a row and over a column."""
@@ -223,7 +227,8 @@ def _left_vectors(
     if largest_k == k and squares[-1] > max(_GRAM_IS_ENOUGH * squares[0], _SMALLEST):
         values = np.sqrt(squares)
         if tall:
-            coefficients = _times_window(sample, columns, scale[:, None] * vectors / squares)
+            right = scale[:, None] * vectors / squares
+            coefficients = by_tiles(lambda rows: sample.window(rows, columns) @ right, np.empty((c, k)), c * right.size)
         else:
             coefficients = vectors / values
     else:
@@ -278,18 +283,6 @@ def _add_products(gram: Floats, W: Floats) -> None:
     in_tiles(fill, len(tiles), 1, W.size * len(gram))
 
 
-def _times_window(sample: DenseSample, columns: Indices, right: Floats) -> Floats:
-    out = np.empty((sample.shape[0], right.shape[1]))
-
-    def fill(start: int, stop: int) -> None:
-        for i in range(start, stop, TILE):
-            rows = slice(i, min(stop, i + TILE))
-            out[rows] = sample.window(rows, columns) @ right
-
-    in_tiles(fill, len(out), TILE, len(out) * right.size)
-    return out
-
-
 class CrossProducts:
     """P = C^T W summed over blocks of rows in one pass, for samples that do not fit into memory.
 
@@ -319,15 +312,8 @@ class CrossProducts:
 
     def _add_block(self, block: npt.NDArray) -> None:
         W = np.ascontiguousarray(block[:, self.columns])
-        tile = 2 * TILE
-
-        def fill(start: int, stop: int) -> None:
-            for j in range(start, stop, tile):
-                part = slice(j, min(stop, j + tile))
-                self.P[part] += block[:, part].T @ W
-
         with one_blas_thread():
-            in_tiles(fill, len(self.P), tile, block.size * W.shape[1])
+            by_tiles(lambda part: self.P[part] + block[:, part].T @ W, self.P, block.size * W.shape[1], 2 * TILE)
         self.total += block.sum(axis=0, dtype=np.float64)
         self.count += len(block)
 
@@ -344,12 +330,9 @@ class CrossProducts:
         assert self._shift is not None
         return self._shift + self.total / self.count
 
+    @one_blas_thread()
     def directions(self, k: int, rotate: bool) -> tuple[Directions, int]:
         """Return k directions and the number of rows that turned them (all rows if none did)."""
-        with one_blas_thread():
-            return self._directions(k, rotate)
-
-    def _directions(self, k: int, rotate: bool) -> tuple[Directions, int]:
         delta = self.total / self.count * self.center
         gram = self.P[self.columns]
         gram -= self.count * np.outer(delta[self.columns], delta[self.columns])
@@ -360,14 +343,7 @@ class CrossProducts:
         if usable < k:
             raise TooFewDirections(usable)
         vectors = vectors / squares
-        raw = np.empty((len(self.P), k))
-
-        def fill(start: int, stop: int) -> None:
-            for j in range(start, stop, TILE):
-                part = slice(j, min(stop, j + TILE))
-                raw[part] = self.P[part] @ vectors
-
-        in_tiles(fill, len(raw), TILE, self.P.size * k)
+        raw = by_tiles(lambda part: self.P[part] @ vectors, np.empty((len(self.P), k)), self.P.size * k)
         raw -= np.outer(self.count * delta, delta[self.columns] @ vectors)
         if not rotate:
             return Directions(raw.T, np.sqrt(squares)), self.count
@@ -461,18 +437,18 @@ def projected(
     source: RowSource, components: npt.NDArray, offset: Floats, out: npt.NDArray | None = None
 ) -> Iterator[npt.NDArray]:
     """Yield ``rows @ components.T - offset`` of each block, written to its part of `out` if given."""
-    directions, shift = components, offset.astype(components.dtype)
-    start = 0
+    shift, start = offset.astype(components.dtype), 0
     for block in source.blocks(whole=out is not None):
         n = block.shape[0]
-        Z = np.empty((n, len(directions)), components.dtype) if out is None else out[start : start + n]
+        Z = np.empty((n, len(components)), components.dtype) if out is None else out[start : start + n]
         if sp.issparse(block):
-            Z[:] = block.astype(Z.dtype, copy=False) @ directions.T
+            Z[:] = block.astype(Z.dtype, copy=False) @ components.T
         else:
-            row_product(block, directions.T, Z)
+            row_product(block, components.T, Z)
         with np.errstate(all="ignore"):  # what is not finite is found below
             Z -= shift
-        if (bad := first_bad_row(Z)) is not None:
+        if not np.isfinite(Z).all():
+            bad = int(np.argmin(np.isfinite(Z).all(axis=1)))
             check_rows(block[bad : bad + 1], start + bad)
             raise ValueError(f"X[{start + bad}] is too large for sums in {Z.dtype}; scale the data")
         yield Z
@@ -482,10 +458,3 @@ def projected(
 def offset_of(components: npt.NDArray, mean: Floats) -> Floats:
     """Return ``components @ mean`` in float64."""
     return row_product(components, mean[:, None])[:, 0]
-
-
-def first_bad_row(product: npt.NDArray) -> int | None:
-    """Return the first row whose product is not finite, or None."""
-    if np.isfinite(product).all():
-        return None
-    return int(np.argmin(np.isfinite(product).all(axis=1)))

@@ -16,8 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import _generalized_nystroem as core
@@ -26,9 +24,8 @@ from similia.codes._generalized_nystroem import offset_of, projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
 from similia.core.config import settings
 from similia.core.fitting import all_at_once
-from similia.core.transformers import check_columns, check_table
+from similia.core.transformers import Transformer, check_columns, check_table
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
-from similia.objects.sequences import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
@@ -36,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 _SAMPLINGS = ("uniform", "norm")
 
 
-class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GeneralizedNystroemPCA(Transformer):
     """Principal components from a sample of the rows and, of these, a sample of the features.
 
     Parameters
@@ -122,6 +119,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     True
     """
 
+    _takes = ("sparse",)
     _reservoir: Reservoir  # the rows that `partial_fit` keeps
 
     def __init__(
@@ -171,7 +169,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
-        check_table(self, X.example() if isinstance(X, Distributed) else X, reset=True)
+        check_table(self, X, reset=True)
         source, random = sources.open_rows(X), generator(self.random_state)
         if self.sampling == "norm":
             self._fit_norm(source, random)
@@ -242,7 +240,7 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         ValueError
             If a row holds NaN or infinity (the first is named) or the number of features is not that of `fit`.
         """
-        check_is_fitted(self, "components_")
+        check_is_fitted(self, "components_")  # not before `partial_fit` has rows enough
         check_columns(self, X, reset=False)
         source = self._open_like_fit(X)
         if source.n_rows is None:
@@ -488,9 +486,3 @@ class GeneralizedNystroemPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()  # rows of the data stay out of copies and files
         return {name: value for name, value in state.items() if name != "_reservoir"}
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
