@@ -22,8 +22,9 @@ import similia as sm
 from similia.core.threads import limited_to
 from similia.objects import take
 from similia.planning import costs as _calibrate
-from similia.planning.costs import CHUNK, Method, Objects
-from similia.planning.forecasts import FIT_ON, plan
+from similia.planning.costs import Method, Objects
+from similia.planning.forecasts import plan
+from similia.scale.stream import CHUNK, FIT_ON
 from similia.storage.store import Store
 
 TITLE = "What `similia plan` predicts against the time that runs take."

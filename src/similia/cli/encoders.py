@@ -20,9 +20,9 @@ from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import note
 from similia.core.progress import meter
 from similia.pipelines import Pipeline
+from similia.scale.stream import FIT_ON
 from similia.sources.streams import ObjectStream
 
-FIT_ON = 20_000  # objects that an encoder is fitted to
 FIT_BYTES = 2**28  # that they may have
 _N_KMERS = 600  # different k-mers, about, that tell strings apart: 5-mers of DNA, 2-mers of proteins
 _COLUMNS = 4096  # that counts of k-mers are folded into

@@ -11,8 +11,8 @@ from similia.cli.inputs import Collection, open_objects
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, result
 from similia.objects import take
-from similia.planning.costs import CHUNK
 from similia.planning.forecasts import Plan, plan
+from similia.scale.stream import CHUNK
 
 _UNITS = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
 _LANDMARKS = 300  # where no number is asked for

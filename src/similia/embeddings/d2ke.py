@@ -42,7 +42,7 @@ from similia.sources.lazily import as_parts, from_parts, lazily
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
 # The median distance is taken between this many training objects and random objects.
-_GAMMA_ROWS, _GAMMA_COLUMNS = 256, 64
+GAMMA_ROWS, GAMMA_COLUMNS = 256, 64
 
 
 class D2KE(ComparesObjects, Transformer):
@@ -161,12 +161,12 @@ class D2KE(ComparesObjects, Transformer):
         self.seed_ = _seed(self.random_state)
         self.sampler_ = self._sampler(X)
         self.representative_indices_ = np.zeros(0, dtype=np.int64)
-        first = self._draw(X, max(R, _GAMMA_COLUMNS) if unit == "median" else R)
+        first = self._draw(X, max(R, GAMMA_COLUMNS) if unit == "median" else R)
         self._keep(first, R, n)
         self.gamma_ = factor
         if unit == "median":
-            rows = np.sort(random_stream(self.seed_, 1).permutation(n)[:_GAMMA_ROWS])
-            some = take(first, np.arange(min(_GAMMA_COLUMNS, n_objects(first))))
+            rows = np.sort(random_stream(self.seed_, 1).permutation(n)[:GAMMA_ROWS])
+            some = take(first, np.arange(min(GAMMA_COLUMNS, n_objects(first))))
             with pairs_named(rows, range(n_objects(some)), "X[{}] and random object {}"):
                 median = float(np.median(cached(self.distance, take(X, rows), some)))
             self.gamma_ = factor / median if median > 0 else factor

@@ -47,10 +47,10 @@ from similia.embeddings.random_objects import Representatives
 from similia.kernels.features import FeatureKernel
 from similia.kernels.graphs import ShortestPath
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, n_objects, take
+from similia.scale.stream import CHUNK
 from similia.search.hamming_index import HammingIndex
 from similia.storage.store import Store
 
-CHUNK = 10_000  # objects encoded together, as by the commands
 KINDS = ("strings", "graphs", "series", "sets", "vectors")
 _RUN, _LONG = 0.4, 0.6  # seconds of a run that are aimed at, and that are too long
 _FEWEST, _MOST, _ENOUGH = 4, 6, 8.0  # rounds; seconds after which the fewest are enough

@@ -19,14 +19,14 @@ import numpy as np
 from similia.core.config import settings
 from similia.core.threads import n_threads
 from similia.core.validation import check_n_bits, check_positive, check_positive_int, check_vectors
-from similia.embeddings.d2ke import _GAMMA_COLUMNS, _GAMMA_ROWS
+from similia.embeddings.d2ke import GAMMA_COLUMNS, GAMMA_ROWS
 from similia.objects import as_graphs, as_series, as_sets, as_strings, n_objects, take
 from similia.objects.sequences import Batch, at_least_one
-from similia.planning.costs import CHUNK, KINDS, Costs, Formula, Method, Objects, calibrate, kind_of
+from similia.planning.costs import KINDS, Costs, Formula, Method, Objects, calibrate, kind_of
+from similia.scale.stream import CHUNK, FIT_ON
 from similia.similarity import as_objects, check_kernel
 from similia.sources.rows import kind_of_item
 
-FIT_ON = 20_000  # objects that an encoder is fitted to, as by the commands
 _EIGEN = 9  # operations of a symmetric eigendecomposition with vectors, over s^3 (Golub & Van Loan, Section 8.3)
 _BUSY = 0.5  # load of others above which they are mentioned
 _WORD, _WORD_STEPS = 64, 15  # letters that an edit distance handles together, and operations on such a word
@@ -267,7 +267,7 @@ def _evaluations(method: Method, n: int, s: int | None) -> dict[str, int]:
     if s is None:
         return {"fit": 0, "encode": 0, "search": 0}
     n0 = min(n, FIT_ON)
-    settling = min(n0, _GAMMA_ROWS) * (_GAMMA_COLUMNS if method.random else min(n0, _GAMMA_COLUMNS))
+    settling = min(n0, GAMMA_ROWS) * (GAMMA_COLUMNS if method.random else min(n0, GAMMA_COLUMNS))
     return {"fit": (settling if method.is_distance else s * s) + n0 * s, "encode": n * s, "search": s}
 
 

@@ -32,6 +32,7 @@ from similia.sources.streams import Chunk, ObjectStream, open_stream
 from similia.storage.journal import Journal, disk_full
 
 CHUNK = 10_000  # objects committed together, at most
+FIT_ON = 20_000  # objects of a longer stream that an encoder is fitted to
 _PARTIAL = ".partial"
 _PER_OBJECT = 2**16  # bytes of working memory that an object of a chunk may need: 8192 numbers of 8 bytes
 _PER_BYTE = 16  # and bytes of memory for each byte of input, in each chunk that is alive
