@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from experiments._figures import panels
 from experiments._report import Record, Table, distinct, values
-from similia.distances.two_sample import mmd2_variance
+from experiments.mmd_variance import mmd2_variance
 from similia.embeddings import GraphletSampling
 from similia.objects.graphlets import (
     canonical_forms,

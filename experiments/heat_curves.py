@@ -62,7 +62,7 @@ def exact(theta: Floats, n: int, t: float) -> Floats:
 
 def parametrix(theta: Floats, n: int, t: float, order: str | int) -> Floats:
     """Return the parametrix kernel between the first axis and vectors at these angles from it."""
-    from similia.kernels.heat import Parametrix
+    from experiments.parametrix import Parametrix
 
     circle = np.zeros((len(theta), n))
     circle[:, 0], circle[:, 1] = np.cos(theta), np.sin(theta)

@@ -51,7 +51,8 @@ Two classes at a time, as many objects of each drawn at random: pairs of classes
 stocks (475 or 95 returns); the paper has genes instead (see Table 3). Accuracy is the best mean of 5-fold
 cross-validation over the grids of the tables. The effective sample size is n / (R²‖w‖²), with R the radius of the
 smallest ball around all n objects and 1/‖w‖ the margin of the machine trained on all of them
-(`bounds.vc_effective_sample_size`), once with the chosen C, once with C = {CS[-1]:g}, which allows few errors.
+(`experiments.vc_bound.vc_effective_sample_size`), once with the chosen C, once with C = {CS[-1]:g}, which allows few
+errors.
 The bound was derived for hard margins; with the chosen C it also falls with every error allowed.
 
 Correlations are Spearman's, over pairs, sizes and seeds; of WebKB also within a size (mean over sizes), since both
@@ -82,8 +83,8 @@ def measure(task: Subsamples, seeds: int) -> list[Record]:
 
 
 def _score(X: Floats, y: npt.NDArray, seed: int, mapping: str) -> list[Record]:
+    from experiments.vc_bound import vc_effective_sample_size
     from similia.learn.heat_svc import best_of, precomputed_scores
-    from similia.planning import vc_effective_sample_size
 
     folds, found = stratified(y, seed), families(X, mapping)
     records = []

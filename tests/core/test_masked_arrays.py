@@ -20,7 +20,6 @@ READERS = {
     "Optical second": lambda X: kernels.Optical()(VECTORS, X),
     "Cosine": lambda X: kernels.Cosine()(X),
     "HypersphericalHeat": lambda X: kernels.HypersphericalHeat()(X),
-    "Parametrix": lambda X: kernels.Parametrix()(X),
     "suggest_contrast": lambda X: kernels.suggest_contrast(X),
     "Nystroem": lambda X: sm.Nystroem(kernels.Optical(), n_components=4, random_state=0).fit_transform(X),
     "KernelFeatures": lambda X: sm.KernelFeatures(kernels.Optical(), 64).fit_transform(X).toarray(),

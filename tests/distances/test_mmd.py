@@ -11,11 +11,12 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 
 import similia as sm
+from experiments.mmd_variance import mmd2_variance
 from naive import graphlets as naive_graphlets
 from similia.distances import Levenshtein
 from similia.distances import mmd as loops
 from similia.distances.mmd import MMD
-from similia.distances.two_sample import TwoSampleResult, mmd2, mmd2_variance, two_sample_test
+from similia.distances.two_sample import TwoSampleResult, mmd2, two_sample_test
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.kernels import DistanceRBF, Spectrum
 from similia.kernels.vectors import Optical

@@ -150,7 +150,6 @@ def _kernels() -> Iterator[tuple[str, Case]]:
                 k.Optical(0.1, normalize=True),
                 k.Cosine(),
                 k.HypersphericalHeat(2.0),
-                k.Parametrix(contrast=2.0, order=2),
             ],
         )
 

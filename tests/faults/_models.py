@@ -101,7 +101,7 @@ def _makers() -> dict[str, tuple[Callable[[], Any], Any]]:
              k.VertexHistogram(), k.Sum([k.ShortestPath(), k.WeisfeilerLehman()])), graphs,
         ),
         "series": ((k.GlobalAlignment(), k.FromDistance(d.DTW(), _SERIES[:3], 1.0)), _SERIES),
-        "vectors": ((k.HypersphericalHeat(2.0), k.Parametrix(t=0.1), k.Cosine(), k.Optical()), _VECTORS),
+        "vectors": ((k.HypersphericalHeat(2.0), k.Cosine(), k.Optical()), _VECTORS),
         "sets": ((k.NegativeDistance(d.ModifiedHausdorff()),), _SETS),
     }  # fmt: skip
     for kernel, X in [(kernel, X) for some, X in kernels.values() for kernel in some]:

@@ -52,7 +52,6 @@ RUNS = {
     "heat gradient": lambda: kernels.HypersphericalHeat(t=0.01).gradient(VECTORS),
     "heat profile": lambda: kernels.heat_profile(np.linspace(0, 2, 600), n=50, t=1e-3),
     "heat profile of few": lambda: kernels.heat_profile([0.0, 1e-9, 1.0, 2.0], n=300, t=1e-3),
-    "parametrix": lambda: kernels.Parametrix(t=1e-3)(VECTORS),
     "cosine": lambda: kernels.Cosine()(VECTORS),
     "contrast": lambda: kernels.suggest_contrast(VECTORS),
     "rbf far": lambda: kernels.DistanceRBF(distances.DTW(), 10.0)(FAR),

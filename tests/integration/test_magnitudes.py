@@ -106,7 +106,6 @@ CASES |= {
     "NegativeDistance 1": of_pairs(lambda unit: kernels.NegativeDistance(distances.DTW(), power=1), SERIES, 1),
     "HypersphericalHeat": of_pairs(lambda unit: kernels.HypersphericalHeat(), VECTORS, 0),
     "Cosine": of_pairs(lambda unit: kernels.Cosine(), VECTORS, 0),
-    "Parametrix": of_pairs(lambda unit: kernels.Parametrix(), VECTORS, 0),
     "suggest_contrast": Case(VECTORS, 0, lambda X, unit: kernels.suggest_contrast(X)),
     "Nystroem": embedded(
         lambda: sm.Nystroem(kernels.Optical(normalize=True), n_components=6, random_state=0), VECTORS, 0

@@ -18,7 +18,7 @@ from similia import distances, kernels
 from similia.codes import GeneralizedNystroemPCA
 from similia.codes.sign_projection import orthogonal_projection
 from similia.core.threads import limited_to
-from similia.kernels.heat import HypersphericalHeat, Parametrix
+from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Cosine
 from similia.kernels.vectors import Optical
 from similia.objects import take
@@ -84,7 +84,6 @@ KERNELS = {
     "Propagation": (graphs, kernels.Propagation(n_iter=2, use="attributes", bin_width=0.5)),
     "HypersphericalHeat": (vectors, HypersphericalHeat()),
     "Cosine": (vectors, Cosine()),
-    "Parametrix": (vectors, Parametrix()),
     "Optical": (vectors, Optical(normalize=True)),
     "FromDistance": (sets, kernels.FromDistance(distances.ModifiedHausdorff(), RANDOM_SETS, 0.3, 40)),
 }

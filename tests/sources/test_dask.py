@@ -324,7 +324,6 @@ def nyshd_steps():
         sm.kernels.Optical(bias=0.5),
         sm.kernels.HypersphericalHeat(mapping="projection"),
         sm.kernels.Cosine(mapping="projection"),
-        sm.kernels.Parametrix(contrast=4.0, mapping="projection"),
     ],
     ids=lambda kernel: type(kernel).__name__,
 )

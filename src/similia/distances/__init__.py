@@ -20,7 +20,7 @@ _BUILT_IN = {name: home for home, names in _HOMES.items() for name in names}
 _NAMES = {
     **_BUILT_IN,
     "Distance": "similia.similarity", "Facts": "similia.similarity", "FromFunction": "from_function",
-    "mmd2": "two_sample", "mmd2_variance": "two_sample",
+    "mmd2": "two_sample",
     "two_sample_test": "two_sample", "TwoSampleResult": "two_sample",
 }  # fmt: skip
 __all__ = [*_NAMES, "facts_table"]

@@ -7,7 +7,7 @@ _NAMES = {
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
     "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphs",
-    "Optical": "vectors", "Cosine": "hypersphere", "Parametrix": "heat", "to_hypersphere": "hypersphere",
+    "Optical": "vectors", "Cosine": "hypersphere", "to_hypersphere": "hypersphere",
     "HypersphericalHeat": "heat", "heat_profile": "heat", "suggest_contrast": "heat",
     "GlobalAlignment": "series", "suggest_bandwidth": "series",
     "FromDistance": "from_distance", "DistanceRBF": "from_distance", "NegativeDistance": "from_distance",

@@ -9,8 +9,6 @@ _NAMES = {
     "lipschitz": "bounds",
     "graphlet_samples": "bounds",
     "mmd_error": "bounds",
-    "VCBound": "bounds",
-    "vc_effective_sample_size": "bounds",
     "plan": "forecasts",
     "Plan": "forecasts",
 }

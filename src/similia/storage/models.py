@@ -74,7 +74,6 @@ _TRUSTED = (
     "similia.kernels.graphs.Graphlet",
     "similia.kernels.vectors.Optical",
     "similia.kernels.hypersphere.Cosine",
-    "similia.kernels.heat.Parametrix",
     "similia.kernels.heat.HypersphericalHeat",
     "similia.embeddings.heat_features.HeatRandomFeatures",
     "similia.learn.heat_svc.HeatSVC",

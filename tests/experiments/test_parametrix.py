@@ -12,7 +12,8 @@ import scipy.sparse as sp
 import sympy
 from sklearn.base import clone
 
-from similia.kernels.heat import HypersphericalHeat, Parametrix, quotient_terms
+from experiments.parametrix import Parametrix, quotient_terms
+from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import to_hypersphere, versines
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "A_heat_kernel.csv"

@@ -4,8 +4,7 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from similia.planning import vc_effective_sample_size
-from similia.planning.bounds import enclosing_radius
+from experiments.vc_bound import enclosing_radius, vc_effective_sample_size
 
 
 def random_gram(seed, n, d, scale=1.0):
