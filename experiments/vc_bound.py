@@ -87,7 +87,7 @@ def vc_effective_sample_size(K: Any, y: Any, C: float) -> VCBound:
     Examples
     --------
     >>> import numpy as np
-    >>> from similia.planning import vc_effective_sample_size
+    >>> from experiments.vc_bound import vc_effective_sample_size
     >>> x = np.array([-1.5, -1.0, 1.0, 1.5])
     >>> margin, radius, vc_bound, size = vc_effective_sample_size(np.outer(x, x), [0, 0, 1, 1], C=10.0)
     >>> round(margin, 4), round(radius, 4), round(vc_bound, 4), round(size, 4)
