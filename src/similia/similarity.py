@@ -34,8 +34,9 @@ from similia.core.progress import track
 from similia.core.transformers import check_table
 from similia.core.validation import unmasked
 from similia.objects import n_objects, take
-from similia.objects.sequences import Distributed, at_least_one
+from similia.objects.sequences import at_least_one
 from similia.objects.tables import objects_in
+from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept

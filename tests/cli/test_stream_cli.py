@@ -14,11 +14,13 @@ import similia as sm
 from similia.cli import encoders
 from similia.cli import search as commands
 from similia.cli.app import app
+from similia.cli.encode import encode as cli_encode
 from similia.cli.encoders import sample_of
-from similia.cli.inputs import Collection, open_objects, parse_workers, read_objects
+from similia.cli.inputs import open_objects, parse_workers, read_objects
 from similia.cli.models import predict_with_model
 from similia.core import progress as _progress
 from similia.search.on_disk import SearchFolder
+from similia.sources.source import Held
 from similia.sources.streams import open_stream
 from similia.storage.journal import Journal
 
@@ -241,11 +243,11 @@ def test_each_object_is_as_likely_in_a_sample(small):
 def test_small_collections_are_streams_too(tmp_path):
     read = read_objects("promoters")
     stream = open_objects("promoters", chunk=40)
-    assert isinstance(stream, Collection)
+    assert isinstance(stream, Held)
     assert (stream.n, stream.kind) == (106, "strings")
     assert [(chunk.start, chunk.stop) for chunk in stream.chunks(30)] == [(30, 70), (70, 106)]
     assert [word for chunk in stream.chunks() for word in chunk.objects.tolist()] == read.objects.tolist()
-    other = Collection(read_objects("splice"), 10)
+    other = Held(read_objects("splice"), 10)
     assert len({stream.fingerprint(), other.fingerprint(), open_objects("promoters", chunk=1).fingerprint()}) == 2
 
 
@@ -338,3 +340,87 @@ def test_a_bad_object_is_named_by_its_file_and_line(name, tmp_path):
         ("index", "search", tmp_path / "index", bad),
     ):
         assert f"{bad}, {place}: it holds '-' at position 2" in refused(*command), command
+
+
+# ---- a run begun in Python goes on from the command line, and the other way round
+def stopped(monkeypatch, call, run):
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", stopping_at(call, Journal.append))
+        with pytest.raises(KeyboardInterrupt):
+            run()
+
+
+def appended(monkeypatch):
+    """Return a list that grows with the numbers of the objects that are committed from now on."""
+    stops, append = [], Journal.append
+    monkeypatch.setattr(
+        Journal, "append", lambda self, data, stop, mark=None: (stops.append(stop), append(self, data, stop, mark))[1]
+    )
+    return stops
+
+
+@pytest.mark.parametrize("began", ["python", "command"])
+def test_codes_go_on_from_the_other_side(began, tmp_path, monkeypatch):
+    data, codes = fasta(tmp_path / "a.fasta"), tmp_path / "codes.npy"
+    invoke("encode", data, "-o", tmp_path / "whole.npy", *OPTIONS)
+    encoder = tmp_path / "whole.encoder.similia"
+
+    def python():
+        sm.scale.encode_stream(sm.load(encoder), data, codes, chunk=10)
+
+    def command():
+        cli_encode(data, codes, model=encoder, chunk=10)
+
+    stopped(monkeypatch, 4, python if began == "python" else command)
+    stops = appended(monkeypatch)
+    (command if began == "python" else python)()
+    assert stops == [40, 50, 60, 70, 80, 90]
+    assert codes.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+def test_python_finishes_codes_of_an_encoder_that_the_command_fitted(tmp_path, monkeypatch):
+    data, codes = fasta(tmp_path / "a.fasta"), tmp_path / "codes.npy"
+    options = {"kernel": "Spectrum(k=2)", "bits": 64, "landmarks": 16}
+    stopped(monkeypatch, 3, lambda: cli_encode(data, codes, model=None, chunk=10, **options))
+    encoder = sm.load(tmp_path / "codes.encoder.similia")
+    stopped(monkeypatch, 3, lambda: sm.scale.encode_stream(encoder, data, codes, chunk=10))
+    stops = appended(monkeypatch)
+    cli_encode(data, codes, model=None, chunk=10, **options)
+    assert stops == [50, 60, 70, 80, 90]
+    np.testing.assert_array_equal(np.load(codes), encoder.transform(WORDS))
+
+
+@pytest.mark.parametrize("began", ["python", "command"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_predictions_go_on_from_the_other_side(began, ending, tmp_path, monkeypatch):
+    data, labels = fasta(tmp_path / "a.fasta"), tmp_path / f"labels.{ending}"
+    model = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 8, 64, random_state=0).fit(WORDS, np.arange(90) % 2)
+    sm.save(model, tmp_path / "model.similia")
+
+    def python():
+        sm.scale.predict_stream(sm.load(tmp_path / "model.similia"), data, labels, scores=True, chunk=10)
+
+    def command():
+        predict_with_model(tmp_path / "model.similia", data, labels, scores=True, chunk=10)
+
+    python()
+    whole = labels.read_bytes()
+    labels.unlink()
+    stopped(monkeypatch, 4, python if began == "python" else command)
+    stops = appended(monkeypatch)
+    (command if began == "python" else python)()
+    assert stops == [40, 50, 60, 70, 80, 90]
+    assert labels.read_bytes() == whole
+
+
+def test_other_data_or_another_model_start_again(tmp_path, monkeypatch):
+    data, codes = fasta(tmp_path / "a.fasta"), tmp_path / "codes.npy"
+    invoke("encode", data, "-o", tmp_path / "whole.npy", *OPTIONS)
+    invoke("encode", data, "-o", tmp_path / "other.npy", *OPTIONS, "--seed", 1)
+    encoder, other = (sm.load(tmp_path / f"{name}.encoder.similia") for name in ("whole", "other"))
+    for model, words in [(other, WORDS), (encoder, WORDS[::-1])]:
+        stopped(monkeypatch, 4, lambda: sm.scale.encode_stream(encoder, data, codes, chunk=10))
+        path = fasta(tmp_path / "a.fasta", words)
+        sm.scale.encode_stream(model, path, codes, chunk=10)
+        np.testing.assert_array_equal(np.load(codes), model.transform(words))
+        fasta(tmp_path / "a.fasta")

@@ -152,9 +152,9 @@ def test_the_memory_of_d2ke_forgets_a_changed_function(tmp_path):
 
 
 def test_a_stream_does_not_go_on_with_a_changed_function():
-    from similia.scale.stream import _hash
+    from similia.scale.stream import digest_of
 
     models = [sm.Nystroem(made(text)) for text in PAIRS["constant"]]
     again = sm.Nystroem(made(PAIRS["constant"][0]))
-    assert _hash(models[0]) == _hash(again)
-    assert _hash(models[0]) != _hash(models[1])
+    assert digest_of(models[0]) == digest_of(again)
+    assert digest_of(models[0]) != digest_of(models[1])

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import similia as sm
 from similia.codes import SignCodes
-from similia.sources.dask import Partitions, as_partitions
+from similia.sources.dask import Distributed, as_partitions
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list("ACGT"), n)) for n in RNG.integers(5, 12, size=60)]
@@ -221,7 +221,7 @@ def test_fewer_parts_at_once_when_results_are_large():
 @example(at=[120], size=120)
 def test_blocks_are_the_same_objects(at, size):
     blocks = as_partitions(bag(WORDS, at)).blocks(size)
-    assert isinstance(blocks, Partitions)
+    assert isinstance(blocks, Distributed)
     parts = dask.compute(*blocks.parts, scheduler="sync")
     assert list(map(len, parts)) == blocks.lengths == [len(WORDS[i : i + size]) for i in range(0, len(WORDS), size)]
     assert [word for part in parts for word in part] == WORDS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, sample_of
-from similia.cli.inputs import first_of, open_objects
-from similia.cli.outputs import bars, check_output, meters, stoppable
-from similia.cli.voice import console, note, result, voice, written
-from similia.scale.stream import CHUNK, Rows, goes_on, partial_of, places_named, write_stream
+from similia.cli.inputs import open_objects
+from similia.cli.outputs import Spoken, bars, check_output, meters, stoppable
+from similia.cli.voice import console, result, voice, written
+from similia.scale.stream import CHUNK, Rows, digest_of, identity, partial_of, places_named, write_journal
 from similia.search.on_disk import SearchFolder
-from similia.sources.streams import ObjectStream
+from similia.sources.source import Source
 from similia.storage.journal import Journal
 
 _DEFAULTS = {"bits": 256, "landmarks": 256, "seed": 0}
@@ -57,37 +56,40 @@ def encode(
                 raise ValueError(f"{model} decides how bits are made; drop --{name} or --model")
     encoder = None if model is None else load_encoder(model)
     stream, say = open_objects(data, chunk=chunk, workers=workers, **table), console().print
-    n, belongs = stream.n, {"data": stream.fingerprint(), "options": {} if model else options}
+    if model is not None:
+        _check_bits(encoder, model, stream)
+    progress, n = Spoken(), stream.n
     with Journal(partial_of(output)) as journal:
-        if model is None and not goes_on(journal, {**belongs, "encoder": checksum(encoder_path)}):
-            n = _fit(stream, encoder_path, options)
-        encoder = encoder or sm.load(encoder_path)
-        if model is not None:
-            _check_bits(encoder, model, stream)
+        if model is None:
+            n, encoder = _begun(journal, stream, encoder_path, options) or _fit(stream, encoder_path, options)
         form = Rows(encoder, packed=True)
-        belongs["encoder"] = checksum(model or encoder_path)
-        if journal.header is not None and not goes_on(journal, belongs):
-            note(f"note: {journal.folder} belongs to a run with other data or options; this run starts again")
-        if goes_on(journal, belongs):
-            n = (journal.header or {}).get("n")
-        said = {"say": say, "warn": lambda text: note(f"warning: {text}")}
-        with stoppable(lambda: journal.done, n), meters():
-            write_stream(journal, belongs, form, stream, output, workers=workers, n=n, **said)
-    say(f"wrote {journal.done} codes of {form.n_bits} bits to {written(output)}")
-    result({"codes": journal.done, "bits": form.n_bits, "output": output, "encoder": model or encoder_path})
+        with stoppable(lambda: progress.done, n), meters():
+            more: dict[str, Any] = {"n": n, "facts": {"options": options}}
+            write_journal(journal, form, stream, output, workers=workers, progress=progress, **more)
+    say(f"wrote {progress.done} codes of {form.n_bits} bits to {written(output)}")
+    result({"codes": progress.done, "bits": form.n_bits, "output": output, "encoder": model or encoder_path})
     if model is None:
         say(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")
 
 
-def _fit(stream: ObjectStream, path: Path, options: dict[str, Any]) -> int:
-    """Fit an encoder to a sample, write it, and return how many objects there are."""
+def _begun(journal: Journal, stream: Source, path: Path, options: dict[str, Any]) -> tuple[int | None, Any] | None:
+    """Return n and the encoder of an interrupted run of the same data and options, if the encoder is still there."""
+    header = journal.header or {}
+    if header.get("options") != options or not path.is_file() or header["belongs"]["data"] != identity(stream):
+        return None
+    encoder = sm.load(path)
+    return (header.get("n"), encoder) if header["belongs"]["model"] == digest_of(encoder) else None
+
+
+def _fit(stream: Source, path: Path, options: dict[str, Any]) -> tuple[int, Any]:
+    """Fit an encoder to a sample and write it; return how many objects there are, and the encoder."""
     with stoppable(lambda: 0, stream.n), meters():
         n, sample, numbers = sample_of(stream, options["seed"])
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
         spec, encoder = default_encoder(sample, **options)
         console().print(f"{n} {stream.called}; {options['bits']} bits by {spec}")
         sm.save(encoder.fit(sample.objects), path)
-    return n
+    return n, sm.load(path)
 
 
 def load_encoder(path: Path) -> Any:
@@ -100,13 +102,13 @@ def load_encoder(path: Path) -> Any:
     return model
 
 
-def _check_bits(encoder: Any, path: Path, stream: ObjectStream) -> None:
+def _check_bits(encoder: Any, path: Path, stream: Source) -> None:
     """Raise if a model makes vectors, or nothing, of objects: a stream of bits is asked for."""
     if not hasattr(encoder, "transform"):
         made = "predictions only"
     else:
         try:
-            rows = encoder.transform(first_of(stream))
+            rows = encoder.transform(stream.take([0]))
         except (TypeError, ValueError) as error:
             why = " ".join(str(error).split())[:150]
             raise ValueError(f"{stream.source} holds {stream.called}, which {path} does not encode ({why})") from error
@@ -117,12 +119,3 @@ def _check_bits(encoder: Any, path: Path, stream: ObjectStream) -> None:
         f"{path} makes {made}, and similia encode writes packed bits; leave --model out to fit an encoder, or give a "
         "model that 'similia fit --kernel' or 'similia encode' wrote"
     )
-
-
-def checksum(model: Path) -> str:
-    """Return what tells a model or index from another one in its place."""
-    path = model / "search.similia" if model.is_dir() else model
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -21,7 +21,7 @@ from similia.cli.voice import note
 from similia.core.progress import meter
 from similia.pipelines import Pipeline
 from similia.scale.stream import FIT_ON
-from similia.sources.streams import ObjectStream
+from similia.sources.source import Source
 
 FIT_BYTES = 2**28  # that they may have
 _N_KMERS = 600  # different k-mers, about, that tell strings apart: 5-mers of DNA, 2-mers of proteins
@@ -55,7 +55,7 @@ def default_encoder(
     return f"distance {distance}", Pipeline([("d2ke", d2ke), *_signs(bits, seed).steps])
 
 
-def default_rerank(data: Objects | ObjectStream, kernel: str | None, distance: str | None) -> str:
+def default_rerank(data: Objects | Source, kernel: str | None, distance: str | None) -> str:
     """Return how candidates are sorted without --rerank: by the kernel or distance that is named, if one is."""
     if kernel or distance:
         return distance or "kernel"
@@ -74,7 +74,7 @@ def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
         parse_distance(distance)
 
 
-def sample_of(stream: ObjectStream, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
+def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
     """Read a stream once; return how many objects it has, those that an encoder is fitted to, and their numbers.
 
     Each object draws a number, and those with the `FIT_ON` smallest are kept, fewer if these have more than

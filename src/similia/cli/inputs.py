@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import similia as sm
+from similia import sources
 from similia.cli.voice import note
 from similia.core.text import did_you_mean
 from similia.core.threads import n_threads
 from similia.scale.stream import bounds
 from similia.scale.workers import import_dask
 from similia.sources import Objects
-from similia.sources.files import read_with
+from similia.sources.files import check_ending, read_with
 from similia.sources.reading import Reading, ending_of
-from similia.sources.streams import STREAMED, Chunk, ObjectStream, is_table, meaningless, unknown_ending
-
-_BLOCK = 10_000
-_WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
+from similia.sources.source import Held, Source
+from similia.sources.streams import ObjectStream, is_table, meaningless
 
 
 def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
@@ -50,13 +44,14 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
     reading, path = Reading(**table), Path(data)
     if not path.exists():
         return _named(data, reading)
-    _check_ending(path, reading)
+    check_ending(path, reading)
     found = read_with(path, reading, labelled)
     if found.told:
         note(f"note: {data}: {found.told}")
     if found.kind == "strings" and is_table(path, reading):
-        empty = _empty(found.objects)
-        _note_empty(data, len(empty), _place(found.lines, empty, 0))
+        empty = np.flatnonzero(np.diff(found.objects.offsets) == 0)
+        i = int(empty[0]) if len(empty) else 0
+        _note_empty(data, len(empty), f"row {i} (from 0)" if found.lines is None else f"line {found.lines[i]}")
     note_skipped(data, found.skips)
     return found
 
@@ -78,44 +73,8 @@ def read_labelled(data: str, **table: Any) -> Objects:
     return found
 
 
-class Told:
-    """A stream that says what is empty and what was left out, once, when it was read to its end."""
-
-    def __init__(self, stream: ObjectStream, tells_empty: bool) -> None:
-        self.source, self.kind, self.n, self.size = stream.source, stream.kind, stream.n, stream.size
-        self.called, self.columns = stream.called, stream.columns
-        self._stream, self._said, self._tells_empty = stream, False, tells_empty
-        self.fingerprint, self.reading = stream.fingerprint, stream.reading
-
-    def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
-        """Yield the objects from number `start` on."""
-        count, first = 0, ""
-        with closing(self._stream.chunks(start, mark)) as chunks:  # type: ignore[type-var]
-            for chunk in chunks:
-                rows = _empty(chunk.objects) if self._tells_empty else np.zeros(0, np.intp)
-                if len(rows) and not count:
-                    first = _place(chunk.lines, rows, chunk.start)
-                count += len(rows)
-                yield chunk
-        if not self._said:
-            _note_empty(self.source, count, first)
-            note_skipped(self.source, self._stream.skips)
-            self._said = True
-
-
-def _empty(strings: Any) -> npt.NDArray[np.intp]:
-    return np.flatnonzero(np.diff(strings.offsets) == 0)
-
-
-def _place(lines: Any, rows: Any, start: int) -> str:
-    """Return where the first of some rows is, for a sentence."""
-    if not len(rows):
-        return ""
-    return f"row {start + int(rows[0])} (from 0)" if lines is None else f"line {lines[rows[0]]}"
-
-
 def _note_empty(source: str, count: int, first: str) -> None:
-    """Say that strings are empty, if any are: they are compared as such, and may be what was never filled in."""
+    """Say that strings are empty, if any are: cells may not have been filled in."""
     if count:
         rows = "1 row" if count == 1 else f"{count} rows"
         have = "has an empty sequence" if count == 1 else "have empty sequences"
@@ -136,66 +95,34 @@ def has_columns(data: str, **table: Any) -> bool:
     return is_table(Path(data), Reading(**table))
 
 
-class Collection:
-    """Objects that are in memory as a stream: data sets by name, TUDataset folders, files of series."""
-
-    size = None
-
-    def __init__(self, read: Objects, chunk: int) -> None:
-        self.columns: list[str] = []
-        self.source, self.kind, self.n, self.called = read.source, read.kind, len(read.objects), read.called
-        self.objects, self._read, self._chunk = read.objects, read, chunk
-
-    def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
-        """Yield the objects from number `start` on."""
-        for first in range(start, self.n, self._chunk):
-            stop = min(self.n, first + self._chunk)
-            names = None if self._read.names is None else self._read.names[first:stop]
-            lines = None if self._read.lines is None else self._read.lines[first:stop]
-            objects = sm.objects.take(self._read.objects, np.arange(first, stop))
-            yield Chunk(objects, names, first, stop, "", 0, lines=lines)
-
-    def fingerprint(self) -> str:
-        """Return a digest of the objects."""
-        objects, digest = self._read.objects, hashlib.blake2b(f"{self.kind}".encode(), digest_size=16)
-        arrays = [objects] if isinstance(objects, np.ndarray) else [getattr(objects, f.name) for f in fields(objects)]
-        for array in map(np.atleast_1d, arrays):  # flags and what is None as arrays of one
-            digest.update(f"{array.dtype} {array.shape}".encode())
-            for start in range(0, len(array), _BLOCK):
-                block = array[start : start + _BLOCK]
-                digest.update(str(block).encode() if block.dtype == object else np.ascontiguousarray(block).tobytes())
-        return digest.hexdigest()
-
-
-def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) -> ObjectStream:
-    """Open objects as a stream whose chunks fit into memory; its first object is looked at.
+def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) -> Source:
+    """Open objects as a source whose chunks fit into memory; the first object is read.
 
     Raises
     ------
     ValueError
         As `read_objects`, for what the first rows of a file show.
     """
-    path, reading = Path(data), Reading(**table)
-    streamed = ending_of(path) in STREAMED or is_table(path, reading)
-    if not path.is_file() or not streamed or reading.time is not None or reading.axes is not None:
-        return Collection(read_objects(data, labelled=False, **table), chunk)  # type: ignore[return-value]
-    if ending_of(path) == ".npy" and reading.series:
-        return Collection(read_objects(data, labelled=False, **table), chunk)  # type: ignore[return-value]
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty")
+    reading, path = Reading(**table), Path(data)
+    if not path.exists():
+        return Held(_named(data, reading), chunk)
+    check_ending(path, reading)
     limits: dict[str, Any] = bounds(chunk, workers)
-    first_of(ObjectStream(path, reading, 1, limits["max_bytes"]))
-    stream = ObjectStream(path, reading, **limits)
-    stream.source = data
-    if stream.told:
-        note(f"note: {data}: {stream.told}")
-    return Told(stream, stream.kind == "strings" and is_table(path, reading))  # type: ignore[return-value]
+    source = sources.open_objects(path, reading, **limits)
+    if isinstance(source, ObjectStream):
+        sources.open_objects(path, reading, chunk=1, max_bytes=limits["max_bytes"]).take([0])
+    source.source = data
+    if source.told:
+        note(f"note: {data}: {source.told}")
+    source.at_end = _tell
+    return source
 
 
-def first_of(stream: ObjectStream) -> Any:
-    """Return a collection of the first object of a file."""
-    with closing(stream.chunks()) as chunks:  # type: ignore[type-var]
-        return sm.objects.take(next(chunks).objects, [0])
+def _tell(source: Any) -> None:
+    """Say once, at the end, what is empty and what was left out."""
+    source.at_end = None
+    _note_empty(source.source, *getattr(source, "empty", (0, "")))
+    note_skipped(source.source, source.skips)
 
 
 def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
@@ -210,13 +137,6 @@ def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
     if found is None:
         raise ValueError(f"--cluster must be local or local:N, such as local:4, got {cluster}; others by --scheduler")
     return int(found[1]) if found[1] else n_threads()
-
-
-def _check_ending(path: Path, reading: Reading) -> None:
-    """Raise if nothing reads such a file."""
-    if path.is_dir() or is_table(path, reading) or ending_of(path) in STREAMED | _WHOLE:
-        return
-    raise ValueError(unknown_ending(path, _WHOLE))
 
 
 def _named(name: str, reading: Reading) -> Objects:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,8 @@ from sklearn.linear_model import RidgeClassifier, RidgeCV
 from sklearn.pipeline import Pipeline
 
 import similia as sm
-from similia.cli.encode import checksum
-from similia.cli.inputs import Objects, first_of, has_columns, open_objects, read_labelled
-from similia.cli.outputs import check_output, meters, stoppable
+from similia.cli.inputs import Objects, has_columns, open_objects, read_labelled
+from similia.cli.outputs import Spoken, check_output, meters, stoppable
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, note, result, voice, written
 from similia.core.text import _short, did_you_mean
@@ -30,10 +30,10 @@ from similia.learn.targets import TASKS, as_numbers, suits, task_of
 from similia.objects import n_objects
 from similia.planning.costs import kind_of
 from similia.scale.predictions import Predictions, form_of
-from similia.scale.stream import CHUNK, partial_of, print_stream, write_stream
+from similia.scale.stream import CHUNK, print_stream, write_stream
 from similia.sources.reading import Reading, ending_of, looks_numeric
+from similia.sources.source import Source
 from similia.sources.streams import ObjectStream, is_table
-from similia.storage.journal import Journal
 
 _DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
 _DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
@@ -155,27 +155,25 @@ def predict_with_model(
     **table: Any,
 ) -> None:  # fmt: skip
     """Write the predicted label of each object of `data`; FASTA records keep their names, rows those in ``names``."""
-    form = "jsonl" if voice().json else "csv"
+    ending = "jsonl" if voice().json else "csv"
     if output is not None:
         check_output(output, data, model_path)
-        form = form_of(output)
+        ending = form_of(output)
     model = sm.load(model_path)
     if not hasattr(model, "predict"):
         raise ValueError(f"{model_path} makes no predictions (is it an encoder?); 'similia fit' writes models that do")
     table = _as_compared(data, _compared(model), table)
-    stream = open_objects(data, chunk=chunk, workers=workers, **table)
-    predictions = Predictions(model, form, scores, table.get("names"))
-    _check_comparison(_compared(model), stream, first_of(stream), fitted=True)
+    stream, names = open_objects(data, chunk=chunk, workers=workers, **table), table.get("names")
+    form = Predictions(model, ending, scores, names)  # raises if there are no scores, before anything is compared
+    _check_comparison(_compared(model), stream, stream.take([0]), fitted=True)
     if output is None:
-        print_stream(predictions, stream, sys.stdout, workers=workers)
+        print_stream(form, stream, sys.stdout, workers=workers)
         return
-    say = console()
-    belongs = {"data": stream.fingerprint(), "model": checksum(model_path), **predictions.belongs}
-    said = {"say": say.print, "warn": lambda text: note(f"warning: {text}")}
-    with Journal(partial_of(output)) as journal, stoppable(lambda: journal.done, stream.n), meters():
-        write_stream(journal, belongs, predictions, stream, output, workers=workers, n=stream.n, **said)
-    say.print(f"wrote {journal.done} predictions to {output}")
-    result({"predictions": journal.done, "output": output})
+    progress = Spoken()
+    with stoppable(lambda: progress.done, stream.n), meters():
+        write_stream(form, stream, output, workers=workers, progress=progress)
+    console().print(f"wrote {progress.done} predictions to {output}")
+    result({"predictions": progress.done, "output": output})
 
 
 def _fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
@@ -196,7 +194,7 @@ def _compared(model: Any) -> Any:
     return None
 
 
-def _check_comparison(compared: Any, data_read: Objects | ObjectStream, objects: Any, fitted: bool = False) -> None:
+def _check_comparison(compared: Any, data_read: Objects | Source, objects: Any, fitted: bool = False) -> None:
     """Raise if a kernel or distance compares strings and the data are graphs, or the like, or if an object is bad."""
     if compared is None:
         return
@@ -228,7 +226,7 @@ _OTHER = {
 }
 
 
-def _other_columns(compared: Any, columns: list[str]) -> tuple[str, str]:
+def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
     """Return which columns of a table hold the objects, and what else to give to a model that does not compare them."""
     wanted = kind_of(compared)
     if not columns:
@@ -237,7 +235,7 @@ def _other_columns(compared: Any, columns: list[str]) -> tuple[str, str]:
     return f" (column{'s' * (len(columns) > 1)} {shown})", _OTHER.get(str(wanted), "")
 
 
-def _located(sentence: str, data_read: Objects | ObjectStream) -> str:
+def _located(sentence: str, data_read: Objects | Source) -> str:
     """Return a sentence about ``X[i]`` as one about that object of a file."""
     found = re.match(r"X\[(\d+)\] ", sentence)
     if found is None:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from similia.cli.voice import tell_stopped, voice
+from similia.cli.voice import console, note, tell_stopped, voice
 from similia.core.config import config
-from similia.scale.stream import of
+from similia.scale.stream import Progress, of
 from similia.storage.models import write_atomically
 
 
@@ -33,6 +33,19 @@ def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
     except KeyboardInterrupt as stop:
         tell_stopped(stop, f" after {of(done(), n)}; run the same command again to resume")
         raise
+
+
+class Spoken(Progress):
+    """Print what a run reports."""
+
+    def resumed(self, text: str) -> None:
+        console().print(text)
+
+    def restarted(self, text: str) -> None:
+        note(f"note: {text}")
+
+    def damaged(self, text: str) -> None:
+        note(f"warning: {text}")
 
 
 def bars() -> Any:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from similia.cli.inputs import Collection, open_objects
+from similia.cli.inputs import open_objects
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, result
 from similia.objects import take
 from similia.planning.forecasts import Plan, plan
 from similia.scale.stream import CHUNK
+from similia.sources.source import Held
 
 _UNITS = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
 _LANDMARKS = 300  # where no number is asked for
@@ -54,9 +55,10 @@ def show_plan(
 def _sample(data: str, table: dict[str, Any]) -> tuple[str, Any, int]:
     """Return kind, up to a chunk of objects, and their number in all: of a long file estimated from its first ones."""
     stream = open_objects(data, chunk=CHUNK, **table)
-    if isinstance(stream, Collection):
-        rows = np.sort(np.random.default_rng(0).permutation(stream.n)[:CHUNK])
-        return stream.kind, take(stream.objects, rows), stream.n
+    if isinstance(stream, Held):
+        n = len(stream.objects)
+        rows = np.sort(np.random.default_rng(0).permutation(n)[:CHUNK])
+        return stream.kind, take(stream.objects, rows), n
     first = next(iter(stream.chunks()))
     if stream.n is not None or first.bytes_read == stream.size:
         return stream.kind, first.objects, stream.n or first.stop

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import check_options, default_encoder, default_rerank, sample_of
-from similia.cli.inputs import Collection, Objects, has_columns, open_objects, read_objects
+from similia.cli.inputs import Objects, has_columns, open_objects, read_objects
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
 from similia.cli.voice import console, note, result, voice
@@ -26,7 +26,7 @@ from similia.search import HammingIndex, SimilaritySearch
 from similia.search.metric import function_of
 from similia.search.on_disk import SearchFolder, is_search
 from similia.similarity import diagonal
-from similia.sources.streams import ObjectStream
+from similia.sources.source import Held, Source
 from similia.storage.store import Store, consistent
 
 _GROWS = 2  # times the smallest k(x, x), from which a kernel is told to grow with the size of objects
@@ -209,7 +209,7 @@ def remove_from_index(folder: Path, wanted: list[str], by: str | None = None) ->
 
 def _add(
     folder: SearchFolder,
-    stream: ObjectStream,
+    stream: Source,
     key: str,
     n: int | None,
     once_more: str,
@@ -246,7 +246,7 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
     if k > candidates and search.rerank is not None:
         note(f"note: -k {k} is more than the {candidates} candidates; {k} candidates are compared")
     search.set_params(n_candidates=max(k, candidates))
-    with places_named(Collection(queries, len(queries.objects))):
+    with places_named(Held(queries)):
         search.kneighbors(sm.objects.take(queries.objects, [0]), k)  # compiles, which the time below leaves out
         start = time.perf_counter()
         distances, ids = search.kneighbors(queries.objects, k)
@@ -294,7 +294,7 @@ def show_info(folder: Path) -> None:
     console().print(table)
 
 
-def _check_kind(found: Objects | ObjectStream, opened: SearchFolder) -> None:
+def _check_kind(found: Objects | Source, opened: SearchFolder) -> None:
     kind = opened.store.meta.get("kind", found.kind)
     if found.kind != kind:
         molecules = found.kind == "graphs" and kind == "strings" and has_columns(found.source)

@@ -20,7 +20,8 @@ import scipy.sparse as sp
 from similia.core.config import rows_per_block
 from similia.core.fitting import twin_of
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
-from similia.objects.sequences import Distributed, as_csr
+from similia.objects.sequences import as_csr
+from similia.sources.dask import Distributed
 
 Indices = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their priorities, their positions in the source

@@ -45,7 +45,7 @@ from similia.core.validation import (
     wrong_width,
 )
 from similia.objects import take
-from similia.objects.sequences import Distributed
+from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second-level cache of one core

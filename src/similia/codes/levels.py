@@ -47,7 +47,7 @@ from similia.core.validation import (
     rows_in_blocks,
     unmasked,
 )
-from similia.objects.sequences import Distributed
+from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]

@@ -24,7 +24,8 @@ from similia.codes.hypervectors import HypervectorEncoder, bind, check_output, e
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.validation import generator
-from similia.objects.sequences import Distributed, at_least_one
+from similia.objects.sequences import at_least_one
+from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, is_lazy, lazily
 
 Vectors = npt.NDArray[Any]

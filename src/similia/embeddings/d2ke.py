@@ -36,8 +36,9 @@ from similia.kernels.from_distance import (
     random_stream,
 )
 from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
-from similia.objects.sequences import Distributed, at_least_one
+from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_objects, check_distance, read_objects
+from similia.sources.dask import Distributed
 from similia.sources.lazily import as_parts, from_parts, lazily
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}

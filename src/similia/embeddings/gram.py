@@ -15,8 +15,9 @@ import numpy.typing as npt
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.objects import n_objects, take
-from similia.objects.sequences import Distributed, at_least_one
+from similia.objects.sequences import at_least_one
 from similia.similarity import Kernel, as_objects, diagonal, evaluate
+from similia.sources.dask import Distributed
 
 Index = npt.NDArray[np.int64]
 

@@ -43,8 +43,8 @@ from similia.objects.graphlets import (
     sample_graphlets,
     unpack_graphlets,
 )
-from similia.objects.sequences import Distributed
 from similia.similarity import refuse_class
+from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Codes = npt.NDArray[np.uint64]

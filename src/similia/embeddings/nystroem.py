@@ -31,7 +31,7 @@ from similia.embeddings.landmarks import STRATEGIES
 from similia.embeddings.spectrum import POLICIES, decompose
 from similia.kernels.features import FeatureKernel
 from similia.objects import n_objects, take
-from similia.objects.sequences import Batch, Distributed, at_least_one
+from similia.objects.sequences import Batch, at_least_one
 from similia.similarity import (
     ComparesObjects,
     Kernel,
@@ -42,6 +42,7 @@ from similia.similarity import (
     read_objects,
     warn_of_strangers,
 )
+from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]

@@ -35,7 +35,8 @@ from similia.core.validation import (
     wrong_width,
 )
 from similia.objects import n_objects, take
-from similia.objects.sequences import Distributed, as_csr
+from similia.objects.sequences import as_csr
+from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 _MIN_PADDED = 64  # coordinates below which Hadamard products would be biased by more than 2.5e-4

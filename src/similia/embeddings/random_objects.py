@@ -24,7 +24,8 @@ from sklearn.base import BaseEstimator
 from similia.core.validation import check_positive_int
 from similia.embeddings.vectors import BLOCK, moments
 from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings, n_objects
-from similia.objects.sequences import Distributed, each_block, named
+from similia.objects.sequences import named
+from similia.sources.dask import Distributed, each_block
 
 Span = int | tuple[int, int]
 _BATCHES = (StringBatch, SeriesBatch, SetBatch)

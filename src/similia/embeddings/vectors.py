@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.fitting import all_at_once
 from similia.core.text import counted
 from similia.core.transformers import Transformer, check_table, example_of
-from similia.objects.sequences import each_block
 from similia.objects.series import SeriesBatch, as_series
+from similia.sources.dask import each_block
 from similia.sources.lazily import from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]

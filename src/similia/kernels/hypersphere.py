@@ -22,8 +22,9 @@ from similia.core.config import rows_per_block, settings
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.kernels._versines import of_dense, of_sparse, row_sums
 from similia.objects import concatenate
-from similia.objects.sequences import Distributed, as_csr
+from similia.objects.sequences import as_csr
 from similia.similarity import Kernel
+from similia.sources.dask import Distributed
 
 Mapping = str | None
 ZeroRows = str

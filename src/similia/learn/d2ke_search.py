@@ -38,9 +38,9 @@ from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomSt
 from similia.kernels.from_distance import exp_features
 from similia.learn.targets import as_numbers, task_of
 from similia.objects import n_objects, take
-from similia.objects.sequences import Distributed
 from similia.pipelines import Pipeline as BlockPipeline
 from similia.similarity import as_objects
+from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices

@@ -36,7 +36,7 @@ from similia.core.validation import (
     unmasked,
     wrong_width,
 )
-from similia.objects.sequences import Distributed
+from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 if TYPE_CHECKING:

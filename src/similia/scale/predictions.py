@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from similia.core.config import part_of_more
 from similia.similarity import steps_of
-from similia.sources.streams import Chunk
+from similia.sources.source import Chunk
 
 _FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
@@ -49,10 +49,11 @@ class Predictions:
         If scores are wanted and the model has none, or two columns would have one name.
     """
 
-    row = None
+    row: Any = None
 
-    def __init__(self, model: Any, form: str = "csv", scores: bool = False, names: str | None = None) -> None:
-        self.model, self.function = model, _scored if scores else _labels
+    def __init__(self, model: Any, form: str = "csv", scores: bool = False, names: str | int | None = None) -> None:
+        self.model = model
+        self.function: Callable[[Any, Any], Any] = _scored if scores else _labels
         self.belongs: dict[str, Any] = ({} if form == "csv" else {"form": form}) | ({"scores": True} if scores else {})
         self._form, self._classes = form, _classes_of(model) if scores else []
         self._item = names if isinstance(names, str) else _ITEM

@@ -15,7 +15,7 @@ from similia.core.fitting import all_at_once
 from similia.core.validation import check_codes, check_n_bits, check_positive_int
 from similia.search import HammingIndex
 from similia.search.scan import best, radius_in_bits
-from similia.sources.dask import Partitions, as_partitions, inside_task
+from similia.sources.dask import Distributed, as_partitions, inside_task
 from similia.storage.store import Ids, check_ids, count_on
 
 Distances = npt.NDArray[np.int32]
@@ -78,7 +78,7 @@ class ShardedIndex(BaseEstimator):
             If `codes` is no Dask collection.
         """
         check_n_bits(self.n_bits)
-        if not isinstance(codes, Partitions) and not hasattr(codes, "__dask_graph__"):
+        if not isinstance(codes, Distributed) and not hasattr(codes, "__dask_graph__"):
             raise TypeError(f"codes is a {type(codes).__name__}, expected a Dask array; HammingIndex takes arrays")
         parts = as_partitions(codes)
         check_codes(parts.example(), n_bits=self.n_bits)

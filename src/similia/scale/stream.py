@@ -1,19 +1,21 @@
-"""Codes, predictions and index entries of streams of any length: constant memory; interrupted runs resume.
+"""Codes, predictions and index entries of sources of any length, in constant memory; interrupted runs resume.
 
-A stream is read chunk by chunk, the model works on each chunk (in this process or on a Dask cluster, `_workers`), and
-results are committed in order (`_journal`; an index has its own store), each with the mark where reading goes on. What
-is written does not depend on where chunks are cut, on the workers or on how often a run was stopped. Cost: that of
-`transform` on everything, one more reading of a file for its fingerprint, and two flushes to the disk a chunk.
+A source is read chunk by chunk, the model works on each chunk (in this process or on a Dask cluster, see `workers`)
+and results are committed in order, each with the mark where reading goes on: in a journal, or in the store of an index.
+Results depend neither on the chunks nor on the workers nor on interruptions. The command line calls these functions, so
+that either side resumes a run of the other. Cost: `transform` of everything, one more reading of a file for its
+fingerprint, and two flushes to the disk per chunk.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,55 +23,76 @@ import scipy.sparse as sp
 
 from similia.core.config import part_of_more, settings
 from similia.core.errors import BadPair
+from similia.core.fingerprints import fingerprint
 from similia.core.progress import meter
 from similia.core.text import _short
 from similia.core.transformers import ObjectsOut
 from similia.core.validation import as_path, check_codes, check_encoder
 from similia.objects import SeriesBatch, SetBatch, concatenate, take
 from similia.scale.predictions import Predictions, form_of
-from similia.scale.workers import opened
-from similia.sources.streams import Chunk, ObjectStream, open_stream
+from similia.scale.workers import Function, opened
+from similia.sources.files import open_objects
+from similia.sources.reading import Reading
+from similia.sources.source import Chunk, Source
+from similia.sources.streams import ObjectStream
 from similia.storage.journal import Journal, disk_full
 
-CHUNK = 10_000  # objects committed together, at most
+CHUNK = 10_000  # largest number of objects that are committed together
 FIT_ON = 20_000  # objects of a longer stream that an encoder is fitted to
 _PARTIAL = ".partial"
 _PER_OBJECT = 2**16  # bytes of working memory that an object of a chunk may need: 8192 numbers of 8 bytes
-_PER_BYTE = 16  # and bytes of memory for each byte of input, in each chunk that is alive
-_ELSEWHERE = 32  # chunks alive on a cluster that others made
+_PER_BYTE = 16  # bytes of memory for each byte of input, in each chunk that is alive
+_ELSEWHERE = 32  # chunks alive on a cluster of unknown size
 _NPY_HEADER = 128
 
-Source = str | os.PathLike[str] | Iterable[Any] | ObjectStream
-Say = Callable[[str], None]
+Objects = str | os.PathLike[str] | Iterable[Any] | Source
+
+
+class Progress:
+    """What a run reports; the command line prints it."""
+
+    done = 0  # objects that are written
+
+    def resumed(self, text: str) -> None:
+        """Called when a run goes on where another ended."""
+
+    def restarted(self, text: str) -> None:
+        """Called when an unfinished run was of other data, options or another model."""
+
+    def damaged(self, text: str) -> None:
+        """Called when the results of an interrupted run are damaged and partly computed again."""
+        warnings.warn(text, stacklevel=5)
 
 
 def encode_stream(
-    encoder: Any, source: Source, output: str | os.PathLike[str], *, text: str | int | None = None, chunk: int = CHUNK,
-    workers: Any = None,
+    encoder: Any, source: Objects, output: str | os.PathLike[str], *, text: str | int | None = None, chunk: int = CHUNK,
+    workers: Any = None, progress: Progress | None = None,
 ) -> int:  # fmt: skip
-    """Write what an encoder makes of a stream of objects to a ``.npy`` file, in constant memory.
+    """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
 
-    Called again with the same file and encoder, an interrupted run resumes. Until it is
-    complete, `output` is not there; what is done is in the folder beside it that ends in ``.partial``.
+    Call it again with the same file and encoder to resume an interrupted run, also one of ``similia encode``. `output`
+    appears when it is complete; until then, finished chunks are in the folder beside it that ends in ``.partial``.
 
     Parameters
     ----------
     encoder : fitted transformer
         Its ``transform`` gives packed codes or vectors, an array with one row an object.
-    source : path or iterable
-        FASTA, FASTQ, CSV, TSV (also ``.gz``), Parquet, ``.npy``, or any iterable of objects, such as a generator (which
-        cannot resume: it is read from its beginning). Arrays of an iterable are what the encoder was fitted on: series,
-        sets or vectors. An `ObjectStream` of `similia.sources.open_stream` reads files in other ways, or says with
-        ``kind=`` what arrays are where the encoder keeps no objects; its chunks stay as they are.
+    source : path, iterable or Dask collection
+        Any file that `similia.sources.read_objects` reads; those that `open_stream` lists are read in chunks. An
+        iterable of objects, such as a generator, cannot resume: it is read from its beginning. Arrays of an iterable
+        are taken for what the encoder was fitted on: series, sets or vectors. To read a file in another way, or to say
+        with ``kind=`` what the arrays are, pass what `similia.sources.open_stream` returns.
     output : path
         The ``.npy`` file.
     text : str or int, optional
         Column of a table; see `similia.sources.open_stream`.
     chunk : int, default=10_000
-        Objects committed together at most; fewer where ``similia.config(max_memory=...)`` asks for it.
+        Maximum number of objects that are committed together; ``similia.config(max_memory=...)`` may lower it.
     workers : None, int, str or distributed.Client, optional
-        None works in this process, an int starts that many processes on this machine, a str is the address of a Dask
+        None for this process; an int starts that many processes on this machine; a str is the address of a Dask
         scheduler, such as ``"tcp://10.0.0.1:8786"``.
+    progress : Progress, optional
+        Is told how far the run is.
 
     Returns
     -------
@@ -79,10 +102,9 @@ def encode_stream(
     Raises
     ------
     ValueError, TypeError
-        If an object or the file is bad: the sentence names the object by its number in the stream. What was committed
-        before stays.
+        If an object or the file is bad; the message names the object. Committed chunks stay.
     OSError
-        If the disk is full, or the cluster is gone; what was committed before stays.
+        If the disk is full or the cluster is gone. Committed chunks stay.
 
     Examples
     --------
@@ -99,37 +121,35 @@ def encode_stream(
     True
     """
     check_encoder(encoder)
-    output, stream = as_path(output), open_bounded(source, encoder, text=text, chunk=chunk, workers=workers)
-    belongs = {"rows": identity(stream), "encoder": _hash(encoder)}
-    with Journal(partial_of(output)) as journal:
-        write_stream(journal, belongs, Rows(encoder), stream, output, workers=workers)
-        return journal.done
+    opened = open_bounded(source, encoder, text=text, chunk=chunk, workers=workers)
+    return write_stream(Rows(encoder), opened, as_path(output), workers=workers, progress=progress)
 
 
 def predict_stream(
-    model: Any, source: Source, output: str | os.PathLike[str], *, text: str | int | None = None,
+    model: Any, source: Objects, output: str | os.PathLike[str], *, text: str | int | None = None,
     names: str | None = None, scores: bool = False, chunk: int = CHUNK, workers: Any = None,
+    progress: Progress | None = None,
 ) -> int:  # fmt: skip
-    """Write the predicted label of each object of a stream to a file, in constant memory.
+    """Write the predicted label of each object of a source to a file, in constant memory.
 
-    The columns are ``item`` and ``label``; items are the names of FASTA and FASTQ records, else numbers from 0. With
-    `names` the first column is called as that of the table. Stopped and called again, it goes on as `encode_stream`
-    does, whose other parameters and errors it has.
+    The columns are ``item`` and ``label``; items are the names of FASTA and FASTQ records, else positions from 0. An
+    interrupted run resumes as in `encode_stream`, also one of ``similia predict``.
 
     Parameters
     ----------
     model : fitted classifier or regressor of objects
-    source : path or iterable
+    source : path, iterable or Dask collection
+        See `encode_stream`.
     output : path
-        Its ending says what is written: ``.tsv`` with tabs, ``.jsonl`` a line of JSON for each object, else CSV.
+        Its ending decides the format: ``.tsv``, ``.jsonl`` (a line of JSON for each object), else CSV.
     text : str or int, optional
         See `encode_stream`.
     names : str, optional
-        Column of a table that stands beside the labels under its own name, to join predictions with the table.
+        Column of a table to write in place of ``item``, under its own name, to join predictions with the table.
     scores : bool, default=False
-        Whether a column for each class stands beside the label: its probability, or where the model has no
-        ``predict_proba`` its decision value (of two classes, the one value and its negative), with six digits.
-    chunk, workers : int and any
+        Whether to add a column for each class: its probability, or without ``predict_proba`` its decision value (for
+        two classes the value and its negative), with six digits.
+    chunk, workers, progress
         See `encode_stream`.
 
     Returns
@@ -140,8 +160,8 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If scores are wanted of a model that has none, `names` of a source without columns or a column called like
-        one of the predictions, or `output` is named like a file of another kind.
+        If the model has no scores, the source has no column `names` or the predictions have one of this name, or
+        `output` has the ending of another format.
 
     Examples
     --------
@@ -158,13 +178,10 @@ def predict_stream(
     ['item,label', '0,c', '1,a']
     """
     output = as_path(output)
-    reading = getattr(source, "reading", None)
-    form = Predictions(model, form_of(output), scores, names if reading is None else reading.names)
-    stream = open_bounded(source, model, text=text, names=names, chunk=chunk, workers=workers)
-    belongs = {"labels": identity(stream), "model": _hash(model), **form.belongs}
-    with Journal(partial_of(output)) as journal:
-        write_stream(journal, belongs, form, stream, output, workers=workers)
-        return journal.done
+    item = source.reading.names if isinstance(source, Source) and names is None else names
+    form = Predictions(model, form_of(output), scores, item)
+    opened = open_bounded(source, model, text=text, names=names, chunk=chunk, workers=workers)
+    return write_stream(form, opened, output, workers=workers, progress=progress)
 
 
 # ---- what the commands share with them
@@ -173,7 +190,7 @@ def partial_of(output: Path) -> Path:
     return output.with_name(output.name + _PARTIAL)
 
 
-def bounds(chunk: int, workers: Any = None) -> dict[str, int]:
+def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
     """Return how many objects and bytes a chunk may have under ``max_memory``: no result depends on it."""
     alive = 4 if workers is None else 2 * workers + 2 if isinstance(workers, int) else _ELSEWHERE
     memory = settings().max_memory
@@ -182,28 +199,39 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, int]:
 
 
 def open_bounded(
-    source: Source, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
-) -> ObjectStream:  # fmt: skip
-    """Return a stream with chunks that fit into memory, arrays as the model reads them; an open one stays as it is."""
-    if isinstance(source, ObjectStream) or hasattr(source, "chunks"):
-        return source  # type: ignore[return-value]
-    limits: dict[str, Any] = bounds(chunk, workers)
-    stream = open_stream(source, text=text, names=names, **limits)
-    stream.read_arrays_as(kind_of_arrays(model))
-    return stream
+    source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
+) -> Source:
+    """Return a source with chunks that fit into memory, arrays as the model reads them; an open one as it is."""
+    opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
+    if opened is not source and isinstance(opened, ObjectStream):
+        opened.read_arrays_as(kind_of_arrays(model))
+    return opened
 
 
-def identity(stream: ObjectStream) -> str:
-    """Return what tells a stream from others; that of an iterable is like no other."""
-    try:
-        return stream.fingerprint()
-    except ValueError:
-        return os.urandom(16).hex()
+def identity(source: Source) -> str:
+    """Return the fingerprint of a source; what can be read only once is like no other."""
+    return source.fingerprint() if source.again else os.urandom(16).hex()
 
 
 def of(done: int, n: int | None) -> str:
     """Return how far a run is, for a sentence."""
     return f"{done} objects" if n is None else f"{done} of {n}"
+
+
+class Form(Protocol):
+    """How results of chunks become a file: `Rows` or `Predictions`."""
+
+    model: Any
+    function: Function  # of the model and objects, called by the workers
+    offset: int  # bytes before the first chunk
+    row: Any  # what a resumed run needs to know of the rows before
+    belongs: dict[str, Any]  # tells the results from those in another form
+
+    def bytes_of(self, chunk: Chunk, result: Any) -> Any:
+        """Return the bytes of a chunk."""
+
+    def first(self, n: int) -> bytes:
+        """Return the bytes before the first chunk, of n objects in all."""
 
 
 class Rows:
@@ -212,7 +240,8 @@ class Rows:
     offset = _NPY_HEADER
 
     def __init__(self, encoder: Any, packed: bool = False) -> None:
-        self.model, self.function = encoder, _codes if packed else _rows
+        self.model, self.function = encoder, cast(Function, _codes if packed else _rows)
+        self.belongs: dict[str, Any] = {}
         self.row: list[Any] | None = None  # type and length
 
     @property
@@ -221,81 +250,94 @@ class Rows:
         return 8 * self.row[1] if self.row else 0
 
     def bytes_of(self, chunk: Chunk, rows: npt.NDArray) -> memoryview:
-        """Return a chunk of the data; rows must be as those before."""
         row = [rows.dtype.str, rows.shape[1]]
         if self.row not in (None, row) or len(rows) != chunk.stop - chunk.start:
             where = f"objects {chunk.start} to {chunk.stop - 1}"
-            expected = self.row or row
+            dtype, width = self.row or row
             raise ValueError(
-                f"the encoder makes {rows.shape} numbers of type {row[0]} of {where}, expected a row of {expected[1]} "
-                f"of type {expected[0]} of each, as before"
+                f"the encoder returned {row[0]} of shape {rows.shape} for {where}, expected {dtype} of shape "
+                f"({chunk.stop - chunk.start}, {width}) as before"
             )
         self.row = row
         return np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
 
     def first(self, n: int) -> bytes:
-        """Return the header of the file."""
         assert self.row is not None
         text = f"{{'descr': {self.row[0]!r}, 'fortran_order': False, 'shape': ({n}, {self.row[1]}), }}"
         return b"\x93NUMPY\x01\x00" + (_NPY_HEADER - 10).to_bytes(2, "little") + f"{text:<117}\n".encode()
 
 
 def write_stream(
-    journal: Journal, belongs: dict[str, Any], form: Rows | Predictions, stream: ObjectStream, output: Path, *,
-    workers: Any = None, n: int | None = None, say: Say | None = None, warn: Say | None = None,
-) -> None:  # fmt: skip
-    """Write a stream to `output`, going on if the journal `belongs` to the same work; `n` objects, where known."""
+    form: Form, source: Source, output: Path, *, workers: Any = None, progress: Progress | None = None
+) -> int:
+    """Write the results of a source to `output`, or finish what an interrupted run began; return how many there are."""
+    with Journal(partial_of(output)) as journal:
+        return write_journal(journal, form, source, output, workers=workers, progress=progress)
+
+
+def write_journal(
+    journal: Journal, form: Form, source: Source, output: Path, *, workers: Any = None,
+    progress: Progress | None = None, n: int | None = None, facts: dict[str, Any] | None = None,
+) -> int:  # fmt: skip
+    """Do what `write_stream` does, with a journal that is open.
+
+    `n` is the number of objects, if it is known; `facts` are kept in the header of a journal that is begun.
+    """
+    progress = progress or Progress()
+    belongs = {"data": identity(source), "model": digest_of(form.model), **form.belongs}
     header = journal.header or {}
-    started = goes_on(journal, belongs)
-    n = header.get("n") if started else stream.n if n is None else n
+    started = header.get("belongs") == belongs
+    n = header.get("n") if started else source.n if n is None else n
     if started:
         form.row = header["row"]
         damage = journal.resume()
         if damage is not None:
-            (warn or _warn)(damage)
-        if journal.done and say is not None:
-            say(f"resuming after {of(journal.done, n)}")
+            progress.damaged(damage)
+        if journal.done:
+            progress.resumed(f"resuming after {of(journal.done, n)}")
+    elif header:
+        progress.restarted(
+            f"{journal.folder} belongs to a run with other data, options or another model; this run starts again"
+        )
+    progress.done = journal.done
 
     def commit(chunk: Chunk, result: Any) -> None:
         nonlocal started
         data = form.bytes_of(chunk, result)
         if not started:
-            journal.start({"belongs": belongs, "row": form.row, "n": n}, form.offset)
+            journal.start({"belongs": belongs, "row": form.row, "n": n, **(facts or {})}, form.offset)
             started = True
         journal.append(data, chunk.stop, chunk.mark)
+        progress.done = journal.done
 
-    drive(form.function, form.model, stream, journal.done, journal.mark, commit, workers=workers, n=n)
+    drive(form.function, form.model, source, journal.done, journal.mark, commit, workers=workers, n=n)
     if not started:
-        raise ValueError(f"{stream.source} holds no objects")
+        raise ValueError(f"{source.source} holds no objects")
     journal.finish(output, form.first(journal.done))
+    return journal.done
 
 
-def print_stream(form: Predictions, stream: ObjectStream, file: TextIO, *, workers: Any = None) -> None:
-    """Write predictions to a terminal or pipe as they come."""
+def print_stream(form: Form, source: Source, file: TextIO, *, workers: Any = None) -> None:
+    """Write results to a terminal or pipe as they come."""
 
     def show(chunk: Chunk, result: Any) -> None:
         file.write(form.bytes_of(chunk, result).decode())
         file.flush()
 
     file.write(form.first(0).decode())
-    drive(form.function, form.model, stream, 0, None, show, workers=workers, n=stream.n)
-
-
-def goes_on(journal: Journal, belongs: dict[str, Any]) -> bool:
-    """Return whether the files of a journal belong to this work."""
-    return journal.header is not None and journal.header.get("belongs") == belongs
+    drive(form.function, form.model, source, 0, None, show, workers=workers, n=source.n)
 
 
 def drive(
-    function: Any, model: Any, stream: ObjectStream, start: int, mark: str | None, commit: Callable[[Chunk, Any], None],
+    function: Any, model: Any, source: Source, start: int, mark: str | None, commit: Callable[[Chunk, Any], None],
     *, workers: Any, n: int | None,
 ) -> None:  # fmt: skip
     """Call ``commit(chunk, function(model, chunk.objects))`` for each chunk from object `start` on, in order."""
     with (
-        opened(workers, ahead=stream.size is not None) as engine,
-        meter("objects", start, n, stream.size) as update,
-        closing(engine.map(function, model, stream.chunks(start, mark))) as results,
-        places_named(stream, start, mark),
+        opened(workers, ahead=source.size is not None) as engine,
+        meter("objects", start, n, source.size) as update,
+        closing(engine.map(function, model, source.chunks(start, mark))) as results,
+        places_named(source, start, mark),
     ):
         for chunk, result in results:
             commit(chunk, result)
@@ -303,27 +345,27 @@ def drive(
 
 
 def add_stream(
-    folder: Any, stream: ObjectStream, *, key: str | None = None, n: int | None = None, again: bool = False,
-    workers: Any = None, say: Say | None = None,
+    folder: Any, stream: Source, *, key: str | None = None, n: int | None = None, again: bool = False,
+    workers: Any = None, say: Callable[[str], None] | None = None,
 ) -> bool:  # fmt: skip
-    """Add a stream to an index on disk, or what an earlier run left of it; each chunk is one commit.
+    """Add a source to an index on disk, or the rest of it after an interrupted run; each chunk is one commit.
 
     Parameters
     ----------
     folder : similia.search.on_disk.SearchFolder
-        Whose lock is held; what was added is known by the fingerprint of the stream.
-    stream : ObjectStream
+        Remembers by fingerprints what was added.
+    stream : Source
     key : str, optional
-        Its `identity`, where it was asked for before.
+        Its `identity`, if it is known.
     n : int, optional
-        Number of objects, where it is known.
+        Number of objects, if it is known.
     again : bool
-        Whether a stream that was added already is added once more.
+        Add a source once more that was added already.
 
     Returns
     -------
     bool
-        Whether anything was to be done.
+        Whether there was anything to add.
     """
     with folder.store.writing():
         sources, key = folder.store.progress, key or identity(stream)
@@ -356,7 +398,9 @@ def add_stream(
 def _rows(encoder: Any, X: Any) -> npt.NDArray:
     rows = encoder.transform(X)
     if hasattr(rows, "toarray") or np.ndim(rows) != 2 or np.asarray(rows).dtype.kind not in "biufc":
-        raise TypeError(f"the encoder makes {type(rows).__name__}, expected an array of numbers with a row an object")
+        raise TypeError(
+            f"the encoder returned {type(rows).__name__}, expected an array of numbers with one row per object"
+        )
     return np.asarray(rows)
 
 
@@ -376,22 +420,15 @@ def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt
     return codes, vectors
 
 
-def _hash(model: Any) -> str:
-    """Return what tells a fitted model from others; one that cannot be taken apart is like no other."""
-    from similia.core.fingerprints import fingerprint
-
+def digest_of(model: Any) -> str:
+    """Return the fingerprint of a fitted model; one that cannot be pickled is like no other."""
     try:
         return fingerprint(model, "the model")
     except TypeError:
         return os.urandom(16).hex()
 
 
-def _warn(text: str) -> None:
-    import warnings
-
-    warnings.warn(text, stacklevel=4)
-
-
+# ---- the kind of arrays that a model reads
 _HELD = ("landmarks_", "objects_", "support_objects_")  # objects that models keep, beside what `_example` gives
 
 
@@ -421,35 +458,35 @@ def kind_of_arrays(model: Any) -> str | None:
     return "vectors" if hasattr(model, "n_features_in_") else None
 
 
+# ---- where a bad object is
 _OBJECT = re.compile(r"(?:X\[|series |set |graph )(\d+)\b\]?(:?) ")
 
 
 @contextmanager
-def places_named(stream: Any, start: int = 0, mark: str | None = None, numbers: Any = None) -> Iterator[None]:
-    """Have errors about an object of a file or data set name it, and the line.
+def places_named(source: Source, start: int = 0, mark: str | None = None, numbers: Any = None) -> Iterator[None]:
+    """Let errors about an object name it and its line in the file.
 
-    It is then read once more from object `start` on, where `mark` says that it begins; `numbers` are those of the
-    objects, where the error is about some of them.
+    For that the source is read once more from object `start` on, where `mark` says that it begins; `numbers` are the
+    positions of the objects in the source, if the error counts only some of them.
     """
     try:
         yield
     except (TypeError, ValueError) as error:
-        iterable = isinstance(stream, ObjectStream) and stream.size is None  # gone once it is read
-        said = None if iterable else _located(error, stream, start, mark, numbers)
+        said = _located(error, source, start, mark, numbers) if source.again else None
         if said is None:
             raise
         raise (TypeError if isinstance(error, TypeError) else ValueError)(said) from error
 
 
-def _located(error: Exception, stream: Any, start: int, mark: str | None, numbers: Any) -> str | None:
-    """Return the sentence of an error with the place of the object it is about, None if it is about none."""
+def _located(error: Exception, source: Source, start: int, mark: str | None, numbers: Any) -> str | None:
+    """Return the message of an error with the place of its object, or None if it names none."""
     text = str(error)
     found = _OBJECT.match(text)
     number = error.index[0] if isinstance(error, BadPair) else int(found[1]) if found else None
     if number is None or (numbers is not None and number >= len(numbers)):
         return None
     number = number if numbers is None else int(numbers[number])
-    with closing(stream.chunks(start, mark)) as chunks:
+    with closing(source.chunks(start, mark)) as chunks:
         chunk = next((chunk for chunk in chunks if chunk.stop > number), None)
     if chunk is None:
         return None
@@ -457,4 +494,4 @@ def _located(error: Exception, stream: Any, start: int, mark: str | None, number
     place = f"object {number} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
     place += f", {_short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else ""
     said = text if found is None else text[found.end() :] if found[2] else f"it {text[found.end() :]}"
-    return f"{stream.source}, {place}: {said}"
+    return f"{source.source}, {place}: {said}"

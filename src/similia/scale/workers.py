@@ -31,7 +31,7 @@ from similia.core.threads import heard, limited_to
 from similia.objects import n_objects, take
 
 if TYPE_CHECKING:
-    from similia.sources.streams import Chunk
+    from similia.sources.source import Chunk
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PATIENCE = 60.0  # seconds that a cluster without scheduler or workers is waited for

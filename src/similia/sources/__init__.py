@@ -11,7 +11,9 @@ _NAMES = {
     "Objects": "reading",
     "open_stream": "streams",
     "ObjectStream": "streams",
-    "Chunk": "streams",
+    "open_objects": "files",
+    "Source": "source",
+    "Chunk": "source",
 }
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

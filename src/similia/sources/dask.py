@@ -1,60 +1,63 @@
-"""Dask collections as `Distributed` ones: parts are delayed values, global numbers follow from their lengths.
+"""Objects in the partitions of a Dask collection, and a fitted method over all of them.
 
-A model, or whatever else travels to the workers, is a node of the graph like any other: if the worker that holds it
-dies, the scheduler sends it anew. Data scattered to workers would be lost with them.
+Objects have global positions, which follow from the lengths of the parts. A model, or whatever else travels to the
+workers, is a node of the graph: if the worker that holds it dies, the scheduler computes it again, whereas scattered
+data would be lost. Dask is imported when a collection comes.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import Any, Self
 
-import dask
-import dask.array as da
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from dask.array.core import Array
-from dask.delayed import Delayed, delayed
-from dask.highlevelgraph import HighLevelGraph
 
 from similia.core.config import config, part_of_more, settings
 from similia.core.errors import BadPair, shifted
 from similia.core.threads import limited_to, n_threads
-from similia.objects import concatenate, n_objects, take
-from similia.objects.sequences import Distributed, resolve_indices
+from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
+from similia.sources.source import Chunk, Chunks, Source
 
 Converter = Callable[[Any], Any]
 
 _MOST_COUNTED = 1000
+_MOST_TASKS = 1000  # for the blocks of one collection
 _counted: dict[str, list[int]] = {}  # lengths of the parts of collections, by their names in Dask's graphs
 
 
-class Partitions(Distributed):
+class Distributed(Source):
     """Objects in the partitions of a Dask collection.
+
+    It has a shape, so that objects are counted and drawn by their global positions; `take` brings a few of them here;
+    `map` sends work to all. Where sums of floats must not depend on the partitions, work goes to ``blocks(size)`` and
+    results are combined in order.
 
     Parameters
     ----------
-    parts : list of Delayed
-        Each computes to a collection of objects; may be empty.
+    parts : list of dask.delayed.Delayed
+        Each computes to a collection of objects, which may be empty.
     lengths : list of int, optional
         Of the parts; counted when first needed if not given.
     converters : tuple of callables
-        What each part goes through before it is used.
+        Applied to each part before it is used.
     meta : ndarray or sparse array, optional
-        Type of the parts, where they are vectors.
+        Type of the parts, if they are vectors.
     name : str, optional
         Of the collection, by which its lengths are remembered.
     """
 
     def __init__(
         self,
-        parts: list[Delayed],
+        parts: list[Any],
         lengths: list[int] | None = None,
         converters: tuple[Converter, ...] = (),
         meta: Any = None,
@@ -62,11 +65,23 @@ class Partitions(Distributed):
     ) -> None:
         self.parts, self.converters, self.meta, self.name = parts, converters, meta, name
         self.known_lengths = _counted.get(name) if lengths is None else lengths
+        self.source, self.again = "Dask collection", False
+
+    def __len__(self) -> int:
+        return sum(self.lengths)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n,)``: a collection has one axis, its objects."""
+        return (len(self),)
 
     @property
     def lengths(self) -> list[int]:
+        """Number of objects in each part."""
         if self.known_lengths is None:
-            self.known_lengths = list(dask.compute(*(delayed(_length)(part) for part in self.parts)))
+            import dask
+
+            self.known_lengths = list(dask.compute(*(dask.delayed(n_objects)(part) for part in self.parts)))
             if self.name:
                 _counted[self.name] = self.known_lengths
                 for name in list(_counted)[:-_MOST_COUNTED]:
@@ -74,6 +89,7 @@ class Partitions(Distributed):
         return self.known_lengths
 
     def example(self) -> Any:
+        """Return a collection of one object: of vectors a row of ones, without computing any; else a first one."""
         if self.meta is not None and self.meta.ndim == 2:
             one = np.ones((1, self.meta.shape[1]), self.meta.dtype)
             return type(self.meta)(one) if sp.issparse(self.meta) else one
@@ -85,13 +101,29 @@ class Partitions(Distributed):
                 return take(here, [0])
         raise ValueError("X is empty: found 0 objects, expected at least one")
 
+    def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
+        begin = 0
+        for part in self.map(_whole, few=True):
+            end = begin + n_objects(part)
+            if end > start:
+                first = max(begin, start)
+                here = part if first == begin else _rows(part, first - begin, end - begin)
+                yield Chunk(here, None, first, end, "", 0)
+            begin = end
+
+    def fingerprint(self) -> str:
+        raise ValueError("a Dask collection has no fingerprint, for it may be computed anew; write it to a file")
+
     def take(self, indices: npt.ArrayLike) -> Any:
+        """Bring objects here, in the order of their global positions `indices`."""
+        import dask
+
         numbers = resolve_indices(indices, len(self))
         order = np.argsort(numbers, kind="stable")
         limits = np.searchsorted(numbers[order], [0, *accumulate(self.lengths)])
         starts = self._starts()
         pieces = [
-            self._task(_take, number, numbers[order[low:high]] - starts[number])
+            self._task(_taken, number, numbers[order[low:high]] - starts[number])
             for number, (low, high) in enumerate(pairwise(limits))
             if low < high
         ]
@@ -104,6 +136,14 @@ class Partitions(Distributed):
     def map(
         self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = (), few: bool = False
     ) -> Iterator[Any]:
+        """Yield ``function(part, start, *slices, *args)`` of each part with objects, in order.
+
+        `start` is the position of the part's first object; slices are the part's rows of the arrays in `along`, which
+        have a row for each object. The function and its arguments travel to the objects; errors name objects by their
+        global positions. With `few`, only some results are in memory at once.
+        """
+        import dask
+
         tasks = [task for task, n in zip(self.lazy(function, *args, along=along), self.lengths, strict=True) if n]
         if not tasks:
             raise ValueError("X is empty: found 0 objects, expected at least one")
@@ -111,9 +151,13 @@ class Partitions(Distributed):
         return chain.from_iterable(dask.compute(*tasks[i : i + step]) for i in range(0, len(tasks), step))
 
     def converted(self, convert: Converter) -> Self:
+        """Return the collection whose parts are ``convert(part)``, computed where they are used."""
         return type(self)(self.parts, self.known_lengths, (*self.converters, convert), self.meta, self.name)
 
     def blocks(self, size: int) -> Self:
+        """Return the same objects in parts of `size` (the last may be shorter), whatever the parts were."""
+        from dask import delayed
+
         n, starts = len(self), self._starts()
         expected = [min(size, n - first) for first in range(0, n, size)]
         if self.lengths == expected:
@@ -121,19 +165,36 @@ class Partitions(Distributed):
         parts = []
         for first in range(0, n, size):
             last = min(n, first + size)
-            pieces = [
-                _slice(part, max(first, start) - start, min(last, start + length) - start, length)
-                for part, start, length in zip(self.parts, starts, self.lengths, strict=True)
-                if start < last and first < start + length
-            ]
-            parts.append(pieces[0] if len(pieces) == 1 else delayed(_join)(pieces))
+            pieces = []
+            for part, start, length in zip(self.parts, starts, self.lengths, strict=True):
+                low, high = max(first, start) - start, min(last, start + length) - start
+                if low < high:
+                    pieces.append(part if high - low == length else delayed(_rows)(part, low, high))
+            parts.append(pieces[0] if len(pieces) == 1 else delayed(concatenate)(pieces))
         return type(self)(parts, expected, self.converters, self.meta)
 
     def kept(self) -> Self:
+        """Return the same objects, held where they are, so that several passes compute them once."""
+        import dask
+
         return type(self)(list(dask.persist(*self.parts)), self.known_lengths, self.converters, self.meta, self.name)
 
-    def lazy(self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = ()) -> list[Delayed]:
+    @contextmanager
+    def spooled(self) -> Iterator[npt.NDArray]:
+        """Yield all rows as one array mapped from a temporary file, for work that visits them in any order."""
+        parts = self.map(_whole, few=True)
+        first = np.asarray(next(parts))
+        with tempfile.TemporaryFile() as file:
+            for part in chain([first], parts):
+                file.write(np.ascontiguousarray(part, first.dtype).data)
+            file.flush()
+            shape = (len(self), *first.shape[1:])
+            yield np.memmap(file, first.dtype, "r+", shape=shape).view(np.ndarray)
+
+    def lazy(self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = ()) -> list[Any]:
         """Return what `map` computes, of all parts, empty ones too, as delayed values."""
+        from dask import delayed
+
         call, *shared = (delayed(value, pure=False, traverse=False) for value in (function, *args))
         if not along:
             return [self._task(call, number, *shared) for number in range(len(self.parts))]
@@ -144,20 +205,34 @@ class Partitions(Distributed):
     def _starts(self) -> list[int]:
         return [0, *accumulate(self.lengths)][:-1]
 
-    def _task(self, function: Any, number: int, *args: Any) -> Delayed:
+    def _task(self, function: Any, number: int, *args: Any) -> Any:
+        from dask import delayed
+
         start = None if self.known_lengths is None else self._starts()[number]
         here = number if start is None else start
         run = delayed(_work, pure=False, traverse=False)
         return run(function, self.parts[number], here, start is None, self.converters, settings().max_memory, *args)
 
 
-def as_partitions(X: Any) -> Partitions:
-    """Return a Dask bag, array, series or frame as `Partitions`, or raise."""
-    if isinstance(X, Partitions):
+def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> Iterator[Any]:
+    """Yield ``function(block, start, *args)`` of blocks of `size` objects, in order, wherever the objects are.
+
+    Blocks are cut by positions alone: sums of their results, taken in order, have the same bits for a collection in
+    memory and for any partitions of a distributed one.
+    """
+    if isinstance(X, Distributed):
+        together = size * -(-len(X) // (size * _MOST_TASKS))
+        return chain.from_iterable(X.blocks(max(size, together)).map(_of_blocks, size, function, args))
+    return iter(_of_blocks(X, 0, size, function, args))
+
+
+def as_partitions(X: Any) -> Distributed:
+    """Return a Dask bag, array, series or frame as `Distributed`, or raise."""
+    if isinstance(X, Distributed):
         return X
     kind = type(X).__name__
     if kind == "Bag":
-        return Partitions(X.map_partitions(list).to_delayed(), name=X.name)
+        return Distributed(X.map_partitions(list).to_delayed(), name=X.name)
     if kind == "Array":
         if X.ndim not in (1, 2):
             raise ValueError(f"X must be a Dask array of vectors (2-D) or objects (1-D), got shape {X.shape}")
@@ -168,21 +243,24 @@ def as_partitions(X: Any) -> Partitions:
             none = np.empty((0, X.shape[1]), X.dtype)
             meta = sp.csr_array(none) if sp.issparse(meta) else none
         lengths = None if np.isnan(X.shape[0]) else list(map(int, X.chunks[0]))
-        return Partitions(list(X.to_delayed().ravel()), lengths, meta=meta, name=X.name)
+        return Distributed(list(X.to_delayed().ravel()), lengths, meta=meta, name=X.name)
     if kind in ("Series", "DataFrame"):
-        return Partitions(_without_aliases(X.to_delayed()), name=getattr(X, "_name", ""))
+        return Distributed(_without_aliases(X.to_delayed()), name=getattr(X, "_name", ""))
     raise TypeError(
         f"X is a Dask {kind}, expected a bag of objects, an array of vectors or a column of a dataframe; "
         "dask.bag.from_delayed makes a bag of delayed lists"
     )
 
 
-def _without_aliases(parts: Sequence[Delayed]) -> list[Delayed]:
-    """Return the parts of a frame with names that stand for others as tasks.
+def _without_aliases(parts: Sequence[Any]) -> list[Any]:
+    """Return the parts of a frame, with the names that stand for other names made into tasks.
 
-    Frames made of delayed ones are names of names, of which an array cannot be computed (dask 2026.8, "Missing
-    dependency": it fuses chains of tasks and loses one).
+    A frame made of delayed values has such names, and an array of it cannot be computed: Dask 2026.8 fuses chains of
+    tasks, loses one and reports "Missing dependency".
     """
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
     if not len(parts):
         return []
     found = dict(parts[0].__dask_graph__())
@@ -190,43 +268,6 @@ def _without_aliases(parts: Sequence[Delayed]) -> list[Delayed]:
     name = f"parts-{parts[0].key[0] if isinstance(parts[0].key, tuple) else parts[0].key}"
     graph = HighLevelGraph.from_collections(name, tasks, dependencies=())
     return [Delayed(part.key, graph, layer=name) for part in parts]
-
-
-def _same(part: Any) -> Any:
-    return part
-
-
-@contextmanager
-def inside_task(max_memory: int | None = None) -> Iterator[None]:
-    """Hold the settings of who sent the task, and one thread unless this is the only task of its process."""
-    main = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
-    with limited_to(None if main else 1), config(max_memory=max_memory):
-        yield
-
-
-def _work(
-    function: Callable[..., Any],
-    part: Any,
-    start: int,
-    of_part: bool,
-    converters: tuple[Converter, ...],
-    max_memory: int,
-    *args: Any,
-) -> Any:
-    """Run a task; `start` is the number of the part, not of its first object, if `of_part`."""
-    try:
-        with inside_task(max_memory):
-            if n_objects(part) == 0 and converters:
-                converters = ()
-            for convert in converters:
-                part = convert(part)
-            return function(part, start, *args)
-    except (TypeError, ValueError) as error:
-        if of_part:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            if type(error) is kind or isinstance(error, BadPair):
-                raise kind(f"partition {start}: {error}") from error
-        raise shifted(error, start) from error
 
 
 def _n_workers() -> int:
@@ -239,27 +280,8 @@ def _n_workers() -> int:
     return n_threads()
 
 
-def _take(part: Any, start: int, indices: npt.NDArray[np.int64]) -> Any:
-    return take(part, indices)
-
-
-def _length(part: Any) -> int:
-    return n_objects(part)
-
-
-def _slice(part: Delayed, start: int, stop: int, length: int) -> Delayed:
-    return part if stop - start == length else delayed(_rows)(part, start, stop)
-
-
-def _rows(part: Any, start: int, stop: int) -> Any:
-    return take(part, np.arange(start, stop))
-
-
-def _join(parts: list[Any]) -> Any:
-    return concatenate(parts)
-
-
-def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Array:
+# ---- a fitted method over the parts
+def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what a fitted model's method gives for each object of a Dask collection, lazily.
 
     Any estimator will do, of similia or of scikit-learn, and whole pipelines of them: each part of the collection goes
@@ -298,29 +320,74 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Arra
     >>> np.array_equal(later.compute(), model.predict(words))
     True
     """
+    import dask.array as da
+
     model = getattr(method, "__self__", None)
     if model is None:
         raise TypeError(f"expected a method of a fitted model, such as model.transform, got {method!r}")
     parts, name = as_partitions(X), method.__name__
-    meta = _meta(model, name, parts, args, kwargs)
-    lengths = np.full(len(parts.parts), np.nan) if parts.known_lengths is None else np.array(parts.known_lengths)
+    first = model[0] if hasattr(model, "steps") else model
+    example = first._example() if hasattr(first, "_example") and parts.meta is None else None
+    one = method(parts.example() if example is None else example, *args, **kwargs)
+    meta = one[:0] if sp.issparse(one) else np.asarray(one)[:0]
+    lengths: list[Any] = parts.known_lengths or [np.nan] * len(parts.parts)
     values = parts.lazy(_call, model, name, meta, args, kwargs)
-    columns = meta.shape[1:]
-    arrays = [da.from_delayed(v, (n, *columns), meta=meta) for v, n in zip(values, lengths.tolist(), strict=True)]
+    arrays = [da.from_delayed(v, (n, *meta.shape[1:]), meta=meta) for v, n in zip(values, lengths, strict=True)]
     result = da.concatenate(arrays, allow_unknown_chunksizes=parts.known_lengths is None)
-    return SparseRows(result.dask, result.name, result.chunks, meta=meta) if sp.issparse(meta) else result
+    return _sparse_rows()(result.dask, result.name, result.chunks, meta=meta) if sp.issparse(meta) else result
 
 
-class SparseRows(Array):
-    """A Dask array of sparse rows, which numpy would turn into dense ones."""
+@cache
+def _sparse_rows() -> Any:
+    from dask.array.core import Array
 
-    __slots__ = ()
+    class SparseRows(Array):
+        """A Dask array of sparse rows, which numpy would turn into dense ones."""
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
-            f"these are sparse rows of a Dask collection, shape {self.shape}, expected an array that is here; "
-            "similia.scale.apply(pipeline.predict, X) sends the objects through all steps, .compute() brings them here"
-        )
+        __slots__ = ()
+
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise TypeError(
+                f"these are sparse rows of a Dask collection, shape {self.shape}, expected an array in memory; "
+                "similia.scale.apply(pipeline.predict, X) sends the objects through all steps, .compute() brings "
+                "them here"
+            )
+
+    return SparseRows
+
+
+# ---- what workers do
+@contextmanager
+def inside_task(max_memory: int | None = None) -> Iterator[None]:
+    """Apply the submitter's settings, and one thread unless this is the only task of its process."""
+    main = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
+    with limited_to(None if main else 1), config(max_memory=max_memory):
+        yield
+
+
+def _work(
+    function: Callable[..., Any],
+    part: Any,
+    start: int,
+    of_part: bool,
+    converters: tuple[Converter, ...],
+    max_memory: int,
+    *args: Any,
+) -> Any:
+    """Run a task; `start` is the number of the part, not of its first object, if `of_part`."""
+    try:
+        with inside_task(max_memory):
+            if n_objects(part) == 0 and converters:
+                converters = ()
+            for convert in converters:
+                part = convert(part)
+            return function(part, start, *args)
+    except (TypeError, ValueError) as error:
+        if of_part:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            if type(error) is kind or isinstance(error, BadPair):
+                raise kind(f"partition {start}: {error}") from error
+        raise shifted(error, start) from error
 
 
 def _call(part: Any, start: int, model: Any, name: str, meta: Any, args: Any, kwargs: Any) -> Any:
@@ -330,9 +397,22 @@ def _call(part: Any, start: int, model: Any, name: str, meta: Any, args: Any, kw
         return getattr(model, name)(part, *args, **kwargs)
 
 
-def _meta(model: Any, name: str, parts: Partitions, args: Any, kwargs: Any) -> Any:
-    """Return a result of no rows: what the method gives for one object that the model itself holds."""
-    first = model[0] if hasattr(model, "steps") else model
-    example = first._example() if hasattr(first, "_example") and parts.meta is None else None
-    result = getattr(model, name)(parts.example() if example is None else example, *args, **kwargs)
-    return result[:0] if sp.issparse(result) else np.asarray(result)[:0]
+def _of_blocks(X: Any, start: int, size: int, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    n = n_objects(X)
+    return [function(take(X, np.arange(i, min(n, i + size))), i, *args) for i in range(0, n, size)]
+
+
+def _taken(part: Any, start: int, indices: npt.NDArray[np.int64]) -> Any:
+    return take(part, indices)
+
+
+def _rows(part: Any, start: int, stop: int) -> Any:
+    return take(part, np.arange(start, stop))
+
+
+def _whole(part: Any, start: int) -> Any:
+    return part
+
+
+def _same(part: Any) -> Any:
+    return part

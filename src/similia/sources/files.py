@@ -22,7 +22,8 @@ from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
 from similia.sources.reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric, typed
 from similia.sources.series_files import array_of, long_table, read_ts, series_folder
-from similia.sources.streams import FASTA, FASTQ, ObjectStream, is_table, meaningless
+from similia.sources.source import Held, Source
+from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_table, meaningless, unknown_ending
 from similia.sources.text import read_fasta, read_fastq
 
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # how the arrays of .npz are called
@@ -134,6 +135,55 @@ def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = T
     else:
         found = _streamed(place, reading)
     return _with_labels(found, reading) if labelled and found.labels is not None else found
+
+
+_WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
+
+
+def open_objects(
+    source: Any, reading: Reading | None = None, *, chunk: int = 10_000, max_bytes: int = 2**26, kind: str | None = None
+) -> Source:
+    """Open a file, a folder, an iterable or a Dask collection; what cannot be read in chunks is read at once.
+
+    Parameters
+    ----------
+    source : path, iterable, Dask collection or Source
+        A `Source` is returned as it is.
+    reading : Reading, optional
+        How a file is read.
+    chunk, max_bytes : int
+        Limits of a chunk; see `open_stream`.
+    kind : {"series", "sets", "vectors"}, optional
+        What the arrays of an iterable are.
+    """
+    if isinstance(source, Source):
+        return source
+    if hasattr(source, "__dask_graph__"):
+        from similia.sources.dask import as_partitions
+
+        return as_partitions(source)
+    reading = Reading() if reading is None else reading
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if _is_whole(path, reading):
+            return Held(read_with(source, reading, labelled=False), chunk)
+        if path.is_file() and path.stat().st_size == 0:
+            raise ValueError(f"{path} is empty")
+    return ObjectStream(source, reading, chunk, max_bytes, kind)
+
+
+def _is_whole(path: Path, reading: Reading) -> bool:
+    """Return whether a file or folder cannot be read in chunks."""
+    if is_table(path, reading) and not path.is_dir():
+        return reading.time is not None
+    series = ending_of(path) == ".npy" and reading.kind == "series"
+    return path.is_dir() or ending_of(path) in _WHOLE or series
+
+
+def check_ending(path: Path, reading: Reading) -> None:
+    """Raise if nothing reads such a file."""
+    if not (path.is_dir() or is_table(path, reading) or ending_of(path) in STREAMED | _WHOLE):
+        raise ValueError(unknown_ending(path, _WHOLE))
 
 
 # --- labels -----------------------------------------------------------------------------------

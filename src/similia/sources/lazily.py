@@ -1,4 +1,4 @@
-"""Methods of estimators that also take Dask collections; the engine (`similia.scale`) is imported when one comes."""
+"""Methods of estimators that also take Dask collections; Dask itself is imported when one comes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from similia.sources.dask import Distributed, apply, as_partitions
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def is_lazy(X: Any) -> bool:
-    """Return whether `X` is a Dask collection, or one that `similia.scale` made."""
-    from similia.objects.sequences import Distributed
-
+    """Return whether `X` is a Dask collection, as Dask or `as_partitions` made it."""
     return hasattr(X, "__dask_graph__") or isinstance(X, Distributed)
 
 
@@ -26,15 +26,13 @@ def lazily(method: Method) -> Method:
     def of_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_lazy(X):
             return method(self, X, *args, **kwargs)
-        from similia.sources.dask import apply
-
         return apply(getattr(self, method.__name__), X, *args, **kwargs)
 
     return of_any  # type: ignore[return-value]
 
 
 def from_parts(method: Method) -> Method:
-    """Let `fit` take a Dask collection: it sees a `similia.objects.sequences.Distributed` one, and all labels."""
+    """Let `fit` take a Dask collection: the method gets it as `Distributed`, and labels as arrays."""
 
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -46,12 +44,8 @@ def from_parts(method: Method) -> Method:
 
 
 def as_parts(X: Any) -> Any:
-    """Return a Dask collection as a `similia.objects.sequences.Distributed` one, anything else as it is."""
-    if not hasattr(X, "__dask_graph__"):
-        return X
-    from similia.sources.dask import as_partitions
-
-    return as_partitions(X)
+    """Return a Dask collection as `Distributed`, anything else as it is."""
+    return as_partitions(X) if hasattr(X, "__dask_graph__") else X
 
 
 def refuse_lazy(X: Any, needs: str) -> None:

@@ -11,7 +11,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from similia.objects.strings import StringBatch
 from similia.sources._blocks import Records, is_utf8, narrow
 from similia.sources.reading import Choice, Column, Reading, Skips, choose, ending_of, looks_numeric
 from similia.sources.rows import OF_ARRAYS, ArrayRows, Items, ParquetRows
+from similia.sources.source import Chunk, Chunks, Source
 from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
 from similia.sources.text import (
     fasta_records,
@@ -45,60 +46,10 @@ _SEPARATORS = {"\t": "tabs", ";": "';'", ",": "commas", "|": "'|'"}
 STREAMED = FASTA | FASTQ | TABLES | ROWS | LINES
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Consecutive objects of a stream.
+class ObjectStream(Source):
+    """Objects of a file or an iterable; `open_stream` makes it, and `Source` describes its attributes.
 
-    Attributes
-    ----------
-    objects : StringBatch, ndarray or another batch
-        As the kind of the stream says.
-    names : list of str or of int, optional
-        Of FASTA and FASTQ: the first word of each header; of a table what `open_stream` was told; of ``.smi`` and SDF
-        those in the file. Where bad rows are left out, the number of each row in the file (an int, from 0) if there are
-        no others.
-    start, stop : int
-        Numbers of the objects in the stream, from 0, `stop` excluded.
-    mark : str
-        Where the next chunk begins; see `ObjectStream.chunks`.
-    bytes_read : int
-        Position in the file, of compressed bytes for ``.gz``.
-    labels : list, optional
-        Labels as they are in the file, where it has some.
-    lines : ndarray of int, shape (stop - start,), optional
-        Line of the file in which each object begins, from 1, of text files.
-    """
-
-    objects: Any
-    names: list[Any] | None
-    start: int
-    stop: int
-    mark: str
-    bytes_read: int
-    labels: list[Any] | None = None
-    lines: Any = None
-
-
-class ObjectStream:
-    """Objects of a file or an iterable; `open_stream` makes it.
-
-    Attributes
-    ----------
-    kind : {"strings", "vectors", "series", "sets", "graphs"}
-    called : str
-        What a sentence calls the objects: "molecules" where graphs are read from SMILES or SDF, else the kind.
-    source : str
-        The path as it was given, or the type of the iterable.
-    n : int or None
-        Number of objects, where it is known before they are read (.npy, Parquet, lists).
-    size : int or None
-        Bytes of the file.
-    told : str or None
-        Which columns are the objects, where no option named them.
-    columns : list of str
-        Names of the columns of a table that hold the objects (positions where there are no names), else none.
-    skips : Skips or None
-        What is left out with ``on_error="skip"``: their number ``n``, and the ``first`` (its line, and why).
+    Besides, ``empty`` counts the empty strings of a table: their number and the place of the first one.
     """
 
     def __init__(
@@ -109,11 +60,9 @@ class ObjectStream:
         self._rows: Any = None
         self._converter: Converter | None = None
         self._labelled = self._named = False
-        self.kind, self.n, self.size, self.told = "strings", None, None, None
-        self.skips: Skips | None = None
-        self.columns: list[str] = []
+        self.kind, self.empty = "strings", (0, "")
         if not isinstance(source, str | os.PathLike):
-            self.source, self._rows = type(source).__name__, Items(source, kind)
+            self.source, self._rows, self.again = type(source).__name__, Items(source, kind), False
             self._refuse(self.source, "text", "smiles", "values", "label", "names", "series", "sep", "on_error")
             self.kind, self.n = self._rows.kind, self._rows.n
             return
@@ -193,7 +142,6 @@ class ObjectStream:
 
     @property
     def called(self) -> str:
-        """What a sentence calls the objects."""
         return "molecules" if self.kind == "graphs" and self._path is not None else self.kind
 
     def read_arrays_as(self, kind: str | None) -> None:
@@ -228,7 +176,7 @@ class ObjectStream:
             how += [self.kind, reading.sep or "", *self.columns]
         return how
 
-    def chunks(self, start: int = 0, mark: str | None = None) -> Iterator[Chunk]:
+    def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
         """Yield the chunks of the objects from number `start` on.
 
         Parameters
@@ -255,12 +203,28 @@ class ObjectStream:
         if self.skips is not None:
             self.skips.begin(row if self._ending in ROWS else line if mark else 0)
         if self._rows is None:
-            return self._cut(self._records(offset, line, row), start, 0 if mark else start, offset)
+            cut = self._cut(self._records(offset, line, row), start, 0 if mark else start, offset)
+            return self._watched(cut)
         first = start if self.skips is None else row
         records = self._rows.records(first, self._chunk, self._max_bytes)
         if self._converter is not None:
             records = self._converter.records(records, self._max_bytes)
-        return self._cut(records, start, start if self.skips is not None and not mark else 0, 0)
+        return self._watched(self._cut(records, start, start if self.skips is not None and not mark else 0, 0))
+
+    def _watched(self, chunks: Iterator[Chunk]) -> Chunks:
+        """Yield chunks; at the end, count the empty strings of a table and call `at_end`."""
+        count, first = 0, ""
+        counts = self.at_end is not None and self.kind == "strings" and is_table(self._path, self.reading)
+        for chunk in chunks:
+            empty = np.flatnonzero(np.diff(chunk.objects.offsets) == 0) if counts else np.zeros(0, np.intp)
+            if len(empty) and not count:
+                i = int(empty[0])
+                first = f"row {chunk.start + i} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
+            count += len(empty)
+            yield chunk
+        self.empty = count, first
+        if self.at_end is not None:
+            self.at_end(self)
 
     def _place(self, start: int, mark: str | None) -> tuple[int, int, int]:
         """Return the position, the number of the line and that of the row that a mark names."""

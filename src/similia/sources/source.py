@@ -1,0 +1,152 @@
+"""Objects that are not all in memory, as one protocol: files, iterables, Dask collections, and what was read whole."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.objects.sequences import concatenate, take
+from similia.sources.reading import Objects, Reading, Skips
+
+_BLOCK = 10_000  # rows whose bytes are joined for a digest
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive objects of a source.
+
+    Attributes
+    ----------
+    objects : StringBatch, ndarray or another batch
+        As the kind of the source says.
+    names : list of str or of int, optional
+        First words of the headers of FASTA and FASTQ; the column of a table that `open_stream` was asked for; names in
+        ``.smi`` and SDF. Where bad rows are skipped and there are no names, the number of each row in the file (int).
+    start, stop : int
+        Positions of the objects in the source, from 0, `stop` excluded.
+    mark : str
+        Where the next chunk begins; see `Source.chunks`.
+    bytes_read : int
+        Position in the file, in compressed bytes for ``.gz``.
+    labels : list, optional
+        Labels as they are in the file, where it has some.
+    lines : ndarray of int, shape (stop - start,), optional
+        Line of a text file in which each object begins, from 1.
+    """
+
+    objects: Any
+    names: list[Any] | None
+    start: int
+    stop: int
+    mark: str
+    bytes_read: int
+    labels: list[Any] | None = None
+    lines: Any = None
+
+
+Chunks = Generator[Chunk, None, None]
+
+
+class Source(ABC):
+    """Objects that are read a chunk at a time.
+
+    Attributes
+    ----------
+    kind : {"strings", "vectors", "series", "sets", "graphs"}
+    called : str
+        What messages call the objects: "molecules" for graphs read from SMILES or SDF, else the kind.
+    source : str
+        The path as it was given, or the type of the collection.
+    n : int or None
+        Number of objects, if it is known before they are read.
+    size : int or None
+        Bytes of the file.
+    again : bool
+        Whether the objects can be read a second time.
+    told : str or None
+        Which columns hold the objects, where no option named them.
+    columns : sequence of str
+        Names of the columns of a table that hold the objects (positions if they have no names).
+    reading : Reading
+        How a file is read.
+    skips : Skips or None
+        Rows left out with ``on_error="skip"``: their number ``n``, and the ``first`` (its line, and why).
+    at_end : callable or None
+        Called with the source whenever it has been read to its end.
+    """
+
+    elsewhere = True  # what rooms below this one ask for
+    kind: str = "objects"
+    source: str = ""
+    n: int | None = None
+    size: int | None = None
+    again: bool = True
+    told: str | None = None
+    columns: Sequence[str] = ()
+    reading: Reading = Reading()
+    skips: Skips | None = None
+    at_end: Callable[[Any], None] | None = None
+
+    @property
+    def called(self) -> str:
+        return self.kind
+
+    @abstractmethod
+    def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
+        """Yield the objects from number `start` on; `mark` is that of the chunk that ended there, if it is known."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a digest of the objects, or raise ValueError if they cannot be read twice."""
+
+    def take(self, indices: npt.ArrayLike) -> Any:
+        """Return the objects at positions >= 0, in that order; the source is read up to the last of them."""
+        wanted, order = np.unique(np.asarray(indices, np.int64), return_inverse=True)
+        parts = []
+        with closing(self.chunks()) as chunks:
+            for chunk in chunks:
+                low, high = np.searchsorted(wanted, [chunk.start, chunk.stop])
+                if low < high:
+                    parts.append(take(chunk.objects, wanted[low:high] - chunk.start))
+                if high == len(wanted):
+                    return take(concatenate(parts) if len(parts) > 1 else parts[0], order)
+        raise IndexError(f"{self.source} holds fewer objects than the position {wanted[-1]} asks for")
+
+
+class Held(Source):
+    """Objects that were read as a whole: files of series, archives, folders of graphs, data sets."""
+
+    def __init__(self, read: Objects, chunk: int = 10_000) -> None:
+        self.source, self.kind, self.told, self.skips = read.source, read.kind, read.told, read.skips
+        self.n = len(read.objects)
+        self.objects, self._read, self._chunk = read.objects, read, chunk
+
+    @property
+    def called(self) -> str:
+        return self._read.called
+
+    def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
+        n = len(self.objects)
+        for first in range(start, n, self._chunk):
+            stop = min(n, first + self._chunk)
+            names, lines = (None if a is None else a[first:stop] for a in (self._read.names, self._read.lines))
+            yield Chunk(take(self.objects, np.arange(first, stop)), names, first, stop, "", 0, lines=lines)
+        if self.at_end is not None:
+            self.at_end(self)
+
+    def fingerprint(self) -> str:
+        objects, digest = self.objects, hashlib.blake2b(f"{self.kind}".encode(), digest_size=16)
+        arrays = [objects] if isinstance(objects, np.ndarray) else [getattr(objects, f.name) for f in fields(objects)]
+        for array in map(np.atleast_1d, arrays):  # flags and None as arrays of one
+            digest.update(f"{array.dtype} {array.shape}".encode())
+            for start in range(0, len(array), _BLOCK):
+                block = array[start : start + _BLOCK]
+                digest.update(str(block).encode() if block.dtype == object else np.ascontiguousarray(block).tobytes())
+        return digest.hexdigest()
