@@ -27,6 +27,7 @@ from similia.core.config import config, rows_per_block, settings
 from similia.core.errors import shifted, shifted_text
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import row_product
+from similia.core.state import state
 from similia.core.threads import heard
 from similia.core.validation import refuse_fractions
 from similia.objects import concatenate, n_objects, take
@@ -42,6 +43,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(super(Pipeline, self), name)
 
 
+@state()
 class Pipeline(sklearn.pipeline.Pipeline):
     """A scikit-learn pipeline whose outputs between steps stay within ``similia.config(max_memory=...)``.
 

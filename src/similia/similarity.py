@@ -31,6 +31,7 @@ from sklearn.utils import Tags
 from similia.core.config import settings
 from similia.core.errors import BadPairType, BadPairValue, pairs_named, warn_user
 from similia.core.progress import track
+from similia.core.state import state
 from similia.core.transformers import check_table
 from similia.core.validation import unmasked
 from similia.objects import n_objects, take
@@ -55,6 +56,7 @@ _COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # att
 
 
 # ---- the two protocols
+@state()
 class Kernel(BaseEstimator):
     """Base of the built-in kernels: an object that holds parameters and learns nothing."""
 
@@ -86,6 +88,7 @@ class Kernel(BaseEstimator):
         return {}
 
 
+@state()
 class Distance(BaseEstimator):
     """Base of the built-in distances: an object that holds parameters and learns nothing."""
 

@@ -39,6 +39,7 @@ from similia.core.fitting import all_at_once
 from similia.core.functions import cos_sin_of_quarters
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
+from similia.core.state import array, count, one_of, state
 from similia.core.threads import run_in_ranges
 from similia.core.transformers import example_of
 from similia.core.validation import (
@@ -55,6 +56,11 @@ Floats = npt.NDArray[np.float64]
 _TILE_ROWS, _TILE_COLUMNS = 64, 512  # a float64 tile of 256 KiB stays in cache until it is packed
 
 
+@state(
+    fits=lambda state, sizes: sizes["h"] == 4 * sizes["b"],
+    n_features_in_=count("d", least=1), phases_=array("f8", "h"), frequencies_=array("f8", "d", "h"),
+    bandwidth="positive", output=one_of("bits", "floats"),
+)  # fmt: skip
 class FractionalPowerEncoder(HypervectorEncoder):
     """Turn vectors into hypervectors whose similarity is a known function of the distance between them.
 

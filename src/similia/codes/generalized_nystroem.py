@@ -24,6 +24,7 @@ from similia.codes._generalized_nystroem import offset_of, projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
 from similia.core.config import settings
 from similia.core.fitting import all_at_once
+from similia.core.state import array, count, state
 from similia.core.transformers import Transformer, check_columns, check_table
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
 from similia.sources.lazily import from_parts, lazily
@@ -33,6 +34,10 @@ Floats = npt.NDArray[np.float64]
 _SAMPLINGS = ("uniform", "norm")
 
 
+@state(
+    n_features_in_=count("d"), _n_features_out=count("r"), components_=array("f4 f8", "r", "d"),
+    mean_=array("f4 f8", "d"), singular_values_=array("f4 f8", "r"), _offset=array("f4 f8", "r"),
+)  # fmt: skip
 class GeneralizedNystroemPCA(Transformer):
     """Principal components from a sample of the rows and, of these, a sample of the features.
 

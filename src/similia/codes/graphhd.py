@@ -36,6 +36,7 @@ from similia.codes.hypervectors import (
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.jit import njit
+from similia.core.state import count, state
 from similia.core.validation import check_n_bits, check_positive_int
 from similia.objects import GraphBatch
 from similia.objects.sequences import runs
@@ -44,6 +45,9 @@ from similia.sources.lazily import lazily
 _BYTES = 128  # of working memory for a node or an arc
 
 
+@state(
+    fits=lambda state, sizes: 0 <= state["damping"] < 1, seed_=count(), damping="number", n_iter=count(least=1)
+)  # fmt: skip
 class GraphHDEncoder(HypervectorEncoder):
     """Encode graphs as bundles of edges between ranked nodes (GraphHD).
 

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.bits import inner_products, unpack_signs
 from similia.core.config import rows_per_block
+from similia.core.state import count, one_of, state
 from similia.core.transformers import Transformer
 from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
 
@@ -334,6 +335,7 @@ def _weighted_sum(codes: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray
     return total.astype(np.int32)[None]
 
 
+@state(n_bits=count("b", 8, 8), output=one_of("bits", "counts"))
 class HypervectorEncoder(Transformer):
     """Base of the encoders of objects as hypervectors: `n_bits` positions, as packed bits or as counts."""
 

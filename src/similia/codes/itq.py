@@ -32,6 +32,7 @@ from similia.core.fitting import all_at_once
 from similia.core.jit import njit
 from similia.core.products import row_product
 from similia.core.progress import track
+from similia.core.state import array, count, state
 from similia.core.threads import in_threads, one_blas_thread
 from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
@@ -93,6 +94,10 @@ class _Signs(Transformer):
         self._n_features_out = len(mean) // 8
 
 
+@state(
+    n_features_in_=count("d", least=1), _n_features_out=count(least=1), rotation_=array("f8", "d", "d"),
+    mean_=array("f8", "d"),
+)  # fmt: skip
 class ITQ(_Signs):
     """Turn vectors of n_bits numbers into n_bits bits, after the rotation that loses least by it.
 
@@ -235,6 +240,7 @@ class ITQ(_Signs):
         return self
 
 
+@state(n_features_in_=count("d", least=1), _n_features_out=count(least=1), mean_=array("f8", "d"))
 class SignCodes(_Signs):
     """Pack the signs of vectors into bits: one bit for each feature, 1 where it is at least its mean.
 

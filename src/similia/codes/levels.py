@@ -36,6 +36,7 @@ from similia.codes.hypervectors import (
 )
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.state import Sizes, array, count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import (
     check_n_bits,
@@ -55,6 +56,17 @@ Floats = npt.NDArray[np.float64]
 _GRAIN = 256  # rows that are worth a call to compiled code
 
 
+LEVELS: dict[str, Any] = {  # of a `core.state` that `SequenceEncoder` shares; ranges are compared, never squared
+    "low_": array("f8", "d", most=np.inf), "high_": array("f8", "d", most=np.inf), "levels_": array("u1", None, "b"),
+    "ties_": array("u1", 1, "b"), "roles_": array("u1", "d", "b"),
+}  # fmt: skip
+
+
+def ranges_fit(state: dict[str, Any], sizes: Sizes) -> bool:
+    return bool((state["high_"] >= state["low_"]).all())
+
+
+@state(fits=ranges_fit, n_features_in_=count("d", least=1), **LEVELS)
 class LevelEncoder(HypervectorEncoder):
     """Encode a column of numbers, or rows of several, by level vectors.
 

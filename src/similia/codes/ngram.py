@@ -35,11 +35,13 @@ from similia.codes.hypervectors import (
 )
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.state import count, one_of, state
 from similia.core.validation import check_n_bits, check_positive_int
 from similia.objects.sequences import runs
 from similia.sources.lazily import lazily
 
 
+@state(seed_=count(), n=count(least=1), binding=one_of("multiply", "add"))
 class NGramEncoder(HypervectorEncoder):
     """Encode strings as bundles of bound n-grams.
 

@@ -23,6 +23,7 @@ from similia.codes.bits import unpack_signs
 from similia.codes.hypervectors import HypervectorEncoder, bind, check_output, empty_output, random, sign
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.state import Sizes, array, each, state
 from similia.core.validation import generator
 from similia.objects.sequences import at_least_one
 from similia.sources.dask import Distributed
@@ -31,6 +32,15 @@ from similia.sources.lazily import from_parts, is_lazy, lazily
 Vectors = npt.NDArray[Any]
 
 
+def _are_pairs(value: Any, sizes: Sizes) -> bool:
+    """Whether these are m pairs of a name and an encoder."""
+    pairs = isinstance(value, list | tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in value)
+    return pairs and sizes.setdefault("m", len(value)) == len(value)
+
+
+@state(
+    encoders=_are_pairs, encoders_=each("transform", "m"), roles_=array("u1", "m", "b"), ties_=array("u1", 1, "b")
+)  # fmt: skip
 class RecordEncoder(HypervectorEncoder):
     """Encode records of several kinds of data as one hypervector each.
 

@@ -31,10 +31,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes._hypervectors import add_eight, bit_length, count_ones, majority, ripple
 from similia.codes.hypervectors import Codes, Counts, HypervectorEncoder, empty_output, from_words, to_words
-from similia.codes.levels import check_level_parameters, column_ends, draw_levels, learn_range, level_indices
+from similia.codes.levels import (
+    LEVELS,
+    check_level_parameters,
+    column_ends,
+    draw_levels,
+    learn_range,
+    level_indices,
+    ranges_fit,
+)
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.jit import njit
+from similia.core.state import count, optional, state
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int, generator
@@ -45,6 +54,7 @@ from similia.sources.lazily import from_parts, lazily
 _VALUES_PER_TASK = 1_000  # about a millisecond, many times what it costs to hand it to a thread
 
 
+@state(fits=ranges_fit, n=optional(count(least=1)), **LEVELS)
 class SequenceEncoder(HypervectorEncoder):
     """Encode time series as bundles of shifted level vectors.
 

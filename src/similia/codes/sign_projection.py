@@ -35,6 +35,7 @@ from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.hadamard import padded, transform
 from similia.core.jit import njit
+from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
 from similia.core.transformers import Transformer, example_of
 from similia.core.validation import check_n_bits, check_vectors, generator
@@ -52,6 +53,18 @@ Codes = npt.NDArray[np.uint8]
 _LANES = 64  # rows that go through a transform side by side
 
 
+def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    dense, signs = state["projection_"], state["signs_"]
+    if signs is None:
+        return dense is not None and state["row_length_"] is not None and len(dense) == 8 * sizes["b"]
+    return dense is None and bool(8 * sizes["b"] <= signs.shape[0] * signs.shape[2])
+
+
+@state(
+    fits=_state_fits, n_features_in_=count("d", least=1), _n_features_out=count("b", least=1),
+    signs_=optional(array("i1", None, 3, None)), projection_=optional(array("i2", None, "d")),
+    row_length_=optional("positive"),
+)  # fmt: skip
 class SignRandomProjection(Transformer):
     """Turn vectors into packed bits whose agreement tells the cosine of the vectors.
 

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, check_memory
 from similia.core.errors import pairs_named
 from similia.core.fingerprints import fingerprint
 from similia.core.fitting import all_at_once
+from similia.core.state import array, count, objects, one_of, optional, state
 from similia.core.transformers import Transformer
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
@@ -46,6 +47,10 @@ _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: Random
 GAMMA_ROWS, GAMMA_COLUMNS = 256, 64
 
 
+@state(
+    distance="comparison", random_objects_=objects("r"), _n_features_out=count("r"), gamma_="positive", seed_=count(),
+    sampler_=optional("sampler"), memory=one_of(None), representative_indices_=array("i8", None),
+)  # fmt: skip
 class D2KE(ComparesObjects, Transformer):
     r"""Embed objects by their distances to random objects, for any distance on any objects.
 

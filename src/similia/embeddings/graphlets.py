@@ -25,6 +25,7 @@ from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
+from similia.core.state import array, count, made, state
 from similia.core.threads import run_in_ranges
 from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
@@ -53,6 +54,11 @@ _GRAIN = 16  # graphs that are worth a call
 _LARGEST_TABLE = 21  # bits up to which patterns are found by a table of all
 
 
+@state(
+    fits=lambda state, sizes: vars(state["map_"]).get("size") == state["size"],
+    seed_=count(), _n_features_out=count(), n_samples=count(least=1), size=count(least=2),
+    map_=made("Match", "MatchClasses", "Quadratic", "Waves", "PerPattern"),
+)  # fmt: skip
 class GraphletSampling(Transformer):
     r"""Embed graphs by their structure alone: the mean of a feature map over sampled graphlets.
 
@@ -322,6 +328,7 @@ def histograms(codes: Codes, n_bits: int) -> Histograms:
 
 
 @dataclass
+@state(size=count(least=2))
 class Match:
     """Histogram of patterns, sparse."""
 
@@ -340,6 +347,7 @@ class Match:
 
 
 @dataclass
+@state(size=count(least=2))
 class MatchClasses:
     """Histogram of isomorphism classes."""
 
@@ -360,6 +368,10 @@ class MatchClasses:
 
 
 @dataclass
+@state(
+    fits=lambda state, sizes: len(state["matrix"]) == n_pairs(n_pairs(state["size"]) + 1),
+    size=count(least=2), matrix=array("f4 f8", None, "m"), constants=array("f4 f8", "m"),
+)  # fmt: skip
 class Quadratic:
     """Anything quadratic in the adjacency bits: second moments times one small matrix, plus constants."""
 
@@ -384,6 +396,10 @@ class Quadratic:
 
 
 @dataclass
+@state(
+    fits=lambda state, sizes: len(state["frequencies"]) == n_pairs(state["size"]),
+    size=count(least=2), frequencies=array("f8", None, "m"), phases=array("f8", "m"), pairs="flag",
+)  # fmt: skip
 class Waves:
     """Fourier features of the adjacency bits: cosines with phases, or cosine and sine pairs."""
 
@@ -408,6 +424,7 @@ class Waves:
 
 
 @dataclass
+@state(size=count(least=2), n_features=count(), function="function")
 class PerPattern:
     """Any function or transformer of flattened adjacency matrices, asked once for each distinct pattern."""
 
@@ -446,6 +463,7 @@ def apply(function: Any, bits: npt.NDArray[np.float32]) -> Any:
 
 
 @dataclass
+@state(size=count("n", least=2), frequencies=array("f4", "n", "m"), phases=array("f4", "m"))
 class Spectra:
     """Cosine features of the sorted eigenvalues of adjacency matrices."""
 

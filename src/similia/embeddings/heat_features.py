@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.state import array, count, optional, state
 from similia.core.threads import one_blas_thread, run_tasks
 from similia.core.transformers import Transformer, check_table, example_of
 from similia.core.validation import RandomState, check_positive_int, generator, wrong_width
@@ -40,6 +41,11 @@ _TILE = 2**20  # bytes of products that stay in cache until they are looked up
 Floats = npt.NDArray[np.floating]
 
 
+@state(
+    fits=lambda state, sizes: (sizes["m"] + 1) // 2 == sizes["h"],
+    n_features_in_=count("d", least=2), _n_features_out=count("m", least=1), t_="positive", mapping_=optional("text"),
+    directions_=array("f4 f8", "d", "h"),
+)  # fmt: skip
 class HeatRandomFeatures(Transformer):
     r"""Random features of the heat kernel: inner products are unbiased estimates of it.
 

@@ -20,6 +20,7 @@ from sklearn.utils import Tags
 from similia.core.errors import warn_user
 from similia.core.fitting import all_at_once
 from similia.core.jit import njit
+from similia.core.state import array, count, state
 from similia.core.transformers import Transformer
 from similia.core.validation import check_positive_int, is_table
 from similia.kernels.features import check_alike
@@ -45,6 +46,11 @@ def _is_sequence(X: Any) -> bool:
     return hasattr(X, "__len__") and hasattr(X, "__getitem__") and not is_lazy(X)
 
 
+@state(
+    fits=lambda state, sizes: len(state.get("met_", ())) in (0, -(-int(state["n_features"]) // 8)),
+    may_lack=("met_", "compared_"),  # met_ is kept up to a size
+    kernel="kernel", n_features=count(least=1), met_=array("u1", None), compared_="texts",
+)  # fmt: skip
 class KernelFeatures(ComparesObjects, Transformer):
     """Turn objects into the sparse explicit features of a kernel.
 

@@ -23,6 +23,7 @@ from similia.core.errors import pairs_named
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.core.progress import track
+from similia.core.state import Sizes, array, count, objects, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.transformers import Transformer, check_table
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
@@ -52,6 +53,19 @@ _WEIGHED = 256  # objects by which the experts of an ensemble are weighed
 _BLOCK = 2**14  # objects at a time: counts of k-mers and kernel values stay near the caches, a fifth faster than all
 
 
+def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    """Whether blocks of the matrix (s, r) lie on its diagonal, from the first to the last corner."""
+    corners = state["_corners"]
+    if len(corners) < 2 or (corners[0] != 0).any() or (np.diff(corners, axis=0) < 0).any():
+        return False
+    return tuple(corners[-1]) == (sizes["s"], sizes["r"]) and reads(state["kernel_"], state["landmarks_"])
+
+
+@state(
+    fits=_state_fits, kernel="kernel", kernel_="kernel", components_=array("f8", "s", "r"), rank_=count("r"),
+    _n_features_out=count("r"), landmark_indices_=array("i8", "s"), landmarks_=objects("s"),
+    eigenvalues_=array("f8", "r"), _n_train=count(), _corners=array("i8", None, 2), weights_=array("f8", None),
+)  # fmt: skip
 class Nystroem(ComparesObjects, Transformer):
     """Embed objects by their similarities to landmarks, for any kernel on any objects.
 

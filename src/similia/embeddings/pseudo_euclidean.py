@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
 from similia.core.progress import track
+from similia.core.state import array, count, objects, state
 from similia.core.threads import one_blas_thread
 from similia.core.transformers import Transformer, check_table
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
@@ -39,6 +40,11 @@ from similia.sources.lazily import from_parts, lazily, refuse_lazy
 _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # distances whose squares are float64
 
 
+@state(
+    distance="comparison", landmarks_=objects("s"), landmark_indices_=array("i8", "s"), mean_=array("f8", "s"),
+    components_=array("f8", "s", "r"), rank_=count("r"), _n_features_out=count("r"), eigenvalues_=array("f8", "r"),
+    _n_train=count(),
+)  # fmt: skip
 class PseudoEuclidean(ComparesObjects, Transformer):
     """Embed objects so that distances become those of a pseudo-Euclidean space.
 

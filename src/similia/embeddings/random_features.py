@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
+from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import run_in_ranges, run_tasks
 from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
@@ -46,6 +47,18 @@ _TILE = 2**20  # bytes of complex amplitudes that stay in cache until they are s
 Floats = npt.NDArray[np.floating]
 
 
+def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    turns = state["turns_"]
+    if turns is None:
+        return state["weights_"] is not None and state["bias_"] is not None
+    return bool(sizes["m"] <= turns.shape[0] * turns.shape[2])
+
+
+@state(
+    fits=_state_fits, n_features_in_=count("d", least=1), _n_features_out=count("m", least=1), scale="positive",
+    bias="number", weights_=optional(array("c8 c16", "d", "m")), bias_=optional(array("c8 c16", "m")),
+    turns_=optional(array("i1", None, 3, None)), step_=optional("positive"), binary_input="flag",
+)  # fmt: skip
 class OpticalRandomFeatures(Transformer):
     r"""Optical random features of vectors, :math:`\phi(x) = m^{-1/2} |W x + b|^2`.
 

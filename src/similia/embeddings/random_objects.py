@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from similia.core.state import state
 from similia.core.validation import check_positive_int
 from similia.embeddings.vectors import BLOCK, moments
 from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings, n_objects
@@ -33,6 +34,7 @@ _BATCHES = (StringBatch, SeriesBatch, SetBatch)
 _RARE = 0.01  # letters less frequent than this, relative to the average letter, are not drawn
 
 
+@state()
 class RandomObjects(BaseEstimator):
     """Base of the built-in distributions: holds parameters; those left at None are taken from training objects."""
 

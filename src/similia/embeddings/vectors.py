@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
+from similia.core.state import count, state
 from similia.core.text import counted
 from similia.core.transformers import Transformer, check_table, example_of
 from similia.objects.series import SeriesBatch, as_series
@@ -28,6 +29,7 @@ BLOCK = 256
 _SMALLEST = 1e-145  # difference whose square has all digits
 
 
+@state()
 class FeatureScaler(Transformer):
     """Standardise vectors: dense ones to mean 0 and deviation 1, sparse ones, to stay sparse, to deviation 1 only.
 
@@ -97,6 +99,7 @@ class FeatureScaler(Transformer):
         return names
 
 
+@state(length_=count(least=1), n_channels_=count(least=1), _n_features_out=count(least=1))
 class SeriesVectors(Transformer):
     """Turn time series that are all of one length into vectors.
 
@@ -183,9 +186,9 @@ def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Fl
         travels to where the objects are.
     """
     n, total = 0, np.zeros(1)
-    for count, sums in each_block(X, BLOCK, _sums, vectors):
+    for n_more, sums in each_block(X, BLOCK, _sums, vectors):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            n, total = n + count, total + sums
+            n, total = n + n_more, total + sums
     mean = total / n
     squares, rest, largest = np.zeros(1), np.zeros(1), 0.0
     for of_squares, of_rest, most in each_block(X, BLOCK, _squares, vectors, mean):

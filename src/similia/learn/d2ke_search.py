@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.config import settings
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
+from similia.core.state import made, state
 from similia.core.text import _short
 from similia.core.validation import check_labels, refuse_fractions
 from similia.embeddings.d2ke import D2KE, gamma_spec
@@ -57,6 +58,7 @@ def _learner_has(name: str) -> Callable[[Any], bool]:
     return has
 
 
+@state(pipeline_=made("Pipeline"))
 class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     """A pipeline that starts with `D2KE`, its parameters chosen by cross-validation on one matrix of distances.
 

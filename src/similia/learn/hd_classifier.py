@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
+from similia.core.state import array, count, labels, state
 from similia.core.transformers import check_columns
 from similia.core.validation import (
     check_codes,
@@ -48,6 +49,10 @@ _SMALLEST_SQUARED_NORM = 1e-200
 _LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the largest learning rate
 
 
+@state(
+    classes_=labels("c"), n_features_in_=count(least=1), prototypes_=array("f8", "c", None),
+    prototype_codes_=array("u1", "c", None), binary_prototypes="flag",
+)  # fmt: skip
 class HDClassifier(ClassifierMixin, BaseEstimator):
     """Classifier with one prototype hypervector per class, corrected at each mistake.
 

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block, settings
 from similia.core.fitting import all_at_once
+from similia.core.state import array, count, labels, made, n_pairs, state
 from similia.core.transformers import check_columns, check_table
 from similia.core.validation import RandomState, check_positive, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
@@ -63,6 +64,12 @@ class _Problem(NamedTuple):
     Cs: list[float]  # ascending
 
 
+@state(
+    fits=lambda state, sizes: sizes["c"] > 1 and sizes["p"] == n_pairs(sizes["c"]),
+    classes_=labels("c"), n_features_in_=count("d", least=2), kernel_=made("HypersphericalHeat"), t_="positive",
+    contrast_="number", C_="positive", support_=array("i8", "s"), pair_coef_=array("f8", "p", "s"),
+    pair_intercept_=array("f8", "p"), support_vectors_="vectors",
+)  # fmt: skip
 class HeatSVC(ClassifierMixin, BaseEstimator):
     r"""Support-vector classifier of vectors, with the heat kernel on the hypersphere and its contrast chosen from data.
 

@@ -37,6 +37,7 @@ from similia.core.config import rows_per_block, settings
 from similia.core.errors import pairs_named
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
+from similia.core.state import Sizes, array, labels, n_pairs, objects, optional, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_labels, check_positive
 from similia.embeddings.gram import check_finite
@@ -51,6 +52,7 @@ Floats = npt.NDArray[np.float64]
 _FOLDS = 5  # of the calibration
 
 
+@state(kernel="kernel", kernel_="kernel")
 class KernelMachine(ComparesObjects, BaseEstimator):
     """Base of learners with the parameter `kernel` that are fitted to one Gram matrix."""
 
@@ -109,6 +111,18 @@ def _has_probability(machine: KernelSVC) -> bool:
     return True
 
 
+def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    fits = sizes["c"] > 1 and sizes["p"] == n_pairs(sizes["c"])
+    if state.get("calibration_") is not None:
+        fits = fits and sizes["k"] == (1 if sizes["c"] == 2 else sizes["c"])
+    return fits and (sizes["s"] == 0 or reads(state["kernel_"], state["support_objects_"]))
+
+
+@state(
+    fits=_svc_fits, classes_=labels("c"), support_=array("i8", "s"), support_objects_=objects("s"),
+    pair_coef_=array("f8", "p", "s"), pair_intercept_=array("f8", "p"), calibration_=optional(array("f8", "k", 2)),
+    probability="flag",
+)  # fmt: skip
 class KernelSVC(ClassifierMixin, KernelMachine):
     r"""Support-vector classifier of strings, graphs, series, sets or vectors, with any kernel.
 
@@ -269,6 +283,9 @@ def _sigmoids(
     return np.array([[c.a_, c.b_] for c in calibrated.calibrated_classifiers_[0].calibrators], dtype=np.float64)
 
 
+@state(
+    fits=lambda state, sizes: reads(state["kernel_"], state["objects_"]), objects_=objects("n"), dual_coef_="targets"
+)  # fmt: skip
 class KernelRidge(RegressorMixin, KernelMachine):
     r"""Ridge regression on strings, graphs, series, sets or vectors, with any kernel.
 
@@ -374,6 +391,10 @@ class KernelRidge(RegressorMixin, KernelMachine):
         return tags
 
 
+@state(
+    fits=lambda state, sizes: sizes["s"] == 0 or reads(state["kernel_"], state["support_objects_"]),
+    support_=array("i8", "s"), support_objects_=objects("s"), dual_coef_=array("f8", "s"), intercept_="number",
+)  # fmt: skip
 class KernelSVR(RegressorMixin, KernelMachine):
     r"""Support-vector regression of strings, graphs, series, sets or vectors, with any kernel.
 

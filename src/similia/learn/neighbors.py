@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
+from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
 from similia.core.validation import at_most, check_positive_int, check_vectors, is_table
 from similia.distances.dtw import DTW
 from similia.learn.targets import checked_labels, checked_targets
@@ -51,6 +52,16 @@ Index = npt.NDArray[np.int64]
 _FEW = 8  # neighbours up to which so many minima are found sooner than a row is sorted
 
 
+def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    codes = state.get("_codes", np.zeros(1))
+    known = 0 <= codes.min() <= codes.max() < sizes.get("c", 1)
+    return bool(known) and reads(state["distance_"], state["objects_"])
+
+
+@state(
+    fits=_state_fits, distance="kernel", distance_="kernel", objects_=objects("n"),
+    n_samples_fit_=count("n", least=1), _squared_norms=optional(array("f8", "n")),
+)  # fmt: skip
 class _KNeighbors(ComparesObjects, BaseEstimator):
     """What the classifier and the regressor share: the training objects, and the search among them."""
 
@@ -172,6 +183,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return weights / weights.sum(axis=1, keepdims=True)
 
 
+@state(classes_=labels("c"), _codes=array("i8", "n"))
 class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     r"""Classifier by the labels of the nearest training objects, under any distance or kernel.
 
@@ -272,6 +284,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
         return self.classes_[chosen]
 
 
+@state(targets_="targets")
 class KNeighborsRegressor(RegressorMixin, _KNeighbors):
     r"""Regressor by the mean target of the nearest training objects, under any distance or kernel.
 

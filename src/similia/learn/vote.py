@@ -18,6 +18,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
+from similia.core.state import each, labels, state
 from similia.core.text import _short
 from similia.core.transformers import ListParams
 from similia.core.validation import check_labels
@@ -27,6 +28,7 @@ from similia.sources.lazily import lazily, refuse_lazy
 _TIE = 1e-9  # of a vote, by which the winner of a tie leads in `predict_proba`
 
 
+@state(estimators=each("predict", "v", 1), estimators_=each("predict", "v", 1))
 class _Vote(ListParams):
     """What both have in common: copies of the estimators, each fitted to all objects."""
 
@@ -93,6 +95,7 @@ class _Vote(ListParams):
         return tags
 
 
+@state(classes_=labels("c"))
 class VoteClassifier(ClassifierMixin, _Vote):
     """The class that most of some classifiers predict; of classes with as many votes, that of the earliest voter.
 

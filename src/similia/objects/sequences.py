@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from similia.core.state import state
 from similia.core.text import _short
 
 T = TypeVar("T")
@@ -160,6 +161,7 @@ def as_second(read: Callable[[Any], T], Y: Any) -> T:
         raise type(error)(f"Y{text[1:]}" if text.startswith(("X ", "X[")) else f"Y, {text}") from None
 
 
+@state()
 class Batch:
     """A sequence of objects in one memory layout.
 

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
+from similia.core.state import array, state
 from similia.core.transformers import ObjectsOut
 from similia.objects.graphs import GraphBatch, as_graphs
 from similia.objects.sequences import at_least_one
@@ -60,6 +61,7 @@ def as_column(X: Any) -> npt.NDArray[Any]:
     return column
 
 
+@state()
 class FromColumn(ObjectsOut):
     """Take a table of one column of objects and hand the objects on, with one axis.
 
@@ -133,6 +135,7 @@ class FromColumn(ObjectsOut):
         return tags
 
 
+@state(mean_=array("f8", "d"), scale_=array("f8", "d"))
 class AttributeScaler(ObjectsOut):
     """Shift and scale each node attribute to mean 0 and standard deviation 1 over the nodes seen in ``fit``.
 

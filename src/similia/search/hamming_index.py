@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from similia.core.fitting import all_at_once
 from similia.core.locks import exclusively, lock_of
 from similia.core.progress import logged, logger_of
+from similia.core.state import state
 from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.search import _faiss
 from similia.search._rows import Rows, load_index, save_index
@@ -32,6 +33,7 @@ _KINDS = ("exact", "ivf", "hnsw", "multihash")
 _LOGGER = logger_of(__name__)
 
 
+@state()
 class HammingIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ.
 

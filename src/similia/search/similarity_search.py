@@ -28,6 +28,7 @@ from similia.core.fitting import all_at_once, twin_of
 from similia.core.locks import exclusively, lock_of
 from similia.core.products import chosen_products
 from similia.core.progress import track
+from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.validation import check_codes, check_encoder, check_positive_int
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch, at_least_one
@@ -91,6 +92,18 @@ class _Known:
         return diagonal(self.metric.function, take(objects, unique))[place].reshape(rows.shape)
 
 
+def _ids_fit(state: dict[str, Any], sizes: Sizes) -> bool:
+    if "index_" not in state:  # of a search in a folder, which has the index beside it
+        return sizes["n"] == 0
+    index = state["index_"]
+    return np.array_equal(np.sort(state["ids_"]), np.sort(index.ids if len(index) else np.zeros(0, np.int64)))
+
+
+@state(
+    fits=_ids_fit, may_lack=("index_",), encoder="transformer", encoder_="transformer",
+    index=optional(made("HammingIndex")), index_=made("HammingIndex"), ids_=array("i8", "n"),
+    objects_=optional(objects("n")), vectors_=optional(array("f4", "n", None)),
+)  # fmt: skip
 class SimilaritySearch(BaseEstimator):
     """Find the objects most similar to a query: encode it, take the nearest codes, compare these candidates exactly.
 

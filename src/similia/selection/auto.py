@@ -24,6 +24,7 @@ from similia.core.config import config, settings
 from similia.core.fitting import all_at_once
 from similia.core.intervals import wilson
 from similia.core.progress import logged, logger_of, track
+from similia.core.state import Sizes, labels, state
 from similia.core.validation import RandomState, check_positive, generator
 from similia.learn.targets import Task
 from similia.learn.vote import VoteClassifier, VoteRegressor
@@ -65,6 +66,14 @@ def _embeds(auto: Any) -> bool:
     return best is None or (isinstance(best, Pipeline) and len(best) > 1)
 
 
+def _are_columns(value: Any, sizes: Sizes) -> bool:
+    """Whether these are named arrays of one length."""
+    if not isinstance(value, dict) or not all(isinstance(column, np.ndarray) for column in value.values()):
+        return False
+    return len({len(column) for column in value.values()}) < 2
+
+
+@state(best_estimator_="predictor", _unfitted="predictor", best_name_="text", cv_results_=_are_columns)
 class _Auto(BaseEstimator):
     """What both choices have in common."""
 
@@ -224,6 +233,7 @@ class _Auto(BaseEstimator):
         return tags
 
 
+@state(classes_=labels("c"))
 class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, under a time budget, and says how good it is.
 

@@ -1,7 +1,8 @@
-"""Decision trees of scikit-learn in a model file: compiled code walks them without looking at bounds.
+"""What a model file may hold of scikit-learn: which estimators and parts of them, and in which state.
 
-So a tree is held against what walking it needs before it is made, and an ensemble against what it hands to its trees:
-children come after their parent (a walk ends), features exist, sizes are those of the arrays.
+Compiled code walks decision trees without looking at bounds. So a tree is checked before it is made, and an ensemble
+against what it gives its trees: children come after their parent (a walk ends), features exist, sizes are those of the
+arrays. The same holds for the support vectors of libsvm.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import importlib
 from typing import Any
 
 import numpy as np
+
+from similia.core.state import NAMED, Sizes, State, array, count, is_flag, labels, n_pairs, one_of
 
 _PUBLIC = {
     "calibration", "cluster", "compose", "covariance", "cross_decomposition", "decomposition", "discriminant_analysis",
@@ -139,3 +142,52 @@ def _fits_boosting(state: dict[str, Any]) -> bool:
         and all(vars(tree).get("n_features_in_") == state.get("n_features_in_") for tree in trees.flat)
         and all(tree.tree_.n_outputs == 1 and _fits_estimator(vars(tree)) for tree in trees.flat)
     )
+
+
+def _is_steps(value: Any, sizes: Sizes) -> bool:
+    """Whether this is a list of (name, estimator), all but the last transformers."""
+    if not isinstance(value, list) or not value:
+        return False
+    if not all(isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in value):
+        return False
+    steps = [step for _, step in value]
+    passing = [step is None or (isinstance(step, str) and step == "passthrough") for step in steps]
+    fitting = [hasattr(step, "fit") and hasattr(step, "set_params") for step in steps]
+    changing = [hasattr(step, "transform") for step in steps[:-1]] + [True]
+    return all(p or (f and c) for p, f, c in zip(passing, fitting, changing, strict=True))
+
+
+def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    """Whether the arrays that libsvm reads fit each other."""
+    import scipy.sparse as sp
+
+    c, s, counts, places = sizes["c"], sizes["s"], state["_n_support"], state["support_"]
+    rows, coefficients, trained = (state.get(key) for key in ("support_vectors_", "_dual_coef_", "shape_fit_"))
+    kinds = (sp.csr_array, sp.csr_matrix) if state["_sparse"] else np.ndarray
+    if not (isinstance(rows, kinds) and isinstance(coefficients, kinds) and rows.dtype == coefficients.dtype == "f8"):
+        return False
+    if c < 2 or sizes["p"] != n_pairs(c) or coefficients.shape != (c - 1, s) or not isinstance(trained, tuple):
+        return False
+    if {len(state["_probA"]), len(state["_probB"])} not in ({0}, {sizes["p"]}):
+        return False
+    if counts.min() < 0 or counts.sum() != s or len(trained) != 2 or not isinstance(trained[0], int):
+        return False
+    if s and not 0 <= places.min() <= places.max() < trained[0]:
+        return False
+    return state["kernel"] == "precomputed" or rows.shape == (s, sizes["d"])
+
+
+_LIBSVM = State(
+    {
+        "classes_": labels("c"), "support_": array("i4", "s"), "_n_support": array("i4", "c"),
+        "_gamma": NAMED["number"], "_intercept_": array("f8", "p"), "_probA": array("f8", None),
+        "_probB": array("f8", None), "_sparse": is_flag, "n_features_in_": count("d"),
+        "kernel": one_of("linear", "poly", "rbf", "sigmoid", "precomputed"),
+    },
+    frozenset(), (_svc_fits,),
+)  # fmt: skip
+STATES = {  # of classes of scikit-learn, and of those derived from them
+    "sklearn.svm._classes.SVC": _LIBSVM,
+    "sklearn.svm._classes.NuSVC": _LIBSVM,
+    "sklearn.pipeline.Pipeline": State({"steps": _is_steps, "memory": one_of(None)}, frozenset(), ()),
+}

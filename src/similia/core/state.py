@@ -1,0 +1,223 @@
+"""What a class may hold when it is loaded from a file, declared beside the attributes that it learns.
+
+A file says what is in the attributes of a model; compiled loops read arrays without looking at bounds, and Python takes
+one string for another. So `similia.load` compares each object with the declaration of its class: types, finite numbers,
+shapes that fit each other, sizes that bound the cost of a call. In a shape, a name such as "s" stands for one size in
+the whole object. A class without a declaration, of its own or of a base, is never loaded. ::
+
+    @state(kernel_="kernel", landmarks_=objects("s"), components_=array("f8", "s", "r"))
+    class Nystroem(...):
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Sizes = dict[str, int]
+Check = Callable[[Any, Sizes], bool]
+Class = TypeVar("Class", bound=type)
+
+
+@dataclass(frozen=True)
+class State:
+    """Checks of attributes by name, attributes that may be missing, and checks of all attributes together."""
+
+    checks: dict[str, Check]
+    may_lack: frozenset[str]
+    fits: tuple[Callable[[dict[str, Any], Sizes], bool], ...]
+
+
+def state(
+    fits: Callable[[dict[str, Any], Sizes], bool] | None = None, may_lack: Collection[str] = (), **attributes: Any
+) -> Callable[[Class], Class]:
+    """Declare the attributes of a class: a check for each, or the name of one of `NAMED`.
+
+    Fitted attributes (with an underscore at either end) are there together, or none is, but for those in `may_lack`.
+    ``fits(attributes, sizes)`` checks what no attribute shows by itself. Subclasses inherit the declaration.
+    """
+    checks = {name: NAMED[check] if isinstance(check, str) else check for name, check in attributes.items()}
+    declaration = State(checks, frozenset(may_lack), () if fits is None else (fits,))
+
+    def declare(cls: Class) -> Class:
+        cls._declared_state = declaration  # type: ignore[attr-defined]
+        return cls
+
+    return declare
+
+
+def declared(cls: type) -> State | None:
+    """Return the declaration of a class together with those of its bases, None if there is none."""
+    found = [vars(base)["_declared_state"] for base in reversed(cls.__mro__) if "_declared_state" in vars(base)]
+    if not found:
+        return None
+    checks = {name: check for one in found for name, check in one.checks.items()}
+    return State(checks, frozenset().union(*(one.may_lack for one in found)), sum((one.fits for one in found), ()))
+
+
+# ---- checks
+
+
+def array(types: str, *shape: Any, most: float | None = None) -> Check:
+    """Check for an array of one of some types (``"f4 f8"``) and of a shape, with numbers below `most`."""
+
+    def check(value: Any, sizes: Sizes) -> bool:
+        known = isinstance(value, np.ndarray) and value.dtype.isnative and value.dtype.str[1:] in types.split()
+        if not known:
+            return False
+        if value.dtype.kind in "fc" and not (np.abs(value) < (most or _huge(value.dtype))).all():  # NaN is not
+            return False
+        return value.ndim == len(shape) and all(map(_same, shape, value.shape, [sizes] * value.ndim))
+
+    return check
+
+
+def _huge(dtype: np.dtype[Any]) -> float:
+    """Return what no number of a model comes near, whose square can still be summed."""
+    return 1e15 if dtype in (np.float32, np.complex64) else 1e150
+
+
+def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
+    """Whether a size is the one wanted: any (None), a number, or that of a name."""
+    if isinstance(wanted, str):
+        return sizes.setdefault(wanted, found) == found
+    return wanted is None or wanted == found
+
+
+def count(name: str | None = None, factor: int = 1, least: int = 0) -> Check:
+    """Check for an integer that is `factor` times the size `name`."""
+
+    def check(value: Any, sizes: Sizes) -> bool:
+        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < 2**63:
+            return False
+        return int(value) % factor == 0 and (name is None or _same(name, int(value) // factor, sizes))
+
+    return check
+
+
+def one_of(*values: Any) -> Check:
+    return lambda value, sizes: any(type(value) is type(known) and value == known for known in values)
+
+
+def optional(check: Check | str) -> Check:
+    wanted = NAMED[check] if isinstance(check, str) else check
+    return lambda value, sizes: value is None or wanted(value, sizes)
+
+
+def made(*classes: str) -> Check:
+    """Check for an object of one of some declared classes, by name."""
+    return lambda value, sizes: type(value).__name__ in classes and declared(type(value)) is not None
+
+
+def each(method: str, name: str | None = None, least: int = 0) -> Check:
+    """Check for a list of objects that have a method, as many as the size `name`."""
+
+    def check(value: Any, sizes: Sizes) -> bool:
+        listed = isinstance(value, list | tuple) and all(hasattr(one, method) for one in value)
+        return listed and len(value) >= least and _same(name, len(value), sizes)
+
+    return check
+
+
+def labels(name: str) -> Check:
+    """Check for an array of labels."""
+
+    def check(value: Any, sizes: Sizes) -> bool:
+        if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUSO":
+            return False
+        return _same(name, len(value), sizes) and all(isinstance(label, str | bytes | Real) for label in value.tolist())
+
+    return check
+
+
+def objects(name: str) -> Check:
+    """Check for a collection of objects: a batch, a list, an array or a sparse matrix of finite numbers."""
+
+    def check(value: Any, sizes: Sizes) -> bool:
+        if isinstance(value, np.ndarray):
+            fits = value.ndim > 0 and value.dtype.kind in "biufUSO" and _are_finite(value)
+            return fits and _same(name, len(value), sizes)
+        if is_sparse(value):
+            return _are_finite(value.data) and _same(name, value.shape[0], sizes)
+        batch = hasattr(value, "kind") and declared(type(value)) is not None
+        return (batch or isinstance(value, list | tuple)) and _same(name, len(value), sizes)
+
+    return check
+
+
+def is_sparse(value: Any) -> bool:
+    import scipy.sparse as sp
+
+    return isinstance(value, sp.csr_array | sp.csr_matrix)
+
+
+def _are_finite(values: npt.NDArray) -> bool:
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+
+
+def _is_number(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and -1e150 < float(value) < 1e150
+
+
+def is_flag(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) in (0, 1))
+
+
+def is_comparison(value: Any) -> bool:
+    """Whether this is a kernel or a distance of similia."""
+    return callable(value) and declared(type(value)) is not None
+
+
+def _is_kernel(value: Any, sizes: Sizes) -> bool:
+    return value == "precomputed" if isinstance(value, str) else callable(value) and not isinstance(value, type)
+
+
+def _are_texts(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+def _are_vectors(value: Any, sizes: Sizes) -> bool:
+    """Whether this is a dense or sparse matrix (s, d) of finite numbers."""
+    sparse = is_sparse(value)
+    fits = array("f4 f8", *([None] if sparse else ["s", "d"]))(value.data if sparse else value, sizes)
+    return fits and _same("s", value.shape[0], sizes) and _same("d", value.shape[1], sizes)
+
+
+def _are_targets(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, np.ndarray) and array("f8", "n", *[None] * (value.ndim - 1))(value, sizes)
+
+
+NAMED: dict[str, Check] = {
+    "flag": is_flag,
+    "number": _is_number,
+    "positive": lambda value, sizes: _is_number(value, sizes) and float(value) > 1e-150,
+    "text": lambda value, sizes: isinstance(value, str),
+    "texts": _are_texts,
+    "kernel": _is_kernel,  # or a distance; or "precomputed"
+    "comparison": lambda value, sizes: is_comparison(value),
+    "sampler": lambda value, sizes: hasattr(value, "sample") and declared(type(value)) is not None,
+    "transformer": lambda value, sizes: hasattr(value, "transform"),
+    "predictor": lambda value, sizes: hasattr(value, "predict"),
+    "function": lambda value, sizes: callable(value) or hasattr(value, "transform"),
+    "vectors": _are_vectors,
+    "targets": _are_targets,
+}
+
+
+# ---- parts of checks of whole objects
+
+
+def reads(function: Any, objects: Any) -> bool:
+    """Whether a kernel or distance takes these objects, or raise."""
+    if not isinstance(function, str) and hasattr(function, "as_objects"):
+        function.as_objects(objects)
+    return True
+
+
+def n_pairs(size: int) -> int:
+    return size * (size - 1) // 2
