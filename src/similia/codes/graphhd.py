@@ -19,7 +19,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.hypervectors import (
     Codes,
@@ -40,7 +39,6 @@ from similia.core.state import count, state
 from similia.core.validation import check_n_bits, check_positive_int
 from similia.objects import GraphBatch
 from similia.objects.sequences import runs
-from similia.sources.lazily import lazily
 
 _BYTES = 128  # of working memory for a node or an arc
 
@@ -132,27 +130,9 @@ class GraphHDEncoder(HypervectorEncoder):
         self.seed_: int = draw_seed(self.random_state)
         return self
 
-    @lazily
-    def transform(self, X: Any) -> Codes | Counts:
-        """Encode graphs.
-
-        Parameters
-        ----------
-        X : sequence of graphs
-            Anything `similia.objects.as_graphs` takes.
-
-        Returns
-        -------
-        ndarray of uint8, shape (n_graphs, n_bits // 8), or of int32, shape (n_graphs, n_bits)
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `X` is empty or holds anything but graphs; see `similia.objects.as_graphs`.
-        """
+    def _encode(self, X: Any) -> Codes | Counts:
         from similia.objects import as_graphs
 
-        check_is_fitted(self)
         batch = as_graphs(X)
         n_ranks = int(np.diff(batch.node_offsets).max(initial=0))
         table = to_words(basis(self.seed_, range(n_ranks), self.n_bits))

@@ -25,6 +25,7 @@ from similia.core.config import rows_per_block
 from similia.core.state import count, one_of, state
 from similia.core.transformers import Transformer
 from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
+from similia.sources.lazily import lazily
 
 Codes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -342,6 +343,30 @@ class HypervectorEncoder(Transformer):
     n_bits: int
     output: str
     _dtypes = ()
+
+    @lazily
+    def transform(self, X: Any) -> npt.NDArray[Any]:
+        """Encode objects.
+
+        Parameters
+        ----------
+        X : collection of n objects, as in `fit`
+
+        Returns
+        -------
+        ndarray of uint8, shape (n, n_bits // 8), or of numbers, shape (n, n_bits)
+            Packed codes, or what `output` says instead.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `X` is empty, or holds objects that `fit` would refuse or of another width than in `fit`.
+        """
+        check_is_fitted(self)
+        return self._encode(X)
+
+    def _encode(self, X: Any) -> npt.NDArray[Any]:
+        raise NotImplementedError
 
     @property
     def _n_features_out(self) -> int:

@@ -38,6 +38,7 @@ from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.state import Sizes, array, count, state
 from similia.core.threads import run_in_ranges
+from similia.core.transformers import check_columns
 from similia.core.validation import (
     check_n_bits,
     check_positive_int,
@@ -49,7 +50,7 @@ from similia.core.validation import (
     unmasked,
 )
 from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.lazily import from_parts
 
 Floats = npt.NDArray[np.float64]
 
@@ -158,25 +159,8 @@ class LevelEncoder(HypervectorEncoder):
         self.levels_, self.ties_, self.roles_ = draw_levels(self.n_levels, self.n_bits, self.n_features_in_, rng)
         return self
 
-    @lazily
-    def transform(self, X: Any) -> Codes | Counts:
-        """Encode numbers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n,) or (n, n_features)
-            Finite numbers.
-
-        Returns
-        -------
-        ndarray of uint8, shape (n, n_bits // 8), or of int32, shape (n, n_bits)
-
-        Raises
-        ------
-        ValueError
-            As `fit`, or if the number of features is another one.
-        """
-        self._check_columns(X)
+    def _encode(self, X: Any) -> Codes | Counts:
+        check_columns(self, X, reset=False)
         n_features = self.n_features_in_
         cut = hasattr(X, "shape") and (np.ndim(X) == 2 or (np.ndim(X) == 1 and n_features == 1))
         X = X if cut else _numbers(X, n_features, self)

@@ -18,7 +18,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.hypervectors import (
     Codes,
@@ -38,7 +37,6 @@ from similia.core.fitting import all_at_once
 from similia.core.state import count, one_of, state
 from similia.core.validation import check_n_bits, check_positive_int
 from similia.objects.sequences import runs
-from similia.sources.lazily import lazily
 
 
 @state(seed_=count(), n=count(least=1), binding=one_of("multiply", "add"))
@@ -127,26 +125,9 @@ class NGramEncoder(HypervectorEncoder):
         self.seed_: int = draw_seed(self.random_state)
         return self
 
-    @lazily
-    def transform(self, X: Any) -> Codes | Counts:
-        """Encode strings.
-
-        Parameters
-        ----------
-        X : sequence of str or bytes
-
-        Returns
-        -------
-        ndarray of uint8, shape (n_strings, n_bits // 8), or of int32, shape (n_strings, n_bits)
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `X` is empty or holds anything but strings; see `similia.objects.as_strings`.
-        """
+    def _encode(self, X: Any) -> Codes | Counts:
         from similia.objects import as_strings
 
-        check_is_fitted(self)
         batch = as_strings(X)
         symbols = _letters_in(batch.values)
         items = basis(self.seed_, symbols, self.n_bits)

@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.bits import unpack_signs
 from similia.codes.hypervectors import HypervectorEncoder, bind, check_output, empty_output, random, sign
@@ -27,7 +26,7 @@ from similia.core.state import Sizes, array, each, state
 from similia.core.validation import generator
 from similia.objects.sequences import at_least_one
 from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, is_lazy, lazily
+from similia.sources.lazily import from_parts, is_lazy
 
 Vectors = npt.NDArray[Any]
 
@@ -131,30 +130,12 @@ class RecordEncoder(HypervectorEncoder):
         self.ties_ = random(1, n_bits, rng)
         return parts
 
-    @lazily
-    def transform(self, X: Any) -> Vectors:
-        """Encode records.
-
-        Parameters
-        ----------
-        X : pandas or polars DataFrame, dict of columns, or list of records (tuples or dicts)
-
-        Returns
-        -------
-        ndarray of uint8, shape (n, n_bits // 8), or of int32 or float64, shape (n, n_bits)
-
-        Raises
-        ------
-        ValueError
-            As `fit`.
-        """
-        check_is_fitted(self)
+    def _encode(self, X: Any) -> Vectors:
         columns = self._columns(X)
         return self._bundle([e.transform(c) for e, c in zip(self.encoders_, columns, strict=True)])
 
     @property
     def _n_features_out(self) -> int:
-        check_is_fitted(self)
         return int(self.roles_.shape[1]) * (1 if self.output == "bits" else 8)
 
     def _check_parameters(self) -> None:

@@ -27,7 +27,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes._hypervectors import add_eight, bit_length, count_ones, majority, ripple
 from similia.codes.hypervectors import Codes, Counts, HypervectorEncoder, empty_output, from_words, to_words
@@ -49,7 +48,7 @@ from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int, generator
 from similia.objects import SeriesBatch
 from similia.objects.sequences import runs
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.lazily import from_parts
 
 _VALUES_PER_TASK = 1_000  # about a millisecond, many times what it costs to hand it to a thread
 
@@ -155,24 +154,7 @@ class SequenceEncoder(HypervectorEncoder):
         self.levels_, self.ties_, self.roles_ = draw_levels(self.n_levels, self.n_bits, ends.shape[1], rng)
         return self
 
-    @lazily
-    def transform(self, X: Any) -> Codes | Counts:
-        """Encode time series.
-
-        Parameters
-        ----------
-        X : collection of n time series, as `similia.objects.as_series` takes
-
-        Returns
-        -------
-        ndarray of uint8, shape (n, n_bits // 8), or of int32, shape (n, n_bits)
-
-        Raises
-        ------
-        ValueError
-            As `fit`, or if the number of channels is another one.
-        """
-        check_is_fitted(self)
+    def _encode(self, X: Any) -> Codes | Counts:
         series = _finite_series(X)
         if series.n_dims != len(self.low_):
             raise ValueError(
