@@ -374,9 +374,9 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
 def sign_codes(X: npt.NDArray, mean: Floats, rotation: Floats | None = None) -> npt.NDArray[np.uint8]:
     """Return the packed signs of ``(X - mean) @ rotation``; the bits of a row depend on that row alone."""
     k = X.shape[1]  # the compiled loops do not look at bounds
-    for name, array, expected in (("mean_", mean, (k,)), ("rotation_", rotation, (k, k))):
-        if array is not None and np.shape(array) != expected:
-            raise ValueError(f"{name} has shape {np.shape(array)}, expected {expected}; fit again")
+    for name, learnt, expected in (("mean_", mean, (k,)), ("rotation_", rotation, (k, k))):
+        if learnt is not None and np.shape(learnt) != expected:
+            raise ValueError(f"{name} has shape {np.shape(learnt)}, expected {expected}; fit again")
     codes = np.empty((len(X), X.shape[1] // 8), np.uint8)
     step = rows_per_block(32 * X.shape[1], at_most=2**14)
     for start in range(0, len(X), step):
