@@ -13,7 +13,7 @@ from similia.explanations import _drawing, explain
 from similia.explanations._drawing import shade
 from similia.explanations._html import as_html
 from similia.explanations._views import groups, is_molecule, view_of
-from similia.report import _objects
+from similia.report import _context
 
 pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'similia[molecules]'")
 
@@ -28,7 +28,7 @@ def groups_of(smiles):
 
 @pytest.fixture
 def without_rdkit(monkeypatch):
-    for module in (_drawing, _objects):
+    for module in (_drawing, _context):
         monkeypatch.setattr(module, "has_rdkit", lambda: False)
 
 
@@ -134,7 +134,7 @@ def test_without_rdkit_molecules_are_drawn_as_graphs(without_rdkit):
     assert "benzene ring" in html
     figure = found.plot().figure
     assert not any(ax.images for ax in figure.axes)
-    shown = _objects.for_page(_objects.look_at(sm.objects.from_smiles([ASPIRIN])))[0]
+    shown = _context.for_page(_context.look_at(sm.objects.from_smiles([ASPIRIN])))[0]
     assert "xy" not in shown
     assert shown["s"].split() == ["C", "C", "O", "O", "C", "C", "C", "C", "C", "C", "C", "O", "O"]
 
@@ -180,7 +180,7 @@ def test_odd_molecules_can_be_drawn():
 
 
 def test_reports_know_the_places_and_bonds_of_atoms():
-    shown = _objects.for_page(_objects.look_at(sm.objects.from_smiles(["CC(=O)C#N", "c1ccccc1", "C"])))
+    shown = _context.for_page(_context.look_at(sm.objects.from_smiles(["CC(=O)C#N", "c1ccccc1", "C"])))
     assert shown[0]["g"] == [5, 0, 1, 1, 2, 1, 3, 3, 4]
     assert shown[0]["b"] == "-=-#"
     assert shown[1]["b"] == "::::::"

@@ -9,9 +9,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from jinja2 import UndefinedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -20,7 +22,7 @@ import similia as sm
 from samples.report import HOSTILE, SECTIONS, Opened, Page, graphs, nyshd, pipelines, series, written
 from similia.report import _measures as scores
 from similia.report import write_report
-from similia.report._html import as_json, escape
+from similia.report._render import charts, templates
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +223,9 @@ def test_more_objects_than_wanted_are_drawn_and_this_is_said(
 def test_the_same_page_twice_but_for_times(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
     pages = [written(tmp_path, nyshd(), *promoters, cv=2) for _ in range(2)]
     assert pages[0].payload == pages[1].payload
+    drawn = [re.findall(r"<svg.*?</svg>", page.text, re.S) for page in pages]
+    assert len(drawn[0]) > 5
+    assert drawn[0] == drawn[1]
     for name in SECTIONS[:-1]:
         assert pages[0].sections[name] == pages[1].sections[name]
 
@@ -228,10 +233,45 @@ def test_the_same_page_twice_but_for_times(tmp_path: Path, promoters: tuple[list
 # hostile text
 
 
-def test_escaping() -> None:
-    assert escape("<a b=\"c\" d='e'>&\x00\ud800") == "&lt;a b=&quot;c&quot; d=&#x27;e&#x27;&gt;&amp;�?"
-    assert not set("<>&\u2028") & set(as_json([HOSTILE]))
-    assert json.loads(as_json([HOSTILE])) == [HOSTILE]
+def rendered(template: str, **values: Any) -> str:
+    return templates().from_string(template).render(**values)
+
+
+def test_templates_escape_every_text_and_refuse_unknown_names() -> None:
+    text = rendered("<i title='{{ t }}'>{{ t }}</i>", t="<a b=\"c\" d='e'>&\x00\ud800")
+    safe = "&lt;a b=&#34;c&#34; d=&#39;e&#39;&gt;&amp;�?"
+    assert text == f"<i title='{safe}'>{safe}</i>"
+    data = rendered("{{ data|tojson }}", data=[HOSTILE])
+    assert not set("<>&\u2028") & set(data)
+    assert json.loads(data) == [HOSTILE]
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        rendered("{{ data|tojson }}", data=[float("nan")])
+    with pytest.raises(UndefinedError):
+        rendered("{{ unknown }}")
+
+
+def test_charts_are_the_same_bytes_in_the_colours_of_the_page() -> None:
+    def draw(left: Any, right: Any) -> None:
+        for axis, colour in ((left, "#0072B2"), (right, "0.45")):
+            axis.plot([1, 2, 3], [0.123, 10, 5], color=colour, marker="o")
+            axis.fill_between([1, 2, 3], [0, 1, 2], color="#D55E00", alpha=0.2, linewidth=0)
+            axis.set(xlabel="<x>", title="left out")
+
+    first, again = charts(draw, "One & two", "Two"), charts(draw, "One & two", "Two")
+    assert [chart.svg for chart in first] == [chart.svg for chart in again]
+    svg = first[0].svg
+    root = ElementTree.fromstring(svg.replace("xlink:", ""))
+    assert root.findtext("title") == "One & two"
+    assert {element.text for element in root.iter("text")} >= {"<x>", "0", "10"}
+    assert "left out" not in svg
+    assert "var(--k0)" in svg
+    assert "fill: var(--k1); fill-opacity: 0.2" in svg
+    assert "var(--soft)" in first[1].svg
+    assert not re.search(r"#[0-9a-f]{6}\b|url\(|font-family|<g id|clip-path|<metadata|https?:", svg)
+    ids = [set(re.findall(r' id="([^"]*)"', chart.svg)) for chart in first]
+    assert not ids[0] & ids[1]
+    for chart, names in zip(first, ids, strict=True):
+        assert names == set(re.findall(r'href="#([^"]*)"', chart.svg))
 
 
 def hostile_page(tmp_path: Path) -> Page:

@@ -438,24 +438,31 @@ def _rmse(truth: Floats, predicted: Floats) -> float:
     return float(np.sqrt(np.square(truth - predicted).mean()))
 
 
+def lead(scored: Scored) -> Floats | None:
+    """Return by how much the predicted class wins; None where a learner gives no values, or a fold lacked a class."""
+    values = scored.values
+    if values is None or np.isnan(values).any():
+        return None
+    ordered = np.sort(values, axis=1) if values.ndim == 2 else None
+    leads: Floats = np.abs(values) if ordered is None else ordered[:, -1] - ordered[:, -2]
+    return leads
+
+
 def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats] | None:
     """Return, for groups of objects alike in confidence: mean confidence, accuracy, size, and intervals (groups, 2).
 
     Confidence is the largest probability, in ten steps of equal width; or the lead of the winning decision value, in
     ten groups of equal size, as a quantile. None where there is neither, or a fold lacked a class.
     """
-    values = scored.values
-    if values is None or np.isnan(values).any():
+    values, leads = scored.values, lead(scored)
+    if values is None or leads is None:
         return None
     right = (scored.predicted == scored.truth).astype(float)
     if scored.probabilities:
         confidence = values.max(axis=1)
-        group = np.minimum((confidence * bins).astype(int), bins - 1)
     else:
-        ordered = np.sort(values, axis=1) if values.ndim == 2 else None
-        lead = np.abs(values) if ordered is None else ordered[:, -1] - ordered[:, -2]
-        confidence = (np.argsort(np.argsort(lead, kind="stable"), kind="stable") + 0.5) / len(lead)
-        group = np.minimum((confidence * bins).astype(int), bins - 1)
+        confidence = (np.argsort(np.argsort(leads, kind="stable"), kind="stable") + 0.5) / len(leads)
+    group = np.minimum((confidence * bins).astype(int), bins - 1)
     used = [members for g in range(bins) if (members := group == g).any()]
     sizes = np.array([members.sum() for members in used])
     means = np.array([confidence[members].mean() for members in used])

@@ -1,40 +1,51 @@
-"""Sections of the report about the data, the predictions and the cost; each says in a sentence why it is empty."""
+"""The sections of a report, each a function of a `Context`; one that has nothing to show says why in a sentence."""
 
 from __future__ import annotations
 
 import pickle
 import tempfile
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 from sklearn.metrics import confusion_matrix
 
 from similia.core.intervals import wilson
-from similia.report import _measures as scores
-from similia.report._context import Context
-from similia.report._html import (
-    Axis,
-    Cell,
-    Curve,
-    Section,
-    chart,
-    escape,
-    n_bytes,
-    number,
-    paragraph,
-    percent,
-    seconds,
-    side_by_side,
-    table,
-)
-from similia.report._objects import SIZE_OF, TEXTS, described
+from similia.core.validation import generator
+from similia.objects import take
+from similia.report import _measures as measures
+from similia.report._context import SIZE_OF, TEXTS, Context, described
+from similia.report._model import taken
+from similia.report._render import Cell, Section, Table, charts, mark_class, marker
+from similia.report.bits import RobustnessDisplay
+from similia.report.displays import ApproximationErrorDisplay, SpectrumDisplay, line, mark, measured_errors
+from similia.similarity import Distance, without_addresses
+from similia.storage.models import save
 
-_MOST_CLASSES = 24  # rows of a confusion matrix
+_ROWS = 24  # classes in a confusion matrix
+_MARKS = 20  # classes with a mark of their own on the map
+_STEPS = 7  # of numbers on the map
+_LISTED = 50  # classes in the table of their sizes
 _MISTAKES = 10
+_SCATTERED = 2000
+_MAP = (720, 520)
+_QUERIES = 6
+_NEIGHBOURS = 4
+_FEW = 10  # too few objects besides the landmarks to measure an error on
+_PAIRED = 400  # objects whose kernel is computed for all pairs
+_OPEN = 2  # explanations that are open at first
 
 Card = tuple[str, str, str]
+
+
+def percent(share: float) -> str:
+    """Return a share as percent with one digit."""
+    return f"{100 * share:.1f} %"
 
 
 def interval(low: float, high: float) -> str:
@@ -42,30 +53,55 @@ def interval(low: float, high: float) -> str:
     return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
+def number(value: float) -> str:
+    """Return a number with four significant digits."""
+    if value != value:
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:.4g}"
+
+
+def in_units(value: float, units: str) -> str:
+    """Return a value in the first unit that it reaches: ``"s ms µs ns"`` or ``"GB MB kB bytes"``."""
+    size = {"s": 1.0, "GB": 1e9}[units.split()[0]]
+    *larger, smallest = units.split()
+    for unit in larger:
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+        size /= 1000
+    return f"{value / size:.3g} {smallest}"
+
+
+def _short(text: Any, length: int) -> str:
+    text = str(text)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def about_data(context: Context) -> Section:
     """What the objects are: kind, sizes, classes, empty and repeated ones."""
-    seen, parts = context.seen, []
-    drawn = "" if context.n == context.n_all else f" This page is about {context.n:,} of them, drawn at random."
-    rows: list[tuple[str, str]] = [("kind", seen.kind), ("objects", f"{context.n:,}")]
+    seen, y = context.seen, context.y
+    rows = [("kind", seen.kind), ("objects", f"{context.n:,}")]
     if seen.sizes is not None:
         low, middle, high = np.quantile(seen.sizes, [0, 0.5, 1])
         rows.append((SIZE_OF[seen.kind], f"{number(low)} to {number(high)}, median {number(float(middle))}"))
         rows.append(("empty objects", f"{int((seen.sizes == 0).sum()):,}"))
     rows.append(("objects equal to an earlier one", f"{seen.duplicates:,}"))
-    if context.y is not None:
-        rows.append(("of these, with different targets", f"{_contradictions(seen.groups, context.y):,}"))
-    parts.append(paragraph(f"{context.n_all:,} {seen.kind} were given.{drawn}"))
-    parts.append(table("The objects", ["", ""], rows, text_columns=2, sortable=False))
-    if context.y is not None and not context.is_regression and context.y.dtype.kind != "f":
-        classes, counts = np.unique(context.y, return_counts=True)
+    if y is not None:
+        rows.append(("of these, with different targets", f"{_contradictions(seen.groups, y):,}"))
+    tables = [Table("The objects", rows, text_columns=2, sortable=False)]
+    if y is not None and not context.is_regression and y.dtype.kind != "f":
+        classes, counts = np.unique(y, return_counts=True)
+        largest = np.argsort(-counts, kind="stable")[:_LISTED]
+        more = f" (the {_LISTED} largest of {len(classes)})" if len(classes) > _LISTED else ""
         shares: list[list[str | Cell]] = [
             [str(classes[c]), Cell(f"{counts[c]:,}", counts[c]), Cell(percent(counts[c] / context.n), counts[c])]
-            for c in np.argsort(-counts, kind="stable")
+            for c in largest
         ]
-        more = "" if len(shares) <= 50 else f" (the 50 largest of {len(shares)})"
-        parts.append(table(f"Classes{more}", ["class", "objects", "share"], shares[:50]))
-    picture = _histogram(context)
-    return Section("data", "The data", side_by_side("".join(parts), picture))
+        tables.append(Table(f"Classes{more}", shares, ["class", "objects", "share"]))
+    drawn = "" if context.n == context.n_all else f" This page is about {context.n:,} of them, drawn at random."
+    text = f"{context.n_all:,} {seen.kind} were given.{drawn}"
+    return Section("data", "The data", text=text, tables=tables, charts=_histogram(context))
 
 
 def _contradictions(groups: npt.NDArray, y: npt.NDArray) -> int:
@@ -74,38 +110,24 @@ def _contradictions(groups: npt.NDArray, y: npt.NDArray) -> int:
     return sum(first.setdefault(g, value) != value for g, value in zip(groups.tolist(), y.tolist(), strict=True))
 
 
-def _histogram(context: Context) -> str:
-    sizes = context.seen.sizes
+def _histogram(context: Context) -> list[Any]:
+    values, label, title = context.seen.sizes, "", "Targets"
     if context.is_regression and context.y is not None:
-        sizes, label = context.y.astype(np.float64), "target"
-    elif sizes is None or sizes.min() == sizes.max():
-        return ""
+        values, label = context.y.astype(np.float64), "target"
+    elif values is None or values.min() == values.max():
+        return []
     else:
         label = SIZE_OF[context.seen.kind]
+        title = f"Sizes of the objects, in {label}"
     whole = context.seen.kind != "vectors" and not context.is_regression
-    width = sizes.max() - sizes.min() + 1 if whole else 24
-    edges = np.histogram_bin_edges(sizes, int(min(24, width)))
-    counts = np.histogram(sizes, edges)[0]
-    x = Axis(label, float(edges[0]), float(edges[-1]) + (edges[0] == edges[-1]))
-    y = Axis("objects", 0, float(counts.max()) * 1.05)
-    bars = _bars(edges, counts, x, y)
-    title = "Targets" if context.is_regression else f"Sizes of the objects, in {label}"
-    return chart(title, x, y, [], bars)
+    bins = int(min(24, values.max() - values.min() + 1)) if whole else 24
+    counts, edges = np.histogram(values, bins)
 
+    def draw(axis: Any) -> None:
+        axis.bar(edges[:-1], counts, 0.95 * np.diff(edges), align="edge", color=mark(0)["color"])
+        axis.set(xlabel=label, ylabel="objects")
 
-def _bars(edges: npt.NDArray, counts: npt.NDArray, x: Axis, y: Axis) -> str:
-    from similia.report._html import frame
-
-    left, top, width, height = frame()
-    parts = []
-    for a, b, count in zip(edges, edges[1:], counts, strict=False):
-        start, end = (left + width * float(v) for v in x.at([a, b]))
-        tall = height * float(y.at([count])[0])
-        shape = f"M{start + 0.5:.1f} {top + height}v{-tall:.1f}h{max(0.5, end - start - 1):.1f}v{tall:.1f}z"
-        parts.append(
-            f'<path class="k0" d="{shape}"><title>{number(a)} to {number(b)}: {count:,} objects</title></path>'
-        )
-    return "".join(parts)
+    return charts(draw, title)
 
 
 _INTERVALS = (
@@ -116,8 +138,11 @@ _INTERVALS = (
 )
 
 
+_CONSTANT = ("by frequency", "the most frequent class"), ("by the mean", "the mean target")
+
+
 def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
-    """How well the model predicts, with intervals, beside what knows nothing and what looks at neighbours."""
+    """How well the model predicts, with intervals, beside nearest neighbours and a constant prediction."""
     found, title = context.scored, "How well it predicts"
     if found is None:
         return Section("accuracy", title, missing=context.unscored), []
@@ -126,12 +151,9 @@ def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
         said.append("The fitted model that was given may have seen these objects, so it was not scored on them.")
     vote = context.parts.vote
     if hasattr(vote, "estimators"):
-        voters = len(vote.estimators)
-        said.append(
-            f"{voters} models vote: these are predictions of the vote; other sections look at the first of them."
-        )
+        said.append(f"{len(vote.estimators)} models vote, and the vote is scored; other sections show the first model.")
     elif vote is not None:
-        said.append(f"These are predictions of the {type(vote).__name__}; other sections look at the model inside.")
+        said.append(f"These are predictions of the {type(vote).__name__}; other sections show the model inside.")
     if found.n_folds and context.tuned:
         said.append("What a search had chosen was kept in all folds, so these numbers may be a little too good.")
     if not found.n_folds and context.known.any():
@@ -140,47 +162,43 @@ def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
         said.append("Equal objects were kept in one fold.")
     said.append(_INTERVALS[context.is_regression])
     rows, cards = _regression(found) if context.is_regression else _classification(found)
-    head = ["", "value", "95 % interval", "by neighbours", "by the mean" if context.is_regression else "by frequency"]
-    floor = "the mean target" if context.is_regression else "the most frequent class"
-    note = f"By neighbours: the 5 nearest in what the model learns from; by {head[-1][3:]}: always {floor}."
-    body = paragraph(" ".join(said)) + table("Predictions of unseen objects", head, rows, sortable=False)
-    body += f'<p class="note">{escape(note)}</p>'
-    body += _scatter(found) if context.is_regression else ""
-    return Section("accuracy", title, body), cards
+    constant = (
+        ("by the mean", "the mean target") if context.is_regression else ("by frequency", "the most frequent class")
+    )
+    head = ["", "value", "95 % interval", "by neighbours", constant[0]]
+    note = f"By neighbours: the 5 nearest in what the model learns from; {constant[0]}: always {constant[1]}."
+    table = Table("Predictions of unseen objects", rows, head, sortable=False)
+    pictures = _scatter(found) if context.is_regression else []
+    text = " ".join(said)
+    return Section("accuracy", title, text=text, tables=[table], note=note, charts=pictures, beside=False), cards
 
 
-def _classification(found: scores.Scored) -> tuple[list[Any], list[Card]]:
-    n = len(found.truth)
-    rows, cards = [], []
-    others = [found.neighbours, found.floor]
-    right = int((found.predicted == found.truth).sum())
-    low, high = wilson(right / n, n)
-    beside = ["–" if p is None else percent(float((p == found.truth).mean())) for p in others]
-    rows.append(["accuracy", percent(right / n), interval(low, high), *beside])
+def _classification(found: measures.Scored) -> tuple[list[Any], list[Card]]:
+    def accuracy(predicted: npt.NDArray) -> tuple[float, float, float]:
+        share = float((predicted == found.truth).mean())
+        return share, *wilson(share, len(found.truth))
+
+    def balanced(predicted: npt.NDArray) -> tuple[float, float, float]:
+        return measures.balanced(found.truth, predicted)
+
+    rows = []
+    for name, score in (("accuracy", accuracy), ("balanced accuracy", balanced)):
+        value, low, high = score(found.predicted)
+        beside = ["–" if p is None else percent(score(p)[0]) for p in (found.neighbours, found.floor)]
+        rows.append([name, percent(value), interval(low, high), *beside])
     name = "accuracy, cross-validated" if found.n_folds else "accuracy"
-    cards.append((name, percent(right / n), interval(low, high)))
-    value, low, high = scores.balanced(found.truth, found.predicted)
-    beside = ["–" if p is None else percent(scores.balanced(found.truth, p)[0]) for p in others]
-    rows.append(["balanced accuracy", percent(value), interval(low, high), *beside])
-    cards.append(("always the most frequent", percent(float((found.floor == found.truth).mean())), "accuracy to beat"))
-    return rows, cards
+    floor = ("always the most frequent", percent(accuracy(found.floor)[0]), "accuracy to beat")
+    return rows, [(name, rows[0][1], rows[0][2]), floor]
 
 
-def _regression(found: scores.Scored) -> tuple[list[Any], list[Card]]:
+def _regression(found: measures.Scored) -> tuple[list[Any], list[Card]]:
     truth = found.truth.astype(np.float64)
-    values = scores.regression_scores(truth, found.predicted)
-    beside = [
-        None if p is None else scores.errors(truth, p.astype(np.float64)) for p in (found.neighbours, found.floor)
-    ]
-    rows = [
-        [
-            name,
-            number(v),
-            f"{number(low)} to {number(high)}",
-            *("–" if b is None else number(b[name]) for b in beside),
-        ]
-        for name, (v, low, high) in values.items()
-    ]
+    values = measures.regression_scores(truth, found.predicted)
+    others = [p if p is None else measures.errors(truth, p.astype(np.float64)) for p in (found.neighbours, found.floor)]
+    rows = []
+    for name, (value, low, high) in values.items():
+        beside = ["–" if other is None else number(other[name]) for other in others]
+        rows.append([name, number(value), f"{number(low)} to {number(high)}", *beside])
     r2, mae = values["R²"], values["mean absolute error"]
     return rows, [
         ("R², cross-validated" if found.n_folds else "R²", f"{r2[0]:.3f}", f"{r2[1]:.3f} to {r2[2]:.3f}"),
@@ -188,13 +206,17 @@ def _regression(found: scores.Scored) -> tuple[list[Any], list[Card]]:
     ]
 
 
-def _scatter(found: scores.Scored, most: int = 2000) -> str:
-    truth, predicted = found.truth[:most].astype(np.float64), found.predicted[:most]
-    low, high = float(min(truth.min(), predicted.min())), float(max(truth.max(), predicted.max()))
-    high += low == high
-    title = "Predicted against true targets" + (f" (the first {most:,} objects)" if len(found.truth) > most else "")
-    points = Curve("objects", truth, predicted, line=False, size=2)
-    return chart(title, Axis("true", low, high), Axis("predicted", low, high), [points], diagonal=True)
+def _scatter(found: measures.Scored) -> list[Any]:
+    truth, predicted = found.truth[:_SCATTERED].astype(np.float64), found.predicted[:_SCATTERED]
+    ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
+
+    def draw(axis: Any) -> None:
+        axis.plot(ends, ends, color="0.45", linestyle="--", linewidth=1)
+        axis.plot(truth, predicted, **{**mark(0), "linestyle": "none", "markersize": 3, "alpha": 0.6})
+        axis.set(xlabel="true", ylabel="predicted")
+
+    first = f" (the first {_SCATTERED:,} objects)" if len(found.truth) > _SCATTERED else ""
+    return charts(draw, f"Predicted against true targets{first}")
 
 
 def about_confusion(context: Context) -> Section:
@@ -204,54 +226,38 @@ def about_confusion(context: Context) -> Section:
         why = context.unscored if found is None else "Targets are numbers, which are not taken for one another."
         return Section("confusion", title, missing=why)
     classes, counts = np.unique(found.truth, return_counts=True)
-    shown = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES])
+    shown = np.sort(np.argsort(-counts, kind="stable")[:_ROWS])
     matrix = confusion_matrix(found.truth, found.predicted, labels=classes)
-    called = np.bincount(
-        np.searchsorted(classes, found.predicted[np.isin(found.predicted, classes)]), minlength=len(classes)
-    )
+    called = matrix.sum(axis=0)
     rows: list[list[str | Cell]] = []
     for c in shown:
-        recall = matrix[c, c] / counts[c]
-        precision = matrix[c, c] / called[c] if called[c] else float("nan")
+        recall, precision = matrix[c, c] / counts[c], matrix[c, c] / called[c] if called[c] else float("nan")
         shares = [Cell(percent(v), v) if v == v else Cell("–", -1.0) for v in (recall, precision)]
-        line = [
+        cells = [
             Cell(f"{matrix[c, k]:,}", matrix[c, k], matrix[c, k] / counts[c], "hit" if c == k else "miss")
             for k in shown
         ]
-        rows.append([str(classes[c]), *line, *shares])
-    head = ["true class", *(f"→ {_clip(classes[c])}" for c in shown), "recall", "precision"]
+        rows.append([str(classes[c]), *cells, *shares])
+    head = ["true class", *(f"→ {_short(classes[c], 24)}" for c in shown), "recall", "precision"]
     some = "" if len(shown) == len(classes) else f" (the {len(shown)} largest of {len(classes)} classes)"
-    body = table(f"Objects of each class (rows) by predicted class (columns){some}", head, rows)
-    return Section("confusion", title, body + _mistakes(context, found))
+    table = Table(f"Objects of each class (rows) by predicted class (columns){some}", rows, head)
+    mistakes = _mistakes(context, found)
+    note = "" if mistakes else "No object was predicted wrongly."
+    return Section("confusion", title, tables=[table, *mistakes], note=note)
 
 
-def _clip(value: Any, length: int = 24) -> str:
-    text = str(value)
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _mistakes(context: Context, found: scores.Scored) -> str:
+def _mistakes(context: Context, found: measures.Scored) -> list[Table]:
     wrong = np.flatnonzero(found.predicted != found.truth)
-    if not len(wrong):
-        return paragraph("No object was predicted wrongly.")
-    values, what = found.values, ""
-    if values is not None and not np.isnan(values).any():
-        top = np.sort(values, axis=1) if values.ndim == 2 else None
-        lead = np.abs(values) if top is None else top[:, -1] - top[:, -2]
+    lead, what = measures.lead(found), ""
+    if lead is not None:
         wrong, what = wrong[np.argsort(-lead[wrong], kind="stable")], " that the model was surest of"
-    rows = [
-        [
-            context.names[i],
-            str(found.truth[i]),
-            str(found.predicted[i]),
-            Cell(described(context.seen, int(i))[:160], css="mono")
-            if context.seen.kind in TEXTS
-            else Cell(described(context.seen, int(i)), css="wide", drawn=int(i)),
-        ]
-        for i in wrong[:_MISTAKES]
-    ]
-    caption = f"{min(_MISTAKES, len(wrong))} of {len(wrong):,} mistakes{what}"
-    return table(caption, ["name", "true", "predicted", "object"], rows, text_columns=4)
+    rows = []
+    for i in wrong[:_MISTAKES].tolist():
+        text = described(context.seen, i)
+        shown = Cell(text[:160], css="mono") if context.seen.kind in TEXTS else Cell(text, css="wide", drawn=i)
+        rows.append([context.names[i], str(found.truth[i]), str(found.predicted[i]), shown])
+    caption = f"{len(rows)} of {len(wrong):,} mistakes{what}"
+    return [Table(caption, rows, ["name", "true", "predicted", "object"], text_columns=4)] if rows else []
 
 
 def about_calibration(context: Context) -> Section:
@@ -260,61 +266,274 @@ def about_calibration(context: Context) -> Section:
     if found is None or context.is_regression:
         why = context.unscored if found is None else "Calibration is of classes; the errors of numbers are above."
         return Section("calibration", title, missing=why)
-    groups = scores.reliability(found)
+    groups = measures.reliability(found)
     if groups is None:
         why = "The learner gives neither probabilities nor decision values (for all classes in all folds)."
         return Section("calibration", title, missing=why)
     means, accuracies, sizes, bounds = groups
-    titles = [f"{k:,} objects, {percent(a)} right" for k, a in zip(sizes.tolist(), accuracies.tolist(), strict=True)]
-    curve = Curve("accuracy", means, accuracies, bounds[:, 0], bounds[:, 1], titles=titles)
-    y = Axis("right (%)", 0, 1, share=True)
     if found.probabilities:
         gap = float(np.average(np.abs(means - accuracies), weights=sizes))
         text = f"Of objects predicted with probability p, a share p should be right; the mean gap is {percent(gap)}."
-        picture = chart(
-            "Accuracy against probability", Axis("largest probability (%)", 0, 1, share=True), y, [curve], diagonal=True
-        )
+        caption, label = "Accuracy against probability", "largest probability (%)"
     else:
         text = (
             "The learner gives decision values, which are no probabilities. Objects are put into ten groups by the "
-            "lead of the winning class: a curve that rises means that a small lead is a warning worth heeding."
+            "lead of the winning class: if the curve rises, be wary of predictions with a small lead."
         )
-        x = Axis("lead of the winner: share of objects with less (%)", 0, 1, share=True)
-        picture = chart("Accuracy against the lead of the winning class", x, y, [curve])
-    return Section("calibration", title, side_by_side(paragraph(text), picture))
+        caption, label = "Accuracy against the lead of the winning class", "objects with a smaller lead (%)"
+
+    def draw(axis: Any) -> None:
+        if found.probabilities:
+            axis.plot([0, 100], [0, 100], color="0.45", linestyle="--", linewidth=1)
+        axis.fill_between(100 * means, *(100 * bounds.T), color=mark(0)["color"], alpha=0.15, linewidth=0)
+        axis.plot(100 * means, 100 * accuracies, **line(0))
+        axis.set(xlabel=label, ylabel="right (%)", xlim=(0, 102), ylim=(0, 102))
+
+    return Section("calibration", title, text=text, charts=charts(draw, caption))
+
+
+def about_map(context: Context) -> tuple[Section, dict[str, Any]]:
+    """A map of the embedding, whose points show their objects, and what the script needs for it."""
+    if context.vectors is None:
+        return Section("map", "Map", missing=f"There is no embedding: {context.no_vectors}."), {}
+    points, shares = measures.plane(context.vectors.vectors, context.seed)
+    low, high = points.min(axis=0), points.max(axis=0)
+    scale = float(np.min((np.array(_MAP) - 40) / np.maximum(high - low, 1e-300))) if (high > low).any() else 1.0
+    x, y = ((points - (low + high) / 2) * scale * [1, -1] + np.array(_MAP) / 2).round(1).T.tolist()
+    of_object, labels = _marks(context)
+    size = float(np.clip(60 / np.sqrt(context.n), 1.6, 5))
+    marks = [
+        {
+            "label": label,
+            "css": mark_class(i, context.is_regression) if i < _MARKS else "kx",
+            "key": marker(i, 7, 7, 4.5),
+            "points": "".join(marker(i, x[j], y[j], size) for j in np.flatnonzero(of_object == i).tolist()),
+        }
+        for i, label in enumerate(labels)
+    ]
+    text = (
+        f"The first two principal components of the vectors by {context.vectors.how}: {percent(shares[0])} and "
+        f"{percent(shares[1])} of the variance. Distances that need more dimensions are lost."
+    )
+    shown = {"title": f"Map of {context.n:,} {context.seen.kind}", "width": _MAP[0], "height": _MAP[1], "marks": marks}
+    data = {"x": x, "y": y, "mark": of_object.tolist(), "facts": _facts(context)}
+    return Section("map", "Map", text=text, map=shown), data
+
+
+def _marks(context: Context) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return the number of each object's mark, and what marks mean."""
+    y = context.y
+    if y is None:
+        return np.zeros(context.n, dtype=np.int64), [context.seen.kind]
+    if context.is_regression:
+        edges = np.unique(np.quantile(y.astype(float), np.linspace(0, 1, _STEPS + 1)))
+        bins = np.clip(np.searchsorted(edges, y.astype(float), side="right") - 1, 0, max(len(edges) - 2, 0))
+        return bins, [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)] or [number(y[0])]
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    shown = np.sort(np.argsort(-counts, kind="stable")[:_MARKS])
+    marks = np.full(len(classes), len(shown))
+    marks[shown] = np.arange(len(shown))
+    labels = [str(classes[c]) for c in shown]
+    labels += [f"{len(classes) - len(shown)} other classes"] if len(classes) > len(shown) else []
+    return marks[codes], labels
+
+
+def _target(context: Context, value: Any) -> str:
+    return number(value) if context.is_regression else str(value)
+
+
+def _facts(context: Context) -> list[tuple[str, list[str]]]:
+    """Return what is told of each object beside itself."""
+    told = [("target" if context.is_regression else "class", context.y)]
+    told += [("predicted", context.scored.predicted)] if context.scored is not None else []
+    return [(name, [_target(context, v) for v in values.tolist()]) for name, values in told if values is not None]
+
+
+def about_neighbours(context: Context) -> Section:
+    """A few objects, what is nearest to them, and why."""
+    name, title = "neighbours", "Nearest neighbours, explained"
+    if context.n < 3:
+        return Section(name, title, missing=f"{context.n} objects have no neighbourhoods to show.")
+    queries = _queries(context)
+    try:
+        rows, values, what = _nearest(context, queries)
+    except (ValueError, TypeError) as error:
+        return Section(name, title, missing=f"Objects could not be compared: {error}")
+    relation = "near" if context.parts.metric and isinstance(context.parts.metric.function, Distance) else "like"
+    found = [
+        {
+            "object": _object(context, query),
+            "near": [(number(value), _object(context, j)) for j, value in zip(near, of_near, strict=True)],
+            "explained": _explained(context, query, near[0]),
+            "relation": relation,
+            "is_open": place < _OPEN,
+        }
+        for place, (query, near, of_near) in enumerate(
+            zip(queries.tolist(), rows.tolist(), values.tolist(), strict=True)
+        )
+    ]
+    text = f"{len(queries)} objects, each with the {rows.shape[1]} nearest of the others by {what}."
+    return Section(name, title, text=text, neighbourhoods=found)
+
+
+def _object(context: Context, i: int) -> dict[str, Any]:
+    target = "" if context.y is None else f" · {_target(context, context.y[i])}"
+    is_text = context.seen.kind in TEXTS
+    return {"i": i, "name": f"{context.names[i]}{target}", "text": described(context.seen, i), "is_text": is_text}
+
+
+def _queries(context: Context) -> npt.NDArray[np.int64]:
+    """Return objects to show: mistakes last, at most a third; else one of each class in turn."""
+    order = generator(context.seed).permutation(context.n)
+    found = context.scored
+    wrong = np.zeros(context.n, bool) if found is None or context.is_regression else found.predicted != found.truth
+    classes = np.zeros(context.n, int) if context.y is None else np.unique(context.y, return_inverse=True)[1]
+    rank = np.zeros(context.n, int)
+    for members in (wrong, ~wrong):
+        for value in np.unique(classes):
+            of_class = order[(classes[order] == value) & members[order]]
+            rank[of_class] = np.arange(len(of_class))
+    ordered = order[np.argsort(rank[order], kind="stable")]
+    mistakes = ordered[wrong[ordered]][: _QUERIES // 3]
+    return np.concatenate([ordered[~wrong[ordered]][: _QUERIES - len(mistakes)], mistakes])
+
+
+def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray, str]:
+    """Return the nearest others of each object, their values, and what those are."""
+    metric = context.parts.metric
+    if metric is not None:
+        X = metric.as_objects(context.X)
+        values = metric.between(take(X, queries), X).astype(np.float64)
+        sign = -1.0 if metric.is_kernel else 1.0
+        kind = "kernel: larger is nearer" if metric.is_kernel else "distance: smaller is nearer"
+        what = f"{without_addresses(metric.function)}, a {kind}"
+    elif context.vectors is not None:
+        from sklearn.metrics.pairwise import euclidean_distances
+
+        vectors = context.vectors.vectors
+        values, sign = euclidean_distances(vectors[queries], vectors), 1.0
+        what = f"Euclidean distance after {context.vectors.how}"
+    else:
+        raise ValueError(context.no_vectors)
+    sorted_by = sign * values
+    sorted_by[np.arange(len(queries)), queries] = np.inf
+    rows = np.argsort(sorted_by, axis=1, kind="stable")[:, : min(_NEIGHBOURS, context.n - 1)]
+    return rows, np.take_along_axis(values, rows, axis=1), what
+
+
+def _explained(context: Context, i: int, j: int) -> Markup | None:
+    """Return why two objects are similar, or nothing where the similarity has no parts to show."""
+    from similia.explanations import explain
+
+    metric = context.parts.metric
+    if metric is None or type(metric.function).__name__ == "Pairwise":
+        return None
+    try:
+        pair = take(metric.as_objects(context.X), [i, j])
+        return Markup(explain(metric.function, pair[0], pair[1]).to_html())
+    except (ImportError, TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def _measured(measure: Callable[[], Any]) -> tuple[Any, str]:
+    """Return a measure and no reason, or nothing and the reason why it does not apply."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return measure(), ""
+    except (ValueError, TypeError) as error:
+        return None, str(error)
+
+
+def about_spectrum(context: Context) -> Section:
+    """Eigenvalues of the landmark kernel, and its rank."""
+    name, title = "spectrum", "Spectrum and rank"
+    found, why = _measured(lambda: measures.spectrum(context.parts, context.X, random_state=context.seed))
+    if found is None:
+        return Section(name, title, missing=f"There is no spectrum to show: {why}.")
+    values = np.abs(found.eigenvalues)
+    if values.max() == 0:
+        return Section(name, title, missing="All similarities are 0, and so are all eigenvalues.")
+    half = int(np.searchsorted(np.cumsum(values), 0.9 * values.sum()) + 1)
+    text = f"Eigenvalues of {found.of}: {found.rank} of {len(values)} are kept, {half} hold 90 % of the sum. "
+    if found.clipped:
+        text += f"{percent(found.clipped)} of it is negative: the similarity is indefinite."
+    else:
+        text += "None is negative beyond rounding."
+    picture = charts(SpectrumDisplay(**vars(found)).plot, "Size of each eigenvalue, largest first")
+    return Section(name, title, text=text, charts=picture)
+
+
+def about_approximation(context: Context) -> Section:
+    """The error of the approximated kernel against landmarks or random features."""
+    name, title = "approximation", "Error of the approximation"
+    others = np.flatnonzero(~context.known)
+    others = others if len(others) >= _FEW else np.arange(context.n)
+    X = taken(context.X, others)
+    found, why = _measured(lambda: measured_errors(context.parts, X, None, _PAIRED, context.seed))
+    if found is None:
+        return Section(name, title, missing=f"This does not apply: {why}.")
+    if len(found.sizes) < 2 or not (found.errors > 1e-12).any():
+        return Section(name, title, missing=f"With {found.sizes[-1]} {found.of} the kernel is exact up to rounding.")
+    text = (
+        f"Error in the Frobenius norm, relative to the norm, against {found.against}. With all "
+        f"{found.sizes[-1]:,} {found.of} it is {number(float(found.errors[-1]))}; a curve that still falls "
+        "says that more would help."
+    )
+    if len(others) > _PAIRED:
+        text += f" The kernel of all pairs is quadratic, so {_PAIRED} objects were drawn for it."
+    if len(others) < context.n:
+        text += " Objects that are landmarks are left out, since their kernel is exact."
+    picture = charts(ApproximationErrorDisplay(**vars(found)).plot, "Error of the kernel")
+    return Section(name, title, text=text, charts=picture)
+
+
+def about_bits(context: Context) -> Section:
+    """Accuracy against flipped bits and against the number of bits."""
+    title = "What bits are worth"
+    found = None if context.scored is None else context.scored.robustness
+    if found is None:
+        codes = None if context.vectors is None else context.vectors.codes
+        why = "The model makes no packed bits." if codes is None else "Nothing is learnt from the bits of this model."
+        if codes is not None and context.scored is not None and not context.scored.n_folds:
+            why = "Codes are shortened by training anew, for which the model's training objects would be needed."
+        return Section("bits", title, missing=why if context.scored is not None else f"{why} {context.unscored}")
+    pictures = charts(
+        lambda *axes: RobustnessDisplay(**vars(found)).plot(axes),
+        "Accuracy when bits of the codes are flipped at random",
+        "Accuracy with the first bits only, trained anew",
+    )
+    text = f"On the {found.n:,} objects of the first fold; bands are 95 % intervals."
+    rows = [[f"{b:,}", percent(a)] for b, a in zip(found.n_bits.tolist(), found.shortened.tolist(), strict=True)][::-1]
+    numbers = Table("Accuracy by number of bits", rows, ["bits", "accuracy"])
+    return Section("bits", title, text=text, charts=pictures, beside=False, details=numbers)
 
 
 def about_cost(context: Context) -> tuple[Section, list[Card]]:
     """Time per object, and bytes of the model and of a code."""
-    rows: list[tuple[str, str]] = []
+    rows = []
     if context.scored is not None and context.scored.fit_seconds:
         fit = float(np.median(context.scored.fit_seconds))
-        rows.append(("to fit, for each object", seconds(fit)))
+        rows.append(("to fit, for each object", in_units(fit, "s ms µs ns")))
     if context.vectors is not None:
-        rows.append(("to transform an object, among many", seconds(context.transform_seconds)))
+        rows.append(("to transform an object, among many", in_units(context.transform_seconds, "s ms µs ns")))
     size, how = _model_bytes(context.parts.whole)
-    rows.append((f"the model{how}", n_bytes(size)))
-    cards = [("model", n_bytes(size), how.removeprefix(" ").removeprefix(", ") or "")]
+    shown = in_units(size, "GB MB kB bytes")
+    rows.append((f"the model{how}", shown))
     if context.vectors is not None:
         rows.append(("numbers of a vector", f"{context.vectors.vectors.shape[1]:,}"))
         codes = context.vectors.codes
         rows.append(("bits of a code", f"{8 * codes.shape[1]:,}" if codes is not None else "makes no packed bits"))
-    return Section(
-        "cost", "What it costs", table("On this machine, in this run", ["", ""], rows, sortable=False)
-    ), cards
+    table = Table("On this machine, in this run", rows, sortable=False)
+    return Section("cost", "What it costs", tables=[table]), [("model", shown, how.lstrip(", "))]
 
 
 def _model_bytes(model: Any) -> tuple[int, str]:
-    from similia.storage.models import save
-
     try:
         with tempfile.TemporaryDirectory() as folder:
             return save(model, Path(folder) / "model").stat().st_size, " on disk"
     except (TypeError, ValueError):
-        return _pickled_bytes(model)
-
-
-def _pickled_bytes(model: Any) -> tuple[int, str]:
+        pass
     try:
         return len(pickle.dumps(model)), ", pickled (similia.save does not take it)"
     except (pickle.PicklingError, AttributeError, TypeError):

@@ -57,9 +57,7 @@ class Display:
             if len(axes) != n:
                 raise ValueError(f"ax must be {n} axes, got {len(axes)}; plt.subplots(1, {n})[1] makes them")
         for axis in axes:
-            axis.grid(alpha=0.25)
-            axis.set_axisbelow(True)
-            axis.spines[["top", "right"]].set_visible(False)
+            style_axis(axis)
         self.figure_ = axes[0].get_figure()
         self.ax_ = axes[0] if n == 1 else axes
         return axes
@@ -80,6 +78,22 @@ def _is_open(figure: Any) -> bool:
     """Return whether a figure is one of pyplot's that was not closed; without pyplot there is none."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     return pyplot is not None and pyplot.fignum_exists(getattr(figure, "number", -1))
+
+
+def style_axis(axis: Any) -> None:
+    """Give an axis a pale grid and no frame."""
+    axis.grid(alpha=0.25)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def round_ticks(axis: Any) -> None:
+    """Write 1, 2 and 5 times powers of ten on a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
 
 
 def mark(i: int) -> dict[str, Any]:
@@ -181,8 +195,10 @@ class ApproximationErrorDisplay(Display):
         (axis,) = self._axes(ax)
         (self.line_,) = axis.plot(self.sizes, self.errors, **{**line(0), **kwargs})
         axis.set_xscale("log")
+        round_ticks(axis.xaxis)
         if (self.errors > 0).any():
             axis.set_yscale("log")
+            round_ticks(axis.yaxis)
         axis.set(xlabel=f"number of {self.of}", ylabel="relative error of the kernel")
         axis.set_title(f"against {self.against}", fontsize="medium")
         return self

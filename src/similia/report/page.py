@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from similia.core.validation import as_path, check_positive_int
-from similia.report._context import gather
-from similia.report._html import escape, page
-from similia.report._objects import for_page
+from similia.report._context import for_page, gather
 from similia.similarity import without_addresses
 from similia.storage.models import write_atomically
 
@@ -90,36 +88,38 @@ def write_report(
     ...     "How well it predicts" in path.read_text()
     True
     """
-    from similia.report import _pictures as pictures
-    from similia.report import _sections as sections
-
     place: Any = path if isinstance(getattr(path, "file", path), io.TextIOBase) else as_path(path)
     if isinstance(place, Path) and not place.absolute().parent.is_dir():
         raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)
+    from similia.report import _sections as about
+    from similia.report._render import page
+
     context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
-    accuracy, cards = sections.about_accuracy(context)
-    places, drawn = pictures.about_map(context)
-    cost, of_model = sections.about_cost(context)
-    found = [
-        sections.about_data(context),
-        accuracy,
-        sections.about_confusion(context),
-        sections.about_calibration(context),
-        places,
-        pictures.about_neighbours(context),
-        pictures.about_spectrum(context),
-        pictures.about_approximation(context),
-        pictures.about_bits(context),
-        cost,
-    ]
+    accuracy, cards = about.about_accuracy(context)
+    map_section, map_data = about.about_map(context)
+    cost, model_cards = about.about_cost(context)
     counted = f"of {context.n_all:,}, drawn at random" if context.n < context.n_all else context.seen.kind
-    cards = [("objects", f"{context.n:,}", counted), *cards, *of_model]
-    data = {"objects": for_page(context.seen), "names": context.names, **drawn}
-    shown = escape(without_addresses(context.parts.whole))
-    parameters = f"<details><summary>Its parameters</summary><pre>{shown}</pre></details>"
-    text = page(title or f"Report: {context.seen.kind}", f"Model: {context.parts}", parameters, cards, found, data)
+    text = page(
+        title=title or f"Report: {context.seen.kind}",
+        model=context.parts,
+        parameters=without_addresses(context.parts.whole),
+        cards=[("objects", f"{context.n:,}", counted), *cards, *model_cards],
+        sections=[
+            about.about_data(context),
+            accuracy,
+            about.about_confusion(context),
+            about.about_calibration(context),
+            map_section,
+            about.about_neighbours(context),
+            about.about_spectrum(context),
+            about.about_approximation(context),
+            about.about_bits(context),
+            cost,
+        ],
+        data={"objects": for_page(context.seen), "names": context.names, **map_data},
+    )
     encoded = text.encode("utf-8", "replace")
     if isinstance(place, Path):
         write_atomically(place, encoded)

@@ -1,0 +1,176 @@
+"""The page, rendered: templates that escape every text, and charts of matplotlib as SVG in the colours of the page.
+
+The security policy of the page lets only its own script run, and nothing be fetched. Charts are the same bytes each
+time; their colours become variables of the style sheet, so that they follow light and dark.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from similia.report.displays import COLOURS, style_axis
+
+_SHAPES = (  # of the marks of a map, around a point
+    "M{l} {y}a{s} {s} 0 1 0 {d} 0a{s} {s} 0 1 0 -{d} 0z",
+    "M{l} {t}h{d}v{d}h-{d}z",
+    "M{x} {t}l{s} {d}h-{d}z",
+    "M{x} {t}l{s} {s}l-{s} {s}l-{s} -{s}z",
+    "M{l} {t}h{d}l-{s} {d}z",
+    "M{x} {t}v{d}M{l} {y}h{d}",
+    "M{l} {t}l{d} {d}m0 -{d}l-{d} {d}",
+)
+_STROKED = (5, 6)
+_INK, _SOFT, _RULE = "#1d2126", "#5b6570", "#dfe2e5"
+_VARIABLES = {
+    _INK: "--ink", _SOFT: "--soft", "#737373": "--soft", _RULE: "--rule",
+    **{colour.lower(): f"--k{i}" for i, colour in enumerate(COLOURS)},
+}  # fmt: skip
+_STYLE: Any = {
+    "svg.fonttype": "none", "font.size": 9, "text.color": _INK, "axes.labelcolor": _INK, "xtick.color": _SOFT,
+    "ytick.color": _SOFT, "axes.edgecolor": _SOFT, "grid.color": _RULE, "xtick.minor.size": 0, "ytick.minor.size": 0,
+}  # fmt: skip
+
+
+class Cell(NamedTuple):
+    """A cell of a table: its text, a number to sort by, how dark it is (0 to 1), classes, an object drawn in it."""
+
+    text: str
+    key: float | None = None
+    shade: float = 0.0
+    css: str = ""
+    drawn: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first columns are text and whose others are numbers; the first cell of a row is its header."""
+
+    caption: str
+    rows: Sequence[Sequence[str | Cell]]
+    head: Sequence[str] = ()
+    text_columns: int = 1
+    sortable: bool = True
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture with its caption."""
+
+    title: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: its anchor, its heading, and what it holds, or why it holds nothing."""
+
+    name: str
+    title: str
+    missing: str = ""
+    text: str = ""
+    tables: Sequence[Table] = ()
+    note: str = ""
+    charts: Sequence[Chart] = ()
+    beside: bool = True  # charts stand in a second column where there is room
+    map: Any = None
+    neighbourhoods: Sequence[Any] = ()
+    details: Table | None = None
+
+
+def charts(draw: Callable[..., Any], *titles: str) -> list[Chart]:
+    """Return one chart per title; `draw` is given as many axes."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE):
+        figures = [Figure(figsize=(4.6, 2.8)) for _ in titles]
+        axes = [figure.add_axes((0.15, 0.17, 0.83, 0.8)) for figure in figures]
+        for axis in axes:
+            style_axis(axis)
+        draw(*axes)
+        return [Chart(title, _as_svg(figure, title)) for figure, title in zip(figures, titles, strict=True)]
+
+
+def _as_svg(figure: Any, title: str) -> Markup:
+    """Return a figure as an SVG element without backgrounds, clipping, names of parts, fonts and far digits."""
+    from matplotlib import rc_context
+
+    figure.patch.set_visible(False)
+    for axis in figure.axes:
+        axis.set_title("")
+        axis.patch.set_visible(False)
+        for artist in axis.findobj():
+            artist.set_clip_on(False)
+    out = io.StringIO()
+    with rc_context({"svg.hashsalt": title}):
+        figure.savefig(out, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    box, inside = re.search(r'viewBox="([^"]*)".*?</defs>(.*)</svg>', out.getvalue(), re.S).groups()  # type: ignore[union-attr]
+    inside = re.sub(r"<!--.*?-->", "", inside, flags=re.S)
+    styles = dict(re.findall(r'<path id="([^"]*)"[^>]*? style="([^"]*)"', inside))  # of marks, said again at each use
+    again = re.compile(r'(<use [^>]*#([^"]*)"[^>]*?) style="([^"]*)"')
+    inside = again.sub(lambda m: m[1] if styles.get(m[2]) == m[3] else m[0], inside)
+    inside = re.sub(r'<g id="[^"]*"', "<g", inside)
+    inside = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", re.sub(r"; font-family: [^;\"]*", "", inside))
+    inside = re.sub(r'(?<= d| x| y|rm)="[^"]*"', lambda m: re.sub(r"\d+\.\d\d+", _rounded, m[0]), inside)
+    inside = re.sub(r"#[0-9a-f]{6}\b", lambda m: f"var({_VARIABLES[m[0]]})" if m[0] in _VARIABLES else m[0], inside)
+    inside = re.sub(r"\s*\n\s*", " ", inside)
+    return Markup('<svg class="chart" viewBox="{}" role="img"><title>{}</title>{}</svg>').format(
+        box, title, Markup(inside)
+    )
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
+
+
+def marker(i: int, x: float, y: float, size: float) -> str:
+    """Return the path of mark number i (colour and shape count alike, as in the displays) around a point."""
+    shape = _SHAPES[(i + i // len(COLOURS)) % len(_SHAPES)]
+    found = {"x": x, "y": y, "l": x - size, "t": y - size, "s": size, "d": 2 * size}
+    return shape.format(**{key: f"{value:.4g}" for key, value in found.items()})
+
+
+def mark_class(i: int, ordered: bool = False) -> str:
+    """Return the classes of mark number i: its colour (of a scale if `ordered`), and whether it is drawn by strokes."""
+    stroked = (i + i // len(COLOURS)) % len(_SHAPES) in _STROKED
+    return f"{'q' if ordered else 'k'}{i % len(COLOURS)}{' st' if stroked else ''}"
+
+
+def legible(value: Any) -> Any:
+    """Return a text without what HTML cannot hold: control characters and lone surrogates as �; markup as it is."""
+    if isinstance(value, Markup):
+        return value
+    clean = "".join(c if c >= " " or c in "\t\n" else "�" for c in str(value))
+    return clean.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def templates() -> Environment:
+    """Return the templates; they escape every text and refuse names that are not given."""
+    found = Environment(
+        loader=PackageLoader("similia.report"), autoescape=True, finalize=legible, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    found.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return found
+
+
+def page(**values: Any) -> str:
+    """Return the whole page; the names of `values` are those of ``page.html.jinja``."""
+    style, script = (
+        resources.files("similia.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    own = {"style": Markup(style), "script": Markup(script), "digest": digest}
+    return templates().get_template("page.html.jinja").render(**own, **values)
