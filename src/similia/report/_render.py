@@ -38,7 +38,7 @@ _VARIABLES = {
 }  # fmt: skip
 _STYLE: Any = {
     "svg.fonttype": "none", "font.size": 9, "text.color": _INK, "axes.labelcolor": _INK, "xtick.color": _SOFT,
-    "ytick.color": _SOFT, "axes.edgecolor": _SOFT, "grid.color": _RULE, "xtick.minor.size": 0, "ytick.minor.size": 0,
+    "ytick.color": _SOFT, "axes.edgecolor": _SOFT, "grid.color": _RULE,
 }  # fmt: skip
 
 
@@ -110,17 +110,15 @@ def _as_svg(figure: Any, title: str) -> Markup:
     for axis in figure.axes:
         axis.set_title("")
         axis.patch.set_visible(False)
-        for artist in axis.findobj():
-            artist.set_clip_on(False)
     out = io.StringIO()
     with rc_context({"svg.hashsalt": title}):
         figure.savefig(out, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     box, inside = re.search(r'viewBox="([^"]*)".*?</defs>(.*)</svg>', out.getvalue(), re.S).groups()  # type: ignore[union-attr]
-    inside = re.sub(r"<!--.*?-->", "", inside, flags=re.S)
+    inside = re.sub(r"<!--.*?-->|<defs>\s*<clipPath.*?</defs>", "", inside, flags=re.S)
     styles = dict(re.findall(r'<path id="([^"]*)"[^>]*? style="([^"]*)"', inside))  # of marks, said again at each use
     again = re.compile(r'(<use [^>]*#([^"]*)"[^>]*?) style="([^"]*)"')
     inside = again.sub(lambda m: m[1] if styles.get(m[2]) == m[3] else m[0], inside)
-    inside = re.sub(r'<g id="[^"]*"', "<g", inside)
+    inside = re.sub(r'(?<=<g) id="[^"]*"| clip-path="[^"]*"', "", inside)
     inside = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", re.sub(r"; font-family: [^;\"]*", "", inside))
     inside = re.sub(r'(?<= d| x| y|rm)="[^"]*"', lambda m: re.sub(r"\d+\.\d\d+", _rounded, m[0]), inside)
     inside = re.sub(r"#[0-9a-f]{6}\b", lambda m: f"var({_VARIABLES[m[0]]})" if m[0] in _VARIABLES else m[0], inside)

@@ -88,10 +88,11 @@ def style_axis(axis: Any) -> None:
 
 
 def round_ticks(axis: Any) -> None:
-    """Write 1, 2 and 5 times powers of ten on a logarithmic axis."""
+    """Write powers of ten on a logarithmic axis, on a short one 2 and 5 times these, too."""
     from matplotlib.ticker import LogLocator, NullLocator
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=7))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())
 
@@ -319,6 +320,7 @@ class SpectrumDisplay(Display):
             axis.plot(numbers[below], -values[below], **{**style, **mark(1), "fillstyle": "none", "label": "negative"})
         axis.axvline(self.rank, color="0.45", linestyle="--", linewidth=1, label=f"rank {self.rank}")
         axis.set_yscale("log")
+        round_ticks(axis.yaxis)
         axis.set(xlabel="number of the eigenvalue", ylabel="size of the eigenvalue")
         clipped = f"; {100 * self.clipped:.2g} % negative" if self.clipped else ""
         axis.set_title(f"{self.of}{clipped}", fontsize="medium")
