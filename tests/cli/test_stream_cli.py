@@ -258,7 +258,7 @@ def test_small_collections_are_streams_too(tmp_path):
         ("a.csv", "x,y\nB,A\n", "has no column 'text' and 2 columns of text: 'x', 'y'"),
         ("a.csv", "x,y\n,\n", "has no column 'text'; it has 'x', 'y'"),
         ("a.fasta", "ACGT\n", "expected '>name'"),
-        ("a.npy", "no", "is not an array that numpy.save wrote"),
+        ("a.npy", "no", "an array that numpy.save wrote"),
         ("a.xyz", "no", "has an unknown ending"),
     ],
 )

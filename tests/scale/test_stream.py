@@ -481,3 +481,20 @@ def test_a_generator_of_arrays_is_read_as_what_the_model_was_fitted_on(name, tmp
     else:
         encode_stream(model, (item for item in objects), output, chunk=7)
         np.testing.assert_array_equal(np.load(output), model.transform(objects))
+
+
+def test_a_lost_scheduler_ends_the_run_and_the_next_one_resumes(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    path, part = tmp_path / "x.npy", partial_of(tmp_path / "x.npy")
+    cluster = distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
+
+    def words():
+        for i, word in enumerate(WORDS):
+            if i == 60:
+                cluster.close()
+            yield word
+
+    with pytest.raises(OSError, match=r"the cluster was lost .*run the same again to resume"):
+        encode_stream(ENCODER, words(), path, chunk=10, workers=cluster.scheduler_address)
+    assert part.is_dir()
+    assert not path.exists()

@@ -42,7 +42,7 @@ HEADERS = {
     "negative": ("{'descr': '<f8', 'fortran_order': False, 'shape': (-2, -5)}", "not an array that numpy.save"),
     "one axis": ("{'descr': '<f8', 'fortran_order': False, 'shape': (10,)}", r"float64 of shape \(10,\), expected"),
     "no columns": ("{'descr': '<f8', 'fortran_order': False, 'shape': (10, 0)}", "expected numbers of shape"),
-    "objects": ("{'descr': '|O', 'fortran_order': False, 'shape': (2, 5)}", "pickles and never read"),
+    "objects": ("{'descr': '|O', 'fortran_order': False, 'shape': (2, 5)}", "holds Python objects"),
     "text": ("{'descr': '<U2', 'fortran_order': False, 'shape': (2, 5)}", "expected numbers"),
     "call": ("__import__('os')", "not an array that numpy.save"),
     "open bracket": ("{'descr': ('<f8', [(", "not an array that numpy.save"),

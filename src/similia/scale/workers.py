@@ -1,9 +1,9 @@
 """A function of each chunk of a stream, results in order: in this process, or on the workers of a Dask cluster.
 
 In this process a thread reads ahead while a chunk is worked on. On a cluster at most two chunks a worker and two more
-are under way; each task uses one thread. The model is itself the result of a task, so that the scheduler can make it
-again if the workers that hold it die; a chunk whose worker dies is given to another. If the scheduler cannot be
-reached, what was under way is submitted again until `PATIENCE` is over.
+are under way; each task uses one thread. The model is itself the result of a task, so that the scheduler can compute it
+again if the workers that hold it die; a chunk whose worker dies goes to another. If the scheduler is lost, the run ends
+with an error, and running it again resumes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import signal
 import socket
 import threading
 import time
+import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -34,10 +35,9 @@ if TYPE_CHECKING:
     from similia.sources.source import Chunk
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-PATIENCE = 60.0  # seconds that a cluster without scheduler or workers is waited for
-_FIRST = 10.0  # seconds that it may take to be there at all
+PATIENCE = 60.0  # seconds to wait for a cluster without workers
+_FIRST = 10.0  # seconds to wait for it at the start
 _POLL = 5.0  # seconds between looks at whether there are workers
-_ALIVE = 4  # chunks in memory in this process: read ahead, waiting, worked on, written
 
 _SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1TB",
@@ -51,8 +51,6 @@ Results = Generator[tuple["Chunk", Any], None, None]
 
 class Here:
     """Work in this process; with `ahead`, a thread reads the next chunks meanwhile."""
-
-    alive = _ALIVE
 
     def __init__(self, ahead: bool = True) -> None:
         self.ahead = ahead
@@ -187,38 +185,41 @@ class OnDask:
 
     def __init__(self, workers: Any) -> None:
         self.workers = workers
-        self.client: Any = None
         self._stack = ExitStack()
-        self._tries = 0  # of submitting, which makes keys differ
 
     def __enter__(self) -> Self:
         dask, distributed = import_dask()
-        self._stack.enter_context(dask.config.set(_SETTINGS))
-        self._stack.enter_context(_quiet_logs())
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(dask.config.set(_SETTINGS))
+            stack.enter_context(_quiet_logs())
+            self.client = self._connected(distributed.Client, stack)
             if isinstance(self.workers, int):
-                self.workers = self._stack.enter_context(_local_cluster(self.workers))
-            if isinstance(self.workers, str):
-                _place(self.workers)
-            self._connect(time.monotonic() - PATIENCE + min(PATIENCE, _FIRST))
-            if not isinstance(self.workers, str | distributed.Client):
                 with suppress(OSError):  # a worker died meanwhile; those to come know of it
                     self.client.register_worker_callbacks(_ignore_interrupts)
-        except BaseException:
-            self._stack.close()
-            raise
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(Exception):
-            if self.client is not self.workers:
-                self.client.close(timeout=2)
         self._stack.close()
 
-    @property
-    def alive(self) -> int:
-        """Chunks in memory at once."""
-        return 2 * self._n_workers() + 2
+    def _connected(self, Client: Any, stack: ExitStack) -> Any:
+        """Return a client that has workers, or raise if that takes too long."""
+        soon = min(PATIENCE, _FIRST)
+        try:
+            if isinstance(self.workers, Client):
+                client = self.workers
+            else:
+                address = self.workers
+                if isinstance(address, int):
+                    address = stack.enter_context(_local_cluster(address))
+                else:  # before a client is made: it tries for long
+                    socket.create_connection(_place(address), timeout=soon).close()
+                client = Client(address, timeout=soon, set_as_default=False)
+                stack.callback(_close, client)
+            client.wait_for_workers(1, timeout=soon)
+        except (OSError, TimeoutError) as error:
+            raise _gone(f"cannot be reached or has no workers ({type(error).__name__}): {self.workers}") from error
+        return client
 
     def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
         """Yield each chunk and ``function(model, chunk.objects)``."""
@@ -226,64 +227,42 @@ class OnDask:
 
         payload = cloudpickle.dumps((function, model), protocol=pickle.HIGHEST_PROTOCOL)
         under_way: deque[tuple[Chunk, Any]] = deque()
-        self._model: Any = None
-        self._heard: Heard = set()
+        known: Heard = set()
+        name = f"similia-{uuid.uuid4().hex}"
         try:
+            there = self.client.submit(pickle.loads, payload, key=f"{name}-model", pure=False)
             for chunk in chunks:
-                under_way.append((chunk, self._submit(payload, chunk)))
-                while len(under_way) > 2 * max(1, self._n_workers()):
-                    yield self._first(payload, under_way)
+                task = (there, chunk.objects, chunk.start, settings().max_memory)
+                future = self.client.submit(_in_worker, *task, key=f"{name}-{chunk.start}", pure=False)
+                under_way.append((chunk, future))
+                while len(under_way) > 2 * max(1, len(self.client.nthreads())):
+                    yield self._first(under_way, known)
             while under_way:
-                yield self._first(payload, under_way)
+                yield self._first(under_way, known)
+        except Exception as error:
+            if not self._is_lost(error):
+                raise
+            raise _gone(f"was lost ({type(error).__name__})") from error
         finally:
             for _, future in under_way:
                 with suppress(Exception):
                     future.cancel(force=True)
-            self._model = None
 
-    def _submit(self, payload: bytes, chunk: Chunk) -> Any:
-        """Return the future of a chunk, or None if there is no connection now."""
-        self._tries += 1
-        name = f"similia-{id(self)}-{self._tries}"
-        try:
-            if self._model is None:
-                self._model = self.client.submit(pickle.loads, payload, key=f"{name}-model", pure=False)
-            task = (self._model, chunk.objects, chunk.start, settings().max_memory)
-            return self.client.submit(_in_worker, *task, key=f"{name}-{chunk.start}", pure=False)
-        except Exception as error:
-            if not self._is_lost(error):
-                raise
-            return None
+    def _first(self, under_way: deque[tuple[Chunk, Any]], known: Heard) -> tuple[Chunk, Any]:
+        """Return the oldest chunk and its result, or raise its error."""
+        chunk, future = under_way[0]
+        done, value = self._wait(future, chunk)
+        under_way.popleft()
+        if not done:
+            kind, text = value
+            raise kind(text)
+        result, said = value
+        _say(said, known)
+        return chunk, result
 
-    def _first(self, payload: bytes, under_way: deque[tuple[Chunk, Any]]) -> tuple[Chunk, Any]:
-        """Return the oldest chunk and its result; submit all again for as long as the scheduler is gone."""
-        since: float | None = None
-        while True:
-            chunk, future = under_way[0]
-            try:
-                if future is None:
-                    raise ConnectionError("not connected")
-                done, value = self._wait(future)
-            except Exception as error:
-                if not self._is_lost(error):
-                    raise _sentence(error, chunk) from error
-                since = since or time.monotonic()
-                self._connect(since)
-                self._model = None
-                again = [(chunk, self._submit(payload, chunk)) for chunk, _ in under_way]
-                under_way.clear()
-                under_way.extend(again)
-                continue
-            under_way.popleft()
-            if not done:
-                kind, text = value
-                raise kind(text)
-            result, said = value
-            _say(said, self._heard)
-            return chunk, result
-
-    def _wait(self, future: Any) -> tuple[bool, Any]:
+    def _wait(self, future: Any, chunk: Chunk) -> tuple[bool, Any]:
         """Return the result of a task; raise if there have been no workers for `PATIENCE`."""
+        from distributed import KilledWorker
         from distributed import TimeoutError as NotYet
 
         idle = time.monotonic()
@@ -292,34 +271,17 @@ class OnDask:
                 result: tuple[bool, Any] = future.result(timeout=_POLL)
                 return result
             except NotYet:
-                if self.client.status == "running" and self._n_workers():
+                if self.client.status != "running":
+                    raise _gone("was lost") from None
+                if self.client.nthreads():
                     idle = time.monotonic()
                 if time.monotonic() - idle > PATIENCE:
-                    raise _Gone("has no workers any more") from None
-
-    def _connect(self, since: float) -> None:
-        """Make a new client, or wait for the one that was given; raise if that takes longer than `PATIENCE`."""
-        _, distributed = import_dask()
-        given = self.workers if isinstance(self.workers, distributed.Client) else None
-        while True:
-            left = since + PATIENCE - time.monotonic()
-            try:
-                if given is None:
-                    soon = max(1.0, min(left, 10.0))
-                    if isinstance(self.workers, str):  # before a client is made: many that fail get in each other's way
-                        socket.create_connection(_place(self.workers), timeout=soon).close()
-                    with suppress(Exception):
-                        self.client.close(timeout=1)
-                    self.client = distributed.Client(self.workers, timeout=soon, set_as_default=False)
-                else:
-                    self.client = given
-                self.client.wait_for_workers(1, timeout=max(1.0, left))
-                return
-            except Exception as error:
-                if left <= 0 or (given is not None and given.status == "closed"):
-                    name = given or self.workers
-                    raise _Gone(f"cannot be reached or has no workers ({type(error).__name__}): {name}") from error
-                time.sleep(min(1.0, left))
+                    raise _gone("has no workers any more") from None
+            except KilledWorker as error:
+                raise ConnectionError(
+                    f"the workers that got objects {chunk.start} to {chunk.stop - 1} died, one after the other (of "
+                    "memory, perhaps); run the same again to resume, with a smaller chunk"
+                ) from error
 
     def _is_lost(self, error: Exception) -> bool:
         """Return whether an error means that the scheduler is gone or has forgotten what it was given."""
@@ -328,17 +290,16 @@ class OnDask:
 
         from distributed.comm import CommClosedError
 
-        if isinstance(error, _Gone):
-            return False
-        return isinstance(error, Cancelled | CancelledError | CommClosedError | ConnectionError) or (
-            self.client.status not in ("running",)
-        )
+        return isinstance(error, Cancelled | CancelledError | CommClosedError) or self.client.status != "running"
 
-    def _n_workers(self) -> int:
-        try:
-            return len(self.client.nthreads())
-        except Exception:
-            return 0
+
+def _close(client: Any) -> None:
+    with suppress(Exception):
+        client.close(timeout=2)
+
+
+def _gone(what: str) -> ConnectionError:
+    return ConnectionError(f"the cluster {what}; start it and run the same again to resume")
 
 
 def _place(address: str) -> tuple[str, int]:
@@ -382,13 +343,6 @@ def _quiet_logs() -> Iterator[None]:
             handler.setLevel(level)
 
 
-class _Gone(ConnectionError):
-    """No cluster any more, for so long that there is no sense in waiting."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"the cluster {what}; start it and run the same again to go on")
-
-
 def _ignore_interrupts() -> None:
     """Leave Ctrl-C, which a terminal sends to all processes, to the one that commits."""
     with suppress(ValueError):  # a worker that is a thread
@@ -405,17 +359,6 @@ def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory
             return False, next(
                 (kind, str(error)) for kind in (TypeError, OSError, ValueError) if isinstance(error, kind)
             )
-
-
-def _sentence(error: Exception, chunk: Chunk) -> Exception:
-    from distributed import KilledWorker
-
-    if not isinstance(error, KilledWorker):
-        return error
-    return ConnectionError(
-        f"the workers that objects {chunk.start} to {chunk.stop - 1} were given to died, one after the other "
-        "(of memory, perhaps); run the same again to go on, with a smaller chunk"
-    )
 
 
 @contextmanager

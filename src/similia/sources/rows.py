@@ -1,14 +1,14 @@
-"""Strings of a column of a Parquet file, a few rows at a time: the bytes of Arrow become those of a `StringBatch`.
+"""Sources that are read by rows: Parquet files, .npy arrays and iterables.
 
-Arrow unpacks a page as far as its header says. Rows of one batch are bounded by the longest entry of a dictionary,
-which a hostile file may repeat at no cost.
+Arrow unpacks a page as far as its header says; the rows of one batch are bounded by the longest entry of a dictionary,
+which a hostile file may repeat at no cost. Rows of arrays are read, not mapped, since pages of a map count as memory of
+the process; a header is believed only if it agrees with the size of the file, and nothing is unpickled.
 """
 
 from __future__ import annotations
 
 import io
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import shifted_text
+from similia.core.npy import read_header
 from similia.core.text import _short, counted
 from similia.core.validation import check_vectors
 from similia.objects.graphs import GraphBatch
@@ -256,13 +257,17 @@ class ArrayRows:
 
     def __init__(self, path: Path, skips: Skips | None = None) -> None:
         self.path, self.skips, size = path, skips, path.stat().st_size
-        shape, self.fortran, self.dtype, self.offset = _header(path)
+        with open(path, "rb") as file:
+            begin = io.BytesIO(file.read(_MOST_HEADER))
+        try:
+            shape, self.dtype, claimed, self.fortran = read_header(begin)
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be read as an array that numpy.save wrote: {error}") from None
+        self.offset = begin.tell()
         if len(shape) != 2 or self.dtype.kind not in "fiu" or min(shape) == 0:
             found = f"{str(self.dtype)[:60]} of shape {_short(shape)}"
-            hint = ", which are pickles and never read" if self.dtype.hasobject else ""
-            raise ValueError(f"{path} holds {found}{hint}, expected numbers of shape (n, n_features)")
+            raise ValueError(f"{path} holds {found}, expected numbers of shape (n, n_features)")
         self.n, self.width = shape
-        claimed = self.n * self.width * self.dtype.itemsize
         if claimed != size - self.offset:
             raise ValueError(
                 f"{path} has {size - self.offset} bytes of data, but {_short(claimed)} by its header "
@@ -299,21 +304,6 @@ class ArrayRows:
                 raise ValueError(f"{self.path}, row {start}: the file became shorter while it was read")
             rows = rows.reshape(-1, self.width)
         return np.array(rows, dtype=self.dtype.newbyteorder("="), order="C", copy=self.fortran or None)
-
-
-def _header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype, int]:
-    """Return shape, whether columns come first, dtype, and where the data begin."""
-    with open(path, "rb") as file:
-        begin = io.BytesIO(file.read(_MOST_HEADER))
-    read: dict[Any, Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            shape, fortran, dtype = read[np.lib.format.read_magic(begin)](begin)
-            if not all(isinstance(length, int) and length >= 0 for length in shape):
-                raise ValueError(f"shape {_short(shape)}")
-    except Exception as error:  # numpy evaluates the header, and what that raises is no short list
-        raise ValueError(f"{path} is not an array that numpy.save wrote ({_short(error, 150)})") from None
-    return shape, fortran, dtype, begin.tell()
 
 
 _KINDS: dict[type, str] = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}

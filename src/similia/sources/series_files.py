@@ -1,4 +1,9 @@
-"""Series in many files (a folder) and in long tables, whose rows are one time point each."""
+"""Time series: folders with a file for each, long tables with a row for each time point, and ``.ts`` files.
+
+The ``.ts`` format is that of https://timeseriesclassification.com, which aeon and sktime read, too. After comments
+(``#``, ``%``) and a header (lines ``@name value``, the last one ``@data``) comes one series a line: dimensions
+separated by colons, their values by commas, at the end the label.
+"""
 
 from __future__ import annotations
 

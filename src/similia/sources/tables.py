@@ -1,7 +1,9 @@
-"""Columns of CSV and TSV tables, a block of rows at a time.
+"""Columns of CSV and TSV tables as objects, a block of rows at a time.
 
-Blocks without quotes whose rows have equally many fields are cut by numpy, all others by the csv module, which
-reads on from block to block while a quoted field goes on. Tests hold the two equal.
+Blocks without quotes whose rows have equally many cells are cut by numpy, all others by the csv module, which reads on
+from block to block while a quoted cell goes on. Tests hold the two equal. ``pyarrow.csv`` reads 95 MB in a third of the
+time (with quotes an eighth) and twice the memory, but is not used: its errors name no line, it accepts NUL bytes and
+letters behind a closing quote, refuses cells longer than a block, and tells neither the line nor the end of a row.
 """
 
 from __future__ import annotations

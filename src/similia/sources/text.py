@@ -1,4 +1,8 @@
-"""Files with an object a line (``.txt``, ``.smi``), and molecules one after another (``.sdf``), a block at a time."""
+"""Text files of one record after another: lines (``.txt``, ``.smi``), SDF, FASTA and FASTQ, a block at a time.
+
+FASTA and FASTQ have two parsers each: one goes line by line, takes any text and says what is wrong with it; the other
+finds the lines of plain ASCII blocks by numpy and returns None for all other blocks. Tests hold them equal.
+"""
 
 from __future__ import annotations
 

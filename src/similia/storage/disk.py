@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import errno
-import math
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
-
-import numpy as np
-from numpy.lib import format as npy
+from typing import Any
 
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
+
 LOCK = "index.lock"
+
+
 TEMPORARY = ".tmp"
+
+
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def says_full(error: BaseException) -> str | None:
@@ -77,31 +76,3 @@ def take_lock(folder: Path) -> Any:
             stream.close()
             raise ValueError(f"another process is writing to {folder}; wait until it has finished") from None
     return stream
-
-
-class Header(NamedTuple):
-    """Shape and type of an array, and how many bytes its data take."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    n_bytes: int
-
-
-def read_header(stream: IO[bytes]) -> Header:
-    """Return the header of a .npy file; afterwards the stream is where the data begin.
-
-    Raises
-    ------
-    ValueError
-        If it is no such file, its sizes are none, or it holds Python objects, which are pickles.
-    """
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of code in the header, which is parsed, not run
-            shape, _, dtype = _READERS[npy.read_magic(stream)](stream)
-    except (Exception, RecursionError, MemoryError) as error:
-        raise ValueError(f"it has no header that numpy.save writes ({type(error).__name__})") from None
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects, which could run code when they are read")
-    if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
-        raise ValueError("it claims a shape that no array has")
-    return Header(shape, dtype, math.prod(shape) * dtype.itemsize)

@@ -24,8 +24,8 @@ from typing import IO, Any
 import numpy as np
 
 from similia.core.config import settings
+from similia.core.npy import read_header
 from similia.core.text import _short
-from similia.storage.disk import read_header
 from similia.storage.estimators import LOSSES, PARTS, TREE, check_tree, is_public_estimator
 
 _SCHEMA = "schema.json"

@@ -27,9 +27,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.npy import read_header
 from similia.core.text import _short
 from similia.core.validation import check_codes, check_n_bits
-from similia.storage.disk import is_leftover, is_temporary, read_header, replacing, sync_folder, take_lock
+from similia.storage.disk import is_leftover, is_temporary, replacing, sync_folder, take_lock
 
 _MAX_SEGMENTS = 64
 _BLOCK = 2**16  # rows copied at a time

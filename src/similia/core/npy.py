@@ -1,0 +1,44 @@
+"""The header of a .npy file, read without trusting it.
+
+`numpy.load` allocates what a header claims before it looks at the data, and raises whatever its parser raises.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+class Header(NamedTuple):
+    """Shape and type of an array, the bytes that its data take, and whether columns come first (Fortran order)."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    n_bytes: int
+    fortran: bool
+
+
+def read_header(stream: IO[bytes]) -> Header:
+    """Return the header of a .npy file and leave the stream where the data begin.
+
+    Raises
+    ------
+    ValueError
+        If it is not such a file, its shape is impossible, or it holds Python objects, which are pickles.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about code in the header, which is parsed, not run
+            shape, fortran, dtype = _READERS[npy.read_magic(stream)](stream)
+    except (Exception, RecursionError, MemoryError) as error:
+        raise ValueError(f"it has no header that numpy.save writes ({type(error).__name__})") from None
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which could run code when they are read")
+    if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
+        raise ValueError("it claims a shape that no array has")
+    return Header(shape, dtype, math.prod(shape) * dtype.itemsize, fortran)
