@@ -17,7 +17,7 @@ from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_g
 from similia.sources import _blocks, read_columns
 from similia.sources import tables as _delimited_streams
 from similia.sources.streams import open_stream
-from similia.sources.tables import delimited_records
+from similia.sources.tables import Table
 from similia.sources.text import fasta_records, fastq_records
 
 LAW = settings(max_examples=60, deadline=None)
@@ -28,6 +28,11 @@ BLOCK = st.sampled_from([1, 2, 3, 7, 30, 2**20])  # bytes: small ones cut record
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("streams")
+
+
+def delimited_records(path, columns, delimiter):
+    table = Table(path, delimiter)
+    return table.records([table.position_of(column) for column in columns])
 
 
 def with_block(size, read):

@@ -20,11 +20,12 @@ from similia.objects.sequences import concatenate, n_objects, take
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
+from similia.sources._blocks import narrow, not_a_bomb
 from similia.sources.reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric, typed
 from similia.sources.series_files import array_of, long_table, read_ts, series_folder
 from similia.sources.source import Held, Source
 from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_table, meaningless, unknown_ending
-from similia.sources.text import read_fasta, read_fastq
+from similia.sources.text import fasta_records, fastq_records
 
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # how the arrays of .npz are called
 _BOMB = 100  # times that an .npz may grow
@@ -282,10 +283,14 @@ def _bounded(path: Path, stream: ObjectStream) -> Iterator[Any]:
 def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
     """Return the records of FASTA or FASTQ; labels are in their headers."""
     ObjectStream(path, reading, 1, _BYTES)  # raises if an option means nothing for them
-    headers, sequences, *_ = read_fastq(path) if ending_of(path) in FASTQ else read_fasta(path)
+    headers: list[str] = []
+    parts = []
+    for records in not_a_bomb(path, (fastq_records if ending_of(path) in FASTQ else fasta_records)(path)):
+        headers += records.headers or []
+        parts.append(records.columns[0])
     first = [name.split()[0] if name.split() else "" for name in headers]
     names = first if len(set(first)) == len(headers) else headers
-    objects = as_strings(sequences)
+    objects = narrow(concatenate(parts))
     skips = reading.skips()
     if skips is not None:
         skips.begin(0)

@@ -118,17 +118,6 @@ class Table:
             raise ValueError(f"{self.path} holds no rows")
 
 
-def delimited_records(
-    path: Any, columns: tuple[str | int, ...], delimiter: str, header: bool = True, offset: int = 0, line: int = 1
-) -> Iterator[Records]:
-    """Yield columns of a table from the row on that begins at `offset`, a line numbered `line`.
-
-    A row with more or fewer cells than the first one is refused: what it holds may stand in other columns.
-    """
-    table = Table(path, delimiter, header)
-    return table.records([table.position_of(column) for column in columns], offset, line)
-
-
 class _Rows:
     """Rows of a table, block by block."""
 
