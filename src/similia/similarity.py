@@ -615,10 +615,11 @@ def chosen(model: Any) -> Any:
 def members_of(model: Any) -> list[Any]:
     """Return the models whose answers `model` combines or changes, fitted if it is; [] for any other model.
 
-    A vote has ``voters``; the wrappers of scikit-learn calibrate, set a threshold or transform the targets.
+    A vote has a list of ``voters``; the wrappers of scikit-learn calibrate, set a threshold or transform the targets.
     """
-    if hasattr(model, "voters"):
-        return list(model.voters)
+    voters = getattr(model, "voters", None)
+    if isinstance(voters, list):  # of `AutoClassifier` it is the number that may vote
+        return list(voters)
     for name in _WRAPPED.get(type(model).__name__, ()):
         found = getattr(model, name, None)
         if found is not None:

@@ -108,6 +108,7 @@ def test_transformed_targets_wrap_their_regressor():
     assert parts_of(model).model is model.regressor
     assert parts_of(model.fit(X, np.arange(8.0))).model is model.regressor_
     assert members_of(TransformedTargetRegressor()) == []
+    assert members_of(sm.AutoClassifier(voters=3)) == []  # a number of them, not a list
 
 
 def test_members_are_those_of_votes_and_wrappers_only():

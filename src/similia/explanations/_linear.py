@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_regressor
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +19,6 @@ from similia.codes import SignRandomProjection
 from similia.embeddings.vectors import FeatureScaler
 from similia.explanations._explanation import Floats
 from similia.learn import HDClassifier
-from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.similarity import name_of
 
 _LEARNERS = (
@@ -29,11 +26,6 @@ _LEARNERS = (
     "SGDClassifier, Ridge, ...), in SVC or SVR, in KernelSVC, KernelRidge or KernelSVR, in nearest neighbours, or in "
     "SignRandomProjection and HDClassifier"
 )
-_CHOSEN = ("best_estimator_", "pipeline_", "best_")
-_INSIDE = {
-    "FrozenEstimator": "estimator", "TunedThresholdClassifierCV": "estimator_",
-    "FixedThresholdClassifier": "estimator_",
-}  # fmt: skip
 ONE_VS_ONE = "the decision is that of the machine for these two classes"
 
 
@@ -62,33 +54,6 @@ class Decision:
     intercept: float
     centre: Floats | None = None
     note: str = ""
-
-
-def unwrapped(model: Any) -> Any:
-    """Return the fitted model inside a search, a threshold or a frozen estimator."""
-    inside = [*_CHOSEN, *([_INSIDE[type(model).__name__]] if type(model).__name__ in _INSIDE else [])]
-    for name in () if voters_of(model) else inside:
-        if hasattr(model, name):
-            return unwrapped(getattr(model, name))
-    return model
-
-
-def steps_of(model: Any) -> list[Any]:
-    """Return the fitted steps, nested pipelines laid out, those that do nothing left out."""
-    model = unwrapped(model)
-    if not isinstance(model, Pipeline):
-        return [model]
-    steps = [step for _, step in model.steps if step is not None and not (isinstance(step, str))]
-    return [inner for step in steps for inner in steps_of(step)]
-
-
-def voters_of(learner: Any) -> list[Any]:
-    """Return the fitted models whose answers a learner puts together, an empty list for other learners."""
-    if isinstance(learner, VoteClassifier | VoteRegressor):
-        return list(getattr(learner, "estimators_", []))
-    if isinstance(learner, CalibratedClassifierCV):
-        return [one.estimator for one in getattr(learner, "calibrated_classifiers_", [])]
-    return []
 
 
 def decision(steps: list[Any], first: Any) -> Decision:

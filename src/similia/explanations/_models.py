@@ -47,8 +47,6 @@ from similia.explanations._linear import (
     best_machine,
     check_learner,
     decision,
-    steps_of,
-    voters_of,
 )
 from similia.explanations._pairs import Naming, feature_occurrences, is_directed, one
 from similia.explanations._views import View, described, view_of
@@ -59,7 +57,7 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteRegressor
 from similia.objects import take
 from similia.objects.sequences import Batch
-from similia.similarity import as_objects, evaluate, name_of
+from similia.similarity import as_objects, evaluate, members_of, name_of, parts_of, steps_of
 
 _INTERCEPT = "intercept"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # of targets
@@ -67,19 +65,10 @@ _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # 
 
 def comparison_of(model: Any) -> Any:
     """Return the kernel or distance that a fitted model compares objects by, or raise."""
-    for step in _all_steps(model):
-        for name in ("kernel_", "kernel", "distance"):
-            found = getattr(step, name, None)
-            if callable(found) and not isinstance(found, type):
-                return found
-    raise TypeError(f"{name_of(model)} compares objects by no kernel or distance; give explain the kernel itself")
-
-
-def _all_steps(model: Any) -> list[Any]:
-    """Return the steps of a model, with those of what it wraps or of the first that votes in the place of the last."""
-    *before, last = steps_of(model)
-    inside = voters_of(last) or ([last.regressor_] if hasattr(last, "regressor_") else [])
-    return [*before, *(_all_steps(inside[0]) if inside else [last])]
+    found = parts_of(model).comparison()
+    if found is None:
+        raise TypeError(f"{name_of(model)} compares objects by no kernel or distance; give explain the kernel itself")
+    return found.function
 
 
 def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
@@ -94,8 +83,11 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
         check_is_fitted(learner)
         inner = _of_steps([*steps[:-1], *steps_of(learner.regressor_)], x, naming, top)
         return _in_units(inner, learner)
-    if voters_of(learner):
-        return _of_a_vote(steps, x, naming, top)
+    if members := members_of(learner):
+        check_is_fitted(learner)
+        if hasattr(learner, "voters") or isinstance(learner, CalibratedClassifierCV):
+            return _of_a_vote(steps, x, naming, top)
+        return _of_steps([*steps[:-1], *steps_of(members[0])], x, naming, top)
     steps, x = _prepared(steps, x)
     compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
     if compares or hasattr(learner, "kneighbors"):
@@ -146,7 +138,7 @@ def _prepared(steps: list[Any], x: Any) -> tuple[list[Any], Any]:
 def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
     """Return the explanation by the first voter that decides by a sum, one that predicts what the vote does."""
     *before, learner = steps
-    voters = [[*before, *steps_of(voter)] for voter in voters_of(learner)]
+    voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
     X = _collection(voters[0][0], x)
     decided, *answers = (_predicted(voter, X) for voter in (steps, *voters))
     mean = isinstance(learner, VoteRegressor)

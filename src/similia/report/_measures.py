@@ -27,9 +27,9 @@ from similia.core.threads import one_blas_thread
 from similia.core.validation import generator
 from similia.embeddings import spectrum as _spectrum
 from similia.objects import n_objects, take
-from similia.report._model import Embedded, Parts, embedded, fitted_through, parts_of, sampled, voters_of
+from similia.report._model import Embedded, Parts, embedded, fitted_through, parts_of, sampled
 from similia.search.metric import shares_found
-from similia.similarity import as_objects, evaluate
+from similia.similarity import as_objects, evaluate, members_of
 
 Floats = npt.NDArray[np.float64]
 _FEW_COLUMNS = 2000
@@ -311,7 +311,7 @@ def cross_validated(
 def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
     """Return a copy of models that vote, fitted to objects."""
     vote = clone(vote)
-    for voter in voters_of(vote):
+    for voter in members_of(vote):
         _fewer_landmarks(parts_of(voter), len(y))
     return vote.fit(X, y)
 

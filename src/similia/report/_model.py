@@ -10,69 +10,40 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from similia import similarity
 from similia.core.text import _short
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
-from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
 from similia.objects.transformers import FromColumn
-from similia.search.metric import Metric
-from similia.similarity import Distance, decided, refuse_class
+from similia.similarity import Comparison, chosen, comparison_of, decided, refuse_class
 
-_CHOSEN = ("best_", "best_estimator_", "pipeline_")  # where searches keep the model they chose
 _FALLBACK = 300  # landmarks, or objects compared with, where a model has no vectors of its own
 _UNPACKED = 2048  # bits that stand for a code where vectors are needed
 
 
-@dataclass(frozen=True)
-class Parts:
-    """A model taken apart.
-
-    Attributes
-    ----------
-    model : estimator
-        What predicts or transforms, without a search around it.
-    transformers : list of estimators
-        All steps before the learner, pipelines inside pipelines laid open.
-    learner : estimator or None
-        The step that predicts.
-    metric : Metric or None
-        The kernel or distance that objects are compared by.
-    vote : estimator or None
-        What predicts, if this is the first of some models that vote, or inside of what transforms targets or makes
-        probabilities.
-    """
-
-    model: Any
-    transformers: list[Any]
-    learner: Any
-    metric: Metric | None
-    vote: Any = None
+@dataclass(frozen=True, repr=False)
+class Parts(similarity.Parts):
+    """A model taken apart, without the step that takes a column of a table."""
 
     @property
-    def whole(self) -> Any:
-        """What predicts: the model, or the vote that it is the first of."""
-        return self.model if self.vote is None else self.vote
+    def metric(self) -> Comparison | None:
+        """The kernel or distance that objects are compared by, if their first step has one."""
+        return comparison_of(self.steps[0]) if self.steps else None
+
+    @property
+    def vote(self) -> Any:
+        """What predicts if that is not `model` alone: a vote, a calibration, a threshold or a map of the targets."""
+        return None if self.whole is self.model else self.whole
 
     @property
     def nystroem(self) -> Nystroem | None:
         """The Nyström step, if the objects go through one first."""
         first = self.transformers[0] if self.transformers else None
         return first if isinstance(first, Nystroem) else None
-
-    def __repr__(self) -> str:
-        steps = " → ".join(type(step).__name__ for step in [*self.transformers, self.learner] if step is not None)
-        if self.vote is None:
-            return steps
-        if isinstance(self.vote, VoteClassifier | VoteRegressor):
-            return f"{steps} (the first of {len(self.vote.estimators)} that vote)"
-        return f"{steps} (inside of {type(self.vote).__name__})"
 
 
 @dataclass(frozen=True)
@@ -85,42 +56,19 @@ class Embedded:
     last: Any = None  # what the learner is given
 
 
-def unwrapped(model: Any) -> Any:
-    """Return what a fitted search chose, what is frozen, wrapped or the first that votes; else the model itself."""
-    if voters := voters_of(model):
-        return unwrapped(voters[0])
-    for name in _CHOSEN:
-        if hasattr(model, name):
-            return unwrapped(getattr(model, name))
-    return unwrapped(model.estimator) if type(model).__name__ == "FrozenEstimator" else model
-
-
-def voters_of(model: Any) -> list[Any]:
-    """Return the models that vote or are wrapped, fitted if `model` is; an empty list for others."""
-    if isinstance(model, VoteClassifier | VoteRegressor):
-        return list(getattr(model, "estimators_", model.estimators))
-    if isinstance(model, CalibratedClassifierCV):
-        calibrated = getattr(model, "calibrated_classifiers_", None)
-        return [model.estimator] if calibrated is None else [one.estimator for one in calibrated]
-    if isinstance(model, TransformedTargetRegressor):
-        inside = getattr(model, "regressor_", model.regressor)
-        return [] if inside is None else [inside]
-    return []
-
-
-def vote_in(model: Any) -> Any:
-    """Return the models that vote or are wrapped, inside of what chose them; None if there are none."""
-    while not voters_of(model) and (names := [name for name in _CHOSEN if hasattr(model, name)]):
-        model = getattr(model, names[0])
-    return model if voters_of(model) else None
+def parts_of(model: Any) -> Parts:
+    """Take a model apart."""
+    parts = similarity.parts_of(model)
+    steps = [step for step in parts.transformers if not isinstance(step, FromColumn)]
+    return Parts(parts.whole, parts.model, steps, parts.learner)
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
     """Return an unfitted copy with what a search chose kept, and whether something was chosen."""
-    found = unwrapped(model)
+    found = parts_of(model).model
     recipe = clone(found)
-    chosen = isinstance(model, VoteClassifier | VoteRegressor) or not voters_of(model)
-    tuned = found is not model and chosen and type(model).__name__ != "FrozenEstimator"
+    searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)
+    tuned = searched and type(model).__name__ != "FrozenEstimator"
     if hasattr(found, "contrast_") and hasattr(found, "C_"):  # HeatSVC
         tuned = tuned or isinstance(found.contrast, str) or np.ndim(found.contrast) > 0
         recipe.set_params(contrast=found.contrast_, C=found.C_)
@@ -130,26 +78,10 @@ def as_recipe(model: Any) -> tuple[Any, bool]:
 def fitted(model: Any) -> bool:
     """Whether a model was fitted."""
     try:
-        check_is_fitted(unwrapped(model))
+        check_is_fitted(parts_of(model).model)
     except (NotFittedError, TypeError):
         return False
     return True
-
-
-def parts_of(model: Any) -> Parts:
-    """Take a model apart."""
-    vote = vote_in(model)
-    model = unwrapped(model)
-    steps = [step for step in _steps(model) if step is not None and not isinstance(step, str)]
-    learner = steps.pop() if hasattr(steps[-1], "predict") else None
-    first = steps[0] if steps else learner
-    metric = None
-    for name, is_kernel in (("kernel_", True), ("kernel", True), ("distance", False), ("metric", False)):
-        function = getattr(first, name, None)
-        if callable(function) and not isinstance(function, type):
-            metric = Metric(function, is_kernel and not isinstance(function, Distance))
-            break
-    return Parts(model, steps, learner, metric, vote)
 
 
 def check_model(model: Any) -> None:
@@ -162,15 +94,9 @@ def check_model(model: Any) -> None:
 def fitted_parts(model: Any) -> Parts:
     """Take a fitted model apart, of a search its encoder, or raise."""
     check_model(model)
-    check_is_fitted(unwrapped(model))
+    check_is_fitted(parts_of(model).model)
     is_search = hasattr(model, "encoder_") and not hasattr(model, "transform")
     return parts_of(model.encoder_ if is_search else model)
-
-
-def _steps(model: Any) -> list[Any]:
-    if not isinstance(model, Pipeline):
-        return [] if isinstance(model, FromColumn) else [model]
-    return [part for _, step in model.steps for part in _steps(step)]
 
 
 def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
@@ -204,7 +130,7 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
             break
     if bits_at == 0 and not _is_numeric(X):
         return embedded(parts, X, random_state)
-    before = Parts(parts.model, parts.transformers[:bits_at], None, parts.metric)
+    before = replace(parts, transformers=parts.transformers[:bits_at])
     return replace(embedded(before, X, random_state), codes=out if _is_packed(out) and parts.transformers else None)
 
 
@@ -231,7 +157,7 @@ def _is_packed(out: Any) -> bool:
     return isinstance(out, np.ndarray) and out.dtype == np.uint8 and out.ndim == 2
 
 
-def _compared(metric: Metric, X: Any, random_state: int) -> tuple[npt.NDArray, None, str]:
+def _compared(metric: Comparison, X: Any, random_state: int) -> tuple[npt.NDArray, None, str]:
     n = min(_FALLBACK, n_objects(X))
     if metric.is_kernel:
         landmarks = Nystroem(decided(metric.function, X), n, random_state=random_state)

@@ -150,8 +150,10 @@ def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
     if found.n_folds and not context.refitted:
         said.append("The fitted model that was given may have seen these objects, so it was not scored on them.")
     vote = context.parts.vote
-    if hasattr(vote, "estimators"):
-        said.append(f"{len(vote.estimators)} models vote, and the vote is scored; other sections show the first model.")
+    if hasattr(vote, "voters"):
+        said.append(
+            f"{len(vote.voters)} models vote: these are predictions of the vote; other sections show the first model."
+        )
     elif vote is not None:
         said.append(f"These are predictions of the {type(vote).__name__}; other sections show the model inside.")
     if found.n_folds and context.tuned:
