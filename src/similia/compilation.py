@@ -9,23 +9,22 @@ from typing import Any
 
 import numpy as np
 
+import similia as sm
 from similia.core.progress import track
 
 _N = 24  # objects of each kind
 
 
 def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
-    """Compile the loops ahead, so that a service answers its first request as quickly as the others.
+    """Compile the loops ahead, so that the first request to a service is as fast as the others.
 
-    Compiled loops are kept on disk (in the folder ``NUMBA_CACHE_DIR`` if that is set, else beside the package): one
-    call when a machine or an image is set up serves all processes that come later. Where loops are compiled already a
-    call takes a few seconds.
+    Compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if that is set, else beside the package: one call
+    when a machine or an image is set up serves all later processes. With compiled loops a call takes a few seconds.
 
     Parameters
     ----------
     kinds : str or iterable of str, optional
-        Of "strings", "graphs", "series", "sets", "vectors", "codes" (classifiers and indexes of bits); all if not
-        given.
+        "strings", "graphs", "series", "sets", "vectors" or "codes" (classifiers and indexes of bits). All if not given.
 
     Returns
     -------
@@ -46,13 +45,13 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     wanted = list(KINDS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown:
-        raise ValueError(f"there is nothing to compile for {unknown[0]!r}; kinds are {', '.join(KINDS)}")
+        raise ValueError(f"unknown kind {unknown[0]!r}, expected one of {', '.join(KINDS)}")
     seconds = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of objects that mean nothing
         for kind in track(wanted, "warmup"):
             start = time.perf_counter()
-            KINDS[kind]()
+            KINDS[kind](np.random.default_rng(0))
             seconds[kind] = time.perf_counter() - start
     return seconds
 
@@ -73,8 +72,6 @@ def _similarities(X: Any, kernels: Iterable[Any], distances: Iterable[Any]) -> N
 
 def _systems(X: Any, kernel: Any, distance: Any) -> None:
     """Fit and use the systems for any objects."""
-    import similia as sm
-
     y, one = np.arange(_N) % 3, sm.objects.take(X, [0])  # one object has loops of its own
     model = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0).fit(X, y)
     for objects in (X, one):
@@ -87,10 +84,7 @@ def _systems(X: Any, kernel: Any, distance: Any) -> None:
     search.kneighbors(X, 3)
 
 
-def _strings() -> None:
-    import similia as sm
-
-    rng = np.random.default_rng(0)
+def _strings(rng: np.random.Generator) -> None:
     X = ["".join(word) for word in rng.choice(list("ACGT"), (_N, 30))]
     kernels = [
         sm.kernels.Spectrum(k=3), sm.kernels.GappyKmers(k=4, gaps=1), sm.kernels.GappyKmers(k=3, gaps=1, kind="window"),
@@ -103,10 +97,7 @@ def _strings() -> None:
     sm.NGramEncoder(256).fit_transform(X)
 
 
-def _graphs() -> None:
-    import similia as sm
-
-    rng = np.random.default_rng(0)
+def _graphs(rng: np.random.Generator) -> None:
     X = []
     for _ in range(_N):
         edges = np.array([(i, rng.integers(i)) for i in range(1, 9)]).T
@@ -119,17 +110,12 @@ def _graphs() -> None:
     sm.GraphHDEncoder(256).fit_transform(graphs)
     for sampling in ("uniform", "random_walk"):
         for features in ("optical", "match", "gaussian"):
-            sampled = sm.GraphletSampling(
-                4, 50, sampling, features, None if features == "match" else 16, random_state=0
-            )
-            sampled.fit_transform(graphs)
+            m = None if features == "match" else 16
+            sm.GraphletSampling(4, 50, sampling, features, m, random_state=0).fit_transform(graphs)
     _similarities(graphs, [], [sm.distances.MMD(4, 50)])
 
 
-def _series() -> None:
-    import similia as sm
-
-    rng = np.random.default_rng(0)
+def _series(rng: np.random.Generator) -> None:
     for n_channels in (1, 2):
         X = [rng.normal(size=(length, n_channels)).cumsum(0) for length in rng.integers(15, 25, _N)]
         names = ("DTW", "ERP", "MSM", "TWE", "LCSS", "SoftDTW")
@@ -139,10 +125,7 @@ def _series() -> None:
     sm.SequenceEncoder(256).fit_transform(X)
 
 
-def _sets() -> None:
-    import similia as sm
-
-    rng = np.random.default_rng(0)
+def _sets(rng: np.random.Generator) -> None:
     for dtype in (np.float32, np.float64):
         X = [rng.normal(size=(size, 3)).astype(dtype) for size in rng.integers(4, 9, _N)]
         names = ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein")
@@ -151,10 +134,7 @@ def _sets() -> None:
         _systems(X, sm.kernels.DistanceRBF(distances[0]), distances[0])
 
 
-def _vectors() -> None:
-    import similia as sm
-
-    rng = np.random.default_rng(0)
+def _vectors(rng: np.random.Generator) -> None:
     y = np.arange(96) % 3
     for dtype in (np.float32, np.float64):
         X = np.abs(rng.normal(size=(96, 16))).astype(dtype)
@@ -170,10 +150,7 @@ def _vectors() -> None:
         sm.FractionalPowerEncoder(256).fit_transform(X)
 
 
-def _codes() -> None:
-    import similia as sm
-
-    rng = np.random.default_rng(0)
+def _codes(rng: np.random.Generator) -> None:
     codes = rng.integers(256, size=(96, 16), dtype=np.uint8)
     y = np.arange(96) % 3
     classifier = sm.HDClassifier(random_state=0).fit(codes, y)
@@ -191,6 +168,6 @@ def _codes() -> None:
     sm.codes.permute(codes)
 
 
-KINDS: dict[str, Callable[[], None]] = {
+KINDS: dict[str, Callable[[np.random.Generator], None]] = {
     "strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors, "codes": _codes,
 }  # fmt: skip

@@ -37,7 +37,7 @@ def test_warmup_of_some_kinds(capsys):
     assert list(sm.warmup(["codes"])) == ["codes"]
     assert list(sm.warmup("codes")) == ["codes"]
     for kinds in (["molecules"], "molecules"):
-        with pytest.raises(ValueError, match="nothing to compile for 'molecules'; kinds are strings, graphs"):
+        with pytest.raises(ValueError, match="unknown kind 'molecules', expected one of strings, graphs"):
             sm.warmup(kinds)
     done = CliRunner().invoke(app, ["warmup", "codes", "--json"])
     assert list(json.loads(done.stdout)["seconds"]) == ["codes"]

@@ -1,4 +1,4 @@
-"""Bundles of bound hypervectors on 64-bit words: the loops behind `hypervectors`, `ngram` and `graphhd`.
+"""Bundles of bound hypervectors on 64-bit words: the loops behind the encoders of hypervectors.
 
 Inside, a bit is 1 for -1 ("sign bits"), so that a product of ±1 vectors is an XOR and the sum of m
 vectors is m - 2 c, where c counts the ones of each position. Counts stay bit-sliced: ``planes[p]`` holds
@@ -129,18 +129,9 @@ def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def
 def bundle_members(table, members, offsets, additive, ties, n_bits, words, sums):  # type: ignore[no-untyped-def]
     """Bundle, for each object i, the members ``offsets[i]:offsets[i + 1]``.
 
-    Parameters
-    ----------
-    table : uint64 (n_rows, n_words)
-        Basis vectors as sign bits.
-    members : int64 (n_members, n_factors)
-        A member is the product (or, if `additive`, the majority) of these rows of the table;
-        -1 ends a shorter list, the first is never -1.
-    ties : uint64 (n_words,)
-    words : uint64 (n, n_words) or (0, n_words)
-        Written: sign bits of the majority, unless it has no rows.
-    sums : int32 (n, n_bits) or (0, n_bits)
-        Written: sums of ±1, unless it has no rows.
+    A member, int64 (n_factors,), is the product (or, if `additive`, the majority) of these rows of `table`, sign bits
+    as uint64 (n_rows, n_words); -1 ends a shorter list. Written, unless they have no rows: `words`, the sign bits of
+    the majority, uint64 (n, n_words), and `sums` of ±1, int32 (n, n_bits).
     """
     n_words = table.shape[1]
     longest = 0

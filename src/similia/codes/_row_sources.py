@@ -381,14 +381,19 @@ def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
 
 def check_rows(rows: Any, where: Indices | int) -> None:
     """Raise naming the first row that is not finite; `where` holds the positions of the rows in the source."""
-    if sp.issparse(rows):
-        bad = np.flatnonzero(~np.isfinite(rows.data))
-        row = np.searchsorted(rows.indptr, bad[:1], side="right") - 1
-    else:
-        row = np.flatnonzero(~np.isfinite(rows).all(axis=1))[:1]
-    if len(row):
-        name = int(row[0]) + where if isinstance(where, int) else int(where[row[0]])
+    sparse = sp.issparse(rows)
+    bad = ~np.isfinite(rows.data) if sparse else ~np.isfinite(rows).all(axis=1)
+    if (name := _first(rows, bad, where)) is not None:
         raise ValueError(f"X[{name}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+
+
+def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int | None:
+    """Return the position in the source of the first bad row; `bad` tells of rows, or of the numbers of sparse rows."""
+    if not bad.any():
+        return None
+    row = int(bad.argmax())
+    row = int(np.searchsorted(rows.indptr, row, side="right")) - 1 if sp.issparse(rows) else row
+    return row + where if isinstance(where, int) else int(where[row])
 
 
 _LARGEST = 1e150  # its square can be added
@@ -399,13 +404,8 @@ def check_squares(rows: Any, where: Indices | int) -> None:
     check_rows(rows, where)
     if rows.dtype == np.float32:  # is squared in float64
         return
-    if sp.issparse(rows):
-        large = np.flatnonzero(np.abs(rows.data) > _LARGEST)
-        row = np.searchsorted(rows.indptr, large[:1], side="right") - 1
-    else:
-        row = np.flatnonzero(np.maximum(rows.max(axis=1), -rows.min(axis=1)) > _LARGEST)[:1]
-    if len(row):
-        name = int(row[0]) + where if isinstance(where, int) else int(where[row[0]])
+    reach = np.abs(rows.data) if sp.issparse(rows) else np.maximum(rows.max(axis=1), -rows.min(axis=1))
+    if (name := _first(rows, reach > _LARGEST, where)) is not None:
         raise ValueError(
             f"X[{name}] holds numbers above {_LARGEST:.0e}, whose squares are too large to add; scale X down"
         )

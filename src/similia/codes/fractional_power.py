@@ -17,11 +17,11 @@ positive definite, 1 - (2 / pi)^(3/2) s near 0 and (8 / pi^2) exp(-s^2 / 2) far 
 its variance is (E|1 - 2 |d| / pi| - K^2) / m (d wrapped to [-pi, pi]), 0.80 to 1 times the (1 - K^2) / n_bits of
 independent bits.
 
-Cost: n n_features n_bits multiplications, a bit taking half a frequency. T. Plate, "Holographic reduced
-representations", IEEE Trans. Neural Networks 6 (1995); E. P. Frady, D. Kleyko and F. Sommer, "Computing on functions
-using randomized vector representations", NICE 2022; A. Rahimi and B. Recht, "Random features for large-scale kernel
-machines", NIPS 2007; M. Raginsky and S. Lazebnik, "Locality-sensitive binary codes from shift-invariant kernels", NIPS
-2009 (the series).
+Phases are counted in quarter turns, so that a quarter is the integer part modulo 4. `core.products` adds the terms of a
+phase in one order: a phase at the edge of a quarter flips no bit with the size of a block or number of threads.
+
+Cost: n n_features n_bits multiplications, a bit taking half a frequency. Plate (1995); Frady, Kleyko and Sommer (2022);
+Rahimi and Recht, "Random features for large-scale kernel machines" (2007); Raginsky and Lazebnik (2009: the series).
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         Raises
         ------
         ValueError
-            If a parameter is not one of the documented ones, or `X` is not a 2-D array of finite numbers (the first
+            If a parameter is not as documented, or `X` is not a 2-D array of finite numbers (the first
             bad row is named).
         """
         bandwidth, n_bits = self._check_parameters(), check_n_bits(self.n_bits)
@@ -235,7 +235,6 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return out
 
     def _check_parameters(self) -> float:
-        """Return the bandwidth, or raise."""
         if self.output not in ("bits", "floats"):
             raise ValueError(
                 f"output must be 'bits' (packed codes) or 'floats' (Fourier features), got {self.output!r}"

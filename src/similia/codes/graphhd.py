@@ -7,6 +7,15 @@ graphs. An edge is the product of the vectors of its two nodes, a graph the bund
 
 Labels, attributes and weights are not used: graphs are alike as far as the same pairs of ranks are joined.
 
+PageRank, in sums that do not depend on the order of nodes:
+
+    x(v) <- (1 - damping) + damping * (sum over arcs u -> v of x(u) / degree(u)),    from x = 1
+
+Usual definitions divide by the number of nodes and share the mass of nodes without arcs among all nodes; both scale all
+values of a graph alike, which leaves their order. x is a multiple of a power of two so small that every sum of a
+graph's values fits 53 bits, and quotients are rounded down to such multiples. All sums are then exact, and nodes that a
+symmetry of the graph exchanges have equal values, whatever their numbers.
+
 Cost: `n_iter` passes over the arcs, then about 8 word operations per edge and word.
 I. Nunes, M. Heddes, T. Givargis, A. Nicolau and A. Veidenbaum, "GraphHD: efficient graph classification using
 hyperdimensional computing", DATE 2022.
@@ -72,7 +81,7 @@ class GraphHDEncoder(HypervectorEncoder):
     -----
     The node of the largest PageRank has rank 0. Nodes of equal PageRank (among them all that a symmetry of
     the graph exchanges) are ranked in the order of their numbers; without such ties the code does not depend
-    on the numbers. PageRank is computed in sums that are exact, so equal means equal.
+    on the numbers.
 
     An arc in either direction makes one undirected edge; a self-loop makes none, as ``v * v`` is the
     same for every node. A graph without edges has counts 0, and the vector that settles ties as its bits.
@@ -120,7 +129,7 @@ class GraphHDEncoder(HypervectorEncoder):
         Raises
         ------
         ValueError
-            If a parameter is not one of the documented ones.
+            If a parameter is not as documented.
         """
         check_n_bits(self.n_bits)
         check_positive_int(self.n_iter, "n_iter")
@@ -170,7 +179,7 @@ def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> npt.NDArray[np.int
 
 @njit()
 def pagerank(node_offsets, indptr, indices, damping, n_iter):  # type: ignore[no-untyped-def]
-    """Return the PageRank of each node, as float64 integers on a scale of each graph's own, shape (n_nodes,)."""
+    """Return the PageRank of each node, as whole numbers on a scale of each graph's own."""
     n_nodes = len(indptr) - 1
     rank = np.empty(n_nodes)
     gathered = np.empty(n_nodes)

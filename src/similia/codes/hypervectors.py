@@ -273,7 +273,7 @@ def check_output(output: Any) -> None:
 
 
 def sign(sums: npt.NDArray, ties: Codes) -> Codes:
-    """Return sums, shape (n, n_bits), as codes; a sum of 0 takes the bit of the one code `ties`."""
+    """Return the signs of sums, shape (n, n_bits), as codes; a sum of 0 takes the bit of the one code `ties`."""
     tie = np.unpackbits(ties[0]).astype(bool)
     return np.packbits((sums > 0) | ((sums == 0) & tie), axis=1)
 

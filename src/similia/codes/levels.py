@@ -8,8 +8,7 @@ numbers, each bound to its role:
 
 A single quantity needs no role and no bundle: its code is the level itself.
 
-Cost: about 8 word operations per feature and 64 bits. Level vectors: D. Widdows and T. Cohen, "Reasoning with vectors:
-a continuous model for fast robust inference", Logic Journal of the IGPL 23 (2015); records: P. Kanerva,
+Cost: about 8 word operations per feature and 64 bits. Level vectors: Widdows and Cohen (2015); records: P. Kanerva,
 "Hyperdimensional computing", Cognitive Computation 1 (2009).
 """
 
@@ -147,7 +146,7 @@ class LevelEncoder(HypervectorEncoder):
         Raises
         ------
         ValueError
-            If a parameter is not one of the documented ones, or `X` is empty or holds NaN, infinity or
+            If a parameter is not as documented, or `X` is empty or holds NaN, infinity or
             anything but numbers.
         """
         check_level_parameters(self.n_levels, self.n_bits, self.output)
@@ -181,19 +180,17 @@ class LevelEncoder(HypervectorEncoder):
         return np.zeros((1, self.n_features_in_))
 
     def _bundle(self, table: Words, factors: npt.NDArray[np.int64], out: Codes | Counts) -> None:
-        """Write to `out` the bundles of products of the rows `factors`, shape (n, n_features, 1 or 2), of the table."""
-        n_features = factors.shape[1]
+        """Write the bundles of products of the rows `factors`, shape (n, n_features, 1 or 2), of the table."""
 
         def work(start: int, stop: int) -> None:
             members = factors[start:stop].reshape(-1, factors.shape[2])
-            offsets = n_features * np.arange(stop - start + 1)
+            offsets = factors.shape[1] * np.arange(stop - start + 1)
             bundle_members(table, members, offsets, self.ties_, out[start:stop])
 
         run_in_ranges(work, len(factors), _GRAIN)
 
 
 def check_level_parameters(n_levels: Any, n_bits: Any, output: Any) -> None:
-    """Raise unless the parameters that encoders through levels share are as documented."""
     check_positive_int(n_levels, "n_levels", minimum=2)
     check_n_bits(n_bits)
     check_output(output)

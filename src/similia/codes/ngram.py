@@ -115,7 +115,7 @@ class NGramEncoder(HypervectorEncoder):
         Raises
         ------
         ValueError
-            If a parameter is not one of the documented ones.
+            If a parameter is not as documented.
         """
         check_positive_int(self.n, "n")
         check_n_bits(self.n_bits)

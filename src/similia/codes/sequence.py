@@ -15,10 +15,11 @@ Hence the inner product of counts, over n_bits, is close to
 with k(a, b) = 1 - |a - b| / (high - low): the first forgets when something happened, the second compares place by
 place and breaks where one series is late.
 
-Cost: a series of T values in p channels takes about (2 n + 8) T p n_bits / 64 word operations; nothing is stored
-for places, as a shift is a look at other bits of the same words.
-Joshi, Halseth and Kanerva (2017) for n-grams; A. Rahimi, S. Benatti, P. Kanerva, L. Benini and J. Rabaey,
-"Hyperdimensional biosignal processing", ICRC 2016, for series.
+A vector is kept twice in a row, so that any cyclic shift of it is a window of 64-bit words that starts at some bit: a
+shift costs two loads and three logical operations per word, and no shifted vectors are stored.
+
+Cost: a series of T values in p channels takes about (2 n + 8) T p n_bits / 64 word operations.
+Joshi, Halseth and Kanerva (2017) for n-grams; Rahimi et al. (2016) for series.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ class SequenceEncoder(HypervectorEncoder):
         Raises
         ------
         ValueError
-            If a parameter is not one of the documented ones, or `X` is empty or holds NaN or infinity.
+            If a parameter is not as documented, or `X` is empty or holds NaN or infinity.
         """
         check_level_parameters(self.n_levels, self.n_bits, self.output)
         if self.n is not None:
@@ -160,7 +161,7 @@ class SequenceEncoder(HypervectorEncoder):
             raise ValueError(
                 f"the series have {counted(series.n_dims, 'channel')}, expected {len(self.low_)} as in fit"
             )
-        bundle = SequenceBundle(self.levels_, self.roles_, self.ties_, self.n)
+        bundle = _Words(self.levels_, self.roles_, self.ties_, self.n)
         out = empty_output(len(series), self.n_bits, self.output)
         offsets = series.offsets
         taken = 64 * series.n_dims * offsets + 4 * self.n_bits * np.arange(len(offsets))  # bytes of series before each
@@ -176,7 +177,7 @@ class SequenceEncoder(HypervectorEncoder):
 
 
 def _finite_series(X: Any) -> SeriesBatch:
-    """Return series whose values are all finite (a batch made by hand may hold others), or raise."""
+    """Return series, or raise if a value is not finite, as may be in a batch made by hand."""
     from similia.objects import as_series
     from similia.objects.vectors import check_finite
 
@@ -189,15 +190,8 @@ def _finite_values(X: Any) -> npt.NDArray[np.floating]:
     return _finite_series(X).values
 
 
-class SequenceBundle:
-    """Level vectors, roles and ties as words, ready to encode series of level numbers.
-
-    Parameters
-    ----------
-    levels, roles, ties : packed codes of n_levels, n_channels and one vector
-    n : int or None
-        Levels in an n-gram, or each at its place in time.
-    """
+class _Words:
+    """Packed levels, roles and ties as words, ready to encode series of level numbers."""
 
     def __init__(self, levels: Codes, roles: Codes, ties: Codes, n: int | None) -> None:
         self.n_bits = 8 * ties.shape[1]
