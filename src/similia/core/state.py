@@ -219,5 +219,5 @@ def reads(function: Any, objects: Any) -> bool:
     return True
 
 
-def n_pairs(size: int) -> int:
+def pairs_of(size: int) -> int:
     return size * (size - 1) // 2

@@ -25,7 +25,7 @@ from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
-from similia.core.state import array, count, made, state
+from similia.core.state import array, count, made, pairs_of, state
 from similia.core.threads import run_in_ranges
 from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
@@ -369,7 +369,7 @@ class MatchClasses:
 
 @dataclass
 @state(
-    fits=lambda state, sizes: len(state["matrix"]) == n_pairs(n_pairs(state["size"]) + 1),
+    fits=lambda state, sizes: len(state["matrix"]) == pairs_of(pairs_of(state["size"]) + 1),
     size=count(least=2), matrix=array("f4 f8", None, "m"), constants=array("f4 f8", "m"),
 )  # fmt: skip
 class Quadratic:
@@ -397,7 +397,7 @@ class Quadratic:
 
 @dataclass
 @state(
-    fits=lambda state, sizes: len(state["frequencies"]) == n_pairs(state["size"]),
+    fits=lambda state, sizes: len(state["frequencies"]) == pairs_of(state["size"]),
     size=count(least=2), frequencies=array("f8", None, "m"), phases=array("f8", "m"), pairs="flag",
 )  # fmt: skip
 class Waves:

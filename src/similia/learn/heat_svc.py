@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block, settings
 from similia.core.fitting import all_at_once
-from similia.core.state import array, count, labels, made, n_pairs, state
+from similia.core.state import array, count, labels, made, pairs_of, state
 from similia.core.transformers import check_columns, check_table
 from similia.core.validation import RandomState, check_positive, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
@@ -65,7 +65,7 @@ class _Problem(NamedTuple):
 
 
 @state(
-    fits=lambda state, sizes: sizes["c"] > 1 and sizes["p"] == n_pairs(sizes["c"]),
+    fits=lambda state, sizes: sizes["c"] > 1 and sizes["p"] == pairs_of(sizes["c"]),
     classes_=labels("c"), n_features_in_=count("d", least=2), kernel_=made("HypersphericalHeat"), t_="positive",
     contrast_="number", C_="positive", support_=array("i8", "s"), pair_coef_=array("f8", "p", "s"),
     pair_intercept_=array("f8", "p"), support_vectors_="vectors",
@@ -107,7 +107,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         Training rows that the classifier keeps.
     support_vectors_ : ndarray or csr_array, shape (n_support, `n_features_in_`)
         These rows as unit vectors.
-    pair_coef_, pair_intercept_ : ndarray, shapes (n_pairs, n_support) and (n_pairs,)
+    pair_coef_, pair_intercept_ : ndarray, shapes (pairs_of, n_support) and (pairs_of,)
         One-vs-one machines, for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...: positive for the first class.
 
     Raises

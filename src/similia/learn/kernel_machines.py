@@ -37,7 +37,7 @@ from similia.core.config import rows_per_block, settings
 from similia.core.errors import pairs_named
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
-from similia.core.state import Sizes, array, labels, n_pairs, objects, optional, reads, state
+from similia.core.state import Sizes, array, labels, pairs_of, objects, optional, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_labels, check_positive
 from similia.embeddings.gram import check_finite
@@ -112,7 +112,7 @@ def _has_probability(machine: KernelSVC) -> bool:
 
 
 def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    fits = sizes["c"] > 1 and sizes["p"] == n_pairs(sizes["c"])
+    fits = sizes["c"] > 1 and sizes["p"] == pairs_of(sizes["c"])
     if state.get("calibration_") is not None:
         fits = fits and sizes["k"] == (1 if sizes["c"] == 2 else sizes["c"])
     return fits and (sizes["s"] == 0 or reads(state["kernel_"], state["support_objects_"]))
@@ -148,7 +148,7 @@ class KernelSVC(ClassifierMixin, KernelMachine):
         Positions of the training objects that the classifier keeps.
     support_objects_ : collection of n_support objects
         These, in the layout the kernel works on.
-    pair_coef_, pair_intercept_ : ndarray of float64, shapes (n_pairs, n_support) and (n_pairs,)
+    pair_coef_, pair_intercept_ : ndarray of float64, shapes (pairs_of, n_support) and (pairs_of,)
         One-vs-one machines, for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...: positive for the first class.
     calibration_ : ndarray of float64, shape (1, 2) or (n_classes, 2), or None
         With `probability`: (a, b) of the sigmoids 1 / (1 + exp(a f + b)) of the columns f of `decision_function`.

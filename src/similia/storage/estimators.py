@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.core.state import NAMED, Sizes, State, array, count, is_flag, labels, n_pairs, one_of
+from similia.core.state import NAMED, Sizes, State, array, count, is_flag, labels, pairs_of, one_of
 
 _PUBLIC = {
     "calibration", "cluster", "compose", "covariance", "cross_decomposition", "decomposition", "discriminant_analysis",
@@ -166,7 +166,7 @@ def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     kinds = (sp.csr_array, sp.csr_matrix) if state["_sparse"] else np.ndarray
     if not (isinstance(rows, kinds) and isinstance(coefficients, kinds) and rows.dtype == coefficients.dtype == "f8"):
         return False
-    if c < 2 or sizes["p"] != n_pairs(c) or coefficients.shape != (c - 1, s) or not isinstance(trained, tuple):
+    if c < 2 or sizes["p"] != pairs_of(c) or coefficients.shape != (c - 1, s) or not isinstance(trained, tuple):
         return False
     if {len(state["_probA"]), len(state["_probB"])} not in ({0}, {sizes["p"]}):
         return False
