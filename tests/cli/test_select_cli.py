@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import similia as sm
 from experiments import selection
 from samples.select import sample
-from similia.cli import fit
 from similia.cli.app import app
-from similia.cli.fit import fit_selected, option_of, parse_duration
+from similia.cli.fit import fit
+from similia.cli.training import check_suits, option_of, parse_duration
 from similia.cli.voice import speaking
 from similia.objects import AttributeScaler
 from similia.selection import _search
@@ -40,8 +40,7 @@ def table(tmp_path):
 
 
 def run(data, output, **changes):
-    options = {"budget": "60s", "test_share": 0.25, "seed": 0}
-    fit_selected(data, output, **{**options, **changes})
+    fit(data, {}, output, **{"budget": "60s", "test": 0.25, "seed": 0, **changes})
 
 
 def test_a_model_is_chosen_scored_on_a_held_out_part_and_written(table, tmp_path, capsys, few_candidates):
@@ -65,11 +64,11 @@ def test_the_choice_never_sees_the_held_out_part_and_the_model_is_fitted_on_ever
     table, tmp_path, monkeypatch, few_candidates
 ):
     given, fitted = [], []
-    fit, refit = sm.AutoClassifier.fit, sm.AutoClassifier.refit
-    monkeypatch.setattr(sm.AutoClassifier, "fit", lambda self, X, y: given.append(len(y)) or fit(self, X, y))
-    monkeypatch.setattr(sm.AutoClassifier, "refit", lambda self, X, y: fitted.append(len(y)) or refit(self, X, y))
+    first, again = sm.AutoClassifier.fit, sm.AutoClassifier.refit
+    monkeypatch.setattr(sm.AutoClassifier, "fit", lambda self, X, y: given.append(len(y)) or first(self, X, y))
+    monkeypatch.setattr(sm.AutoClassifier, "refit", lambda self, X, y: fitted.append(len(y)) or again(self, X, y))
     run(table(sample("strings", 40)[1]), tmp_path / "m.similia")
-    run(table(sample("strings", 40)[1]), tmp_path / "m.similia", test_share=0.0)
+    run(table(sample("strings", 40)[1]), tmp_path / "m.similia", test=0.0)
     assert given == [30, 40]
     assert fitted == [40]
 
@@ -77,7 +76,7 @@ def test_the_choice_never_sees_the_held_out_part_and_the_model_is_fitted_on_ever
 def test_numbers_are_predicted(table, tmp_path, capsys, monkeypatch, few_candidates):
     y = sample("strings", 40, "regression")[1]
     data = sm.sources.Objects("made", "strings", sm.objects.as_strings(sample("strings", 40)[0]), y)
-    monkeypatch.setattr(fit, "read_labelled", lambda *given, **options: data)
+    monkeypatch.setattr("similia.cli.inputs.read_labelled", lambda *given, **options: data)
     run("made", tmp_path / "m.similia")
     assert "R squared" in capsys.readouterr().out
 
@@ -146,7 +145,7 @@ def test_scores_that_do_not_suit_are_refused_before_time_is_spent(table, tmp_pat
 
 @pytest.mark.parametrize("scoring", ["f1", "roc_auc", "average_precision", "accuracy", "top_k_accuracy"])
 def test_scores_that_suit_two_classes_of_numbers(scoring):
-    fit.check_suits(scoring, "classification", np.array([0, 1] * 9))
+    check_suits(scoring, "classification", np.array([0, 1] * 9))
 
 
 @pytest.mark.parametrize("option", [["--voters", "2"], ["--cv", "3"], ["--budget", "9s"]])
@@ -172,7 +171,7 @@ def test_what_is_no_duration(text):
 
 def test_refusals(table, tmp_path):
     with pytest.raises(ValueError, match="--test must be a share from 0 to below 1, got 1"):
-        run(table(["a", "b"] * 10), tmp_path / "m.similia", test_share=1.0)
+        run(table(["a", "b"] * 10), tmp_path / "m.similia", test=1.0)
     with pytest.raises(ValueError, match="y has the one class 'a'"):
         run(table(["a"] * 20), tmp_path / "m.similia")
     np.save(tmp_path / "x.npy", np.zeros((20, 3)))
@@ -186,7 +185,7 @@ def test_refusals(table, tmp_path):
     ("y", "how", "sentence"),
     [
         ([f"read{i}" for i in range(20)], {}, "20 classes of 20 objects: is 'label' the column of labels"),
-        ([f"read{i}" for i in range(20)], {"test_share": 0.0}, "20 classes of 20 objects: is 'label' the column"),
+        ([f"read{i}" for i in range(20)], {"test": 0.0}, "20 classes of 20 objects: is 'label' the column"),
         (
             [*range(15), 1, 1, 2, 2, 2],
             {"task": "classification"},

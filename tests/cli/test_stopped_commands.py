@@ -92,10 +92,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, arguments: str, where: str, aga
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [
-        ("fit words.csv -o out.similia", "fit.read_labelled"),
-        ("fit words.csv -o out.similia --kernel Spectrum(k=2)", "models._fitted"),
-        ("fit words.csv -o m.similia --kernel Spectrum(k=2)", "models._fitted"),
-        ("report m.similia words.csv -o out.html", "report.read_objects"),
+        ("fit words.csv -o out.similia", "inputs.read_labelled"),
+        ("fit words.csv -o out.similia --kernel Spectrum(k=2)", "training.fitted"),
+        ("fit words.csv -o m.similia --kernel Spectrum(k=2)", "training.fitted"),
+        ("report m.similia words.csv -o out.html", "inputs.read_objects"),
         ("index search index words.csv", "search.read_objects"),
         ("index search index words.csv -o found.csv", "search.read_objects"),
     ],
@@ -111,7 +111,7 @@ def test_what_was_written_is_not_denied(folder, monkeypatch):
     monkeypatch.chdir(folder)
     for _ in ("new", "in the place of another"):
         arguments = "fit words.csv -o done.similia --kernel Spectrum(k=2) --bits 64"
-        assert interrupted(monkeypatch, arguments, "models.result") == (130, "similia: stopped\n")
+        assert interrupted(monkeypatch, arguments, "voice.result") == (130, "similia: stopped\n")
     assert (folder / "done.similia").exists()
     to_terminal = interrupted(monkeypatch, "predict m.similia words.csv", "models.print_stream")
     assert to_terminal == (130, "similia: stopped\n")

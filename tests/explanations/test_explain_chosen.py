@@ -256,12 +256,12 @@ def test_unfitted_models_say_that_they_are_not_fitted():
 
 @pytest.fixture
 def shown(capsys):
-    from similia.cli.explain import explain_pair, explain_prediction
+    from similia.cli.explain import explain
     from similia.cli.voice import speaking
 
-    def run(*args, **how):
+    def run(model, data, *which, **table):
         with speaking(json=True):
-            (explain_pair if len(args) == 4 else explain_prediction)(*args, **how)
+            explain(model, data, table, **({"pair": which} if len(which) == 2 else {"one": which[0]}))
         return json.loads(capsys.readouterr().out)["value"]
 
     return run
@@ -274,8 +274,8 @@ def test_objects_are_named_or_numbered_on_the_command_line(tmp_path, shown):
     fasta.write_text("".join(f">read{i} of many\n{x}\n" for i, x in enumerate(STRINGS)))
     table.write_text("who,text\n" + "".join(f"r{i},{x}\n" for i, x in enumerate(STRINGS)))
     expected = explain(model, STRINGS[7]).value
-    assert shown(path, str(fasta), "read7") == shown(path, str(fasta), 7) == shown(path, str(fasta), "7") == expected
-    assert shown(path, str(table), "r7", names="who") == shown(path, str(table), 7) == expected
+    assert shown(path, str(fasta), "read7") == shown(path, str(fasta), "7") == expected
+    assert shown(path, str(table), "r7", names="who") == shown(path, str(table), "7") == expected
     pair = explain(kernels.Spectrum(k=2), STRINGS[1], STRINGS[7]).value
     assert shown(path, str(fasta), "read1", "7") == pair
     for data, which, names, said in (

@@ -334,7 +334,7 @@ def test_the_command_explains_pairs_and_predictions(promoters, tmp_path, capsys)
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
-    from similia.cli.explain import explain_pair, explain_prediction
+    from similia.cli import explain as command
     from similia.cli.voice import speaking
 
     X, y = promoters
@@ -343,12 +343,12 @@ def test_the_command_explains_pairs_and_predictions(promoters, tmp_path, capsys)
     data = tmp_path / "data.csv"
     data.write_text("text\n" + "\n".join(X[:4]) + "\n")
     with speaking(json=True):
-        explain_pair(path, str(data), 0, 2)
+        command.explain(path, str(data), {}, ("0", "2"))
     shown = json.loads(capsys.readouterr().out)
     assert shown["value"] == explain(kernels.Spectrum(k=3), X[0], X[2]).value
-    explain_prediction(path, str(data), 1, top=3)
+    command.explain(path, str(data), {}, one="1", top=3)
     assert "decision of KernelFeatures and LinearSVC" in capsys.readouterr().out
-    explain_prediction(path, str(data), 1, output=tmp_path / "why.html")
+    command.explain(path, str(data), {}, one="1", output=tmp_path / "why.html")
     capsys.readouterr()
     assert (tmp_path / "why.html").read_text().startswith("<!doctype html>")
     encoder = make_pipeline(
@@ -356,9 +356,9 @@ def test_the_command_explains_pairs_and_predictions(promoters, tmp_path, capsys)
     )
     sm.SimilaritySearch(encoder).fit(X[:20]).save(tmp_path / "search")
     with speaking(json=True):
-        explain_pair(tmp_path / "search", str(data), 0, 2)
+        command.explain(tmp_path / "search", str(data), {}, ("0", "2"))
     assert json.loads(capsys.readouterr().out)["value"] == shown["value"]
     with pytest.raises(ValueError, match="numbered from 0 to 3; there is no number 9"):
-        explain_prediction(path, str(data), 9)
+        command.explain(path, str(data), {}, one="9")
     with pytest.raises(ValueError, match="--labels must be like"):
-        explain_pair(path, str(data), 0, 1, labels="C")
+        command.explain(path, str(data), {}, ("0", "1"), labels="C")

@@ -59,7 +59,7 @@ def test_neighbours(machine):
 @pytest.mark.filterwarnings("ignore:.*is more than the:UserWarning")
 def test_what_select_chose_is_fitted_to_fewer_objects(kind):
     X, y = sample(kind, 60)
-    found = choose(X, y, budget=2, cv=3, voters=1, nested=False, random_state=0)
+    found = choose(X, y, budget=2, cv=3, max_voters=1, nested=False, random_state=0)
     part = sm.objects.take(X, np.arange(20))
     assert set(clone(found.best_estimator_).fit(part, y[:20]).predict(part)) <= {"even", "odd"}
     for row in rows(found):

@@ -311,18 +311,18 @@ def test_command(tmp_path: Path, promoters: tuple[list[str], np.ndarray], capsys
     model, data, output = tmp_path / "m.similia", tmp_path / "d.csv", tmp_path / "r.html"
     sm.save(nyshd().fit(X, y), model)
     data.write_text("text,kind\n" + "".join(f"{x},{label}\n" for x, label in zip(X, y, strict=True)))
-    report(model, str(data), output, text="text", label="kind", seed=0, folds=2)
+    report(model, str(data), {"text": "text", "label": "kind"}, output, seed=0, folds=2)
     assert "accuracy" in Page(output).sections["accuracy"]
     assert "r.html" in capsys.readouterr().out
-    report(model, str(data), output, text="text", label=None, seed=0)  # there is no column named label
+    report(model, str(data), {"text": "text", "label": None}, output, seed=0)  # there is no column named label
     assert "No targets were given" in Page(output).sections["accuracy"]
     with pytest.raises(ValueError, match="no column"):
-        report(model, str(data), output, text="text", label="class", seed=0)
+        report(model, str(data), {"text": "text", "label": "class"}, output, seed=0)
     with pytest.raises(ValueError, match="would be overwritten"):
-        report(model, str(data), data, text="text", label="kind", seed=0)
+        report(model, str(data), {"text": "text", "label": "kind"}, data, seed=0)
     fasta = tmp_path / "d.fasta"
     fasta.write_text("".join(f">seq{i} label={label}\n{x}\n" for i, (x, label) in enumerate(zip(X, y, strict=True))))
-    report(model, str(fasta), output, text="text", label=None, seed=0, folds=2)
+    report(model, str(fasta), {"text": "text", "label": None}, output, seed=0, folds=2)
     assert Page(output).payload["names"][3] == "seq3"
     assert "copy of the model" in Page(output).sections["accuracy"]
 

@@ -22,7 +22,7 @@ from similia.selection import _search
 from similia.selection import auto as _auto
 from similia.selection._ladder import Group, ladder
 
-QUICK = {"budget": None, "cv": 3, "nested": False, "voters": 1, "random_state": 0, "progress": False}
+QUICK = {"budget": None, "cv": 3, "nested": False, "max_voters": 1, "random_state": 0, "progress": False}
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_constructor_only_stores_and_a_clone_has_the_same_parameters():
     params = clone(auto).get_params()
     assert {name: str(value) for name, value in params.items()} == {n: str(v) for n, v in auto.get_params().items()}
     assert list(auto.get_params(deep=False)) == sorted(
-        ["budget", "cv", "nested", "progress", "random_state", "scoring", "similarity", "voters"]
+        ["budget", "cv", "nested", "progress", "random_state", "scoring", "similarity", "max_voters"]
     )
     assert auto.set_params(budget=5).budget == 5
     assert sm.AutoClassifier(similarity=Spectrum(k=2)).set_params(similarity__k=4).similarity.k == 4

@@ -58,7 +58,7 @@ def test_a_mark_on_either_strand_is_found(monkeypatch):
     right = {}
     for given in (plain, [group for group in plain if group is not both]):
         monkeypatch.setattr(_select, "ladder", lambda *_, groups=given: groups)
-        found = choose(X, y, budget=None, random_state=0, nested=False, voters=1, progress=False)
+        found = choose(X, y, budget=None, random_state=0, nested=False, max_voters=1, progress=False)
         assert not found.stopped_early_
         right[BOTH in found.best_name_] = np.mean(found.predict(Z) == z)
     assert right[True] > right[False] + 0.03

@@ -232,7 +232,7 @@ def test_the_quick_estimate_of_the_best_of_many_useless_candidates_is_chance(mon
     best, quick = [], []
     for seed in range(8):
         y = np.random.default_rng(seed).permutation(np.arange(100) % 2)
-        found = choose(X, y, budget=None, cv=5, random_state=seed, voters=1)
+        found = choose(X, y, budget=None, cv=5, random_state=seed, max_voters=1)
         best.append(rows(found)[0]["mean_test_score"])
         quick.append(found.best_score_)
         assert found.n_outer_folds_ == 0
@@ -358,7 +358,9 @@ def test_notes_count_what_was_never_tried_and_say_nothing_of_zero(monkeypatch, o
 
 def test_neighbours_chosen_on_a_rung_before_the_last_do_not_vote(objects):
     X, y = objects
-    search = _select.Search(*_search_of(X, y, [timed("floor", 0.0, 0.7, floor=True), timed("a", 0.0, 0.7)]), voters=5)
+    search = _select.Search(
+        *_search_of(X, y, [timed("floor", 0.0, 0.7, floor=True), timed("a", 0.0, 0.7)]), max_voters=5
+    )
     floor = np.array([0.7, 0.6, 0.65, 0.6, 0.7])
     nearly = floor - np.array([0.04, -0.03, 0.03, -0.02, 0.0])
     search.main.tables = [{(0, 0): floor, (1, 0): nearly}, {(1, 0): np.full(5, 0.8)}]

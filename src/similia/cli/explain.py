@@ -1,69 +1,80 @@
-"""``similia explain``: why two objects are alike, or why a model decides as it does for one."""
+"""``similia explain``: why two objects are similar, or why a model decides as it does for one."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import similia as sm
-from similia.cli.inputs import Objects, read_objects
-from similia.cli.outputs import check_output
-from similia.cli.voice import console, result, voice, written
-from similia.core.text import did_you_mean
-from similia.explanations import Explanation, explain
-from similia.objects import n_objects, take
-from similia.search.on_disk import SearchFolder
-from similia.storage.models import write_atomically
+import typer
+
+from similia.cli.options import Data, Table
 
 
-def explain_pair(
-    model_path: Path,
-    data: str,
-    i: int | str,
-    j: int | str,
-    *,
-    top: int = 10,
-    labels: str | None = None,
-    output: Path | None = None,
-    **table: Any,
+def explain(
+    model: Annotated[Path, typer.Argument(help="A model, an encoder or the folder of an index.")],
+    data: Data,
+    table: Table,
+    pair: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--pair",
+            metavar="WHICH WHICH",
+            help="Explain why these two objects are similar: their names, or numbers from 0.",
+        ),
+    ] = None,
+    one: Annotated[
+        str | None,
+        typer.Option(
+            "--object", metavar="WHICH", help="Explain the prediction for this object: its name, or number from 0."
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Maximum number of parts to list.")] = 10,
+    labels: Annotated[
+        str | None, typer.Option(help="Names of the labels of nodes, e.g. 0=C,1=N,2=O for atoms.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="HTML page to write; the terminal if not given.")
+    ] = None,
 ) -> None:
-    """Print why objects `i` and `j` of `data` are as alike as they are, by the kernel or distance of a model.
+    """Show why two objects are similar, or why a model decides as it does: k-mers, patterns of graphs, alignments.
 
-    Parameters
-    ----------
-    model_path : path
-        A model, or the folder of a search.
-    data : str
-        File, folder or name of a data set.
-    i, j : int or str
-        Names of the objects, or their numbers from 0.
-    top : int
-        Most parts to list.
-    labels : str, optional
-        Names of the labels of nodes, as ``0=C,1=N``.
-    output : path, optional
-        An HTML file to write; the terminal if not given.
-    **table
-        How `data` are read; see `similia.sources.read_objects`.
+    [bold]similia explain model.similia reads.csv --text sequence --pair 3 17[/bold]
+
+    [bold]similia explain model.similia reads.fasta --object read17[/bold]
+
+    [bold]similia explain model.similia molecules.zip --object 5 --labels 0=C,1=N,2=O[/bold]
     """
-    _show(model_path, data, (i, j), top, labels, output, table)
+    from similia.cli.columns import with_columns_of
+    from similia.cli.inputs import read_objects
+    from similia.cli.outputs import check_output
+    from similia.cli.voice import console, result, voice, written
+    from similia.explanations import explain as explained
+    from similia.objects import take
+    from similia.storage.models import write_atomically
+
+    if (pair is None) == (one is None):
+        raise ValueError(
+            "give either --pair A B (why are two objects similar?) or --object A (why is it predicted so?)"
+        )
+    if output is not None:
+        check_output(output, data, model)
+    names = _label_names(labels)
+    if model.is_dir() and pair is None:
+        raise ValueError(f"{model} is an index, which predicts nothing; --pair explains why two objects are similar")
+    what = _model(model)
+    read = read_objects(data, labelled=False, **with_columns_of(what, data, table))
+    objects = [take(read.objects, [_number(which, read)]) for which in pair or [str(one)]]
+    found = explained(what, *objects, top=top, label_names=names)
+    if output is not None:
+        page = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>similia</title>{found.to_html()}</html>\n"
+        write_atomically(output, page.encode())
+        console(highlight=False).print(f"wrote {written(output)}", markup=False)
+    elif not voice().json:
+        print(found.to_text())
+    result(as_dict(found))
 
 
-def explain_prediction(
-    model_path: Path,
-    data: str,
-    i: int | str,
-    *,
-    top: int = 10,
-    labels: str | None = None,
-    output: Path | None = None,
-    **table: Any,
-) -> None:
-    """Print what carries the decision of a model for object `i` of `data`; parameters as for `explain_pair`."""
-    _show(model_path, data, (i,), top, labels, output, table)
-
-
-def as_dict(explanation: Explanation) -> dict[str, Any]:
+def as_dict(explanation: Any) -> dict[str, Any]:
     """Return an explanation as what JSON holds."""
     names = ("title", "kind", "value", "residual", "omitted", "n_omitted", "unexplained", "note")
     lists = {"parts": explanation.parts, "groups": explanation.groups}
@@ -77,46 +88,20 @@ def as_dict(explanation: Explanation) -> dict[str, Any]:
     return {name: getattr(explanation, name) for name in names} | listed
 
 
-def _show(
-    model_path: Path,
-    data: str,
-    which: tuple[int | str, ...],
-    top: int,
-    labels: str | None,
-    output: Path | None,
-    table: dict[str, Any],
-) -> None:
-    if output is not None:
-        check_output(output, data, model_path)
-    label_names = _label_names(labels)
-    if model_path.is_dir() and len(which) == 1:
-        raise ValueError(
-            f"{model_path} is an index, which predicts nothing; --pair explains why two objects are similar"
-        )
-    model = _model(model_path)
-    read = read_objects(data, labelled=False, **table)
-    objects = [take(read.objects, [_number(one, read)]) for one in which]
-    found = explain(model, *objects, top=top, label_names=label_names)
-    if output is not None:
-        page = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>similia</title>{found.to_html()}</html>\n"
-        write_atomically(output, page.encode())
-        console(highlight=False).print(f"wrote {written(output)}", markup=False)
-    elif not voice().json:
-        print(found.to_text())
-    result(as_dict(found))
-
-
-def _number(which: int | str, read: Objects) -> int:
+def _number(which: str, read: Any) -> int:
     """Return the number of an object that is given by its name, or by its number from 0."""
+    from similia.core.text import did_you_mean
+    from similia.objects import n_objects
+
     n, known = n_objects(read.objects), list(map(str, read.names or []))
-    if known.count(str(which)) == 1:
-        return known.index(str(which))
-    if str(which) in known:
-        raise ValueError(f"{read.source} holds {known.count(str(which))} objects named {which!r}; give a number from 0")
+    if known.count(which) == 1:
+        return known.index(which)
+    if which in known:
+        raise ValueError(f"{read.source} holds {known.count(which)} objects named {which!r}; give a number from 0")
     try:
         number = int(which)
     except ValueError:
-        here = f", named {known[0]!r}, ...{did_you_mean(str(which), known)}" if known else ", which have no names here"
+        here = f", named {known[0]!r}, ...{did_you_mean(which, known)}" if known else ", which have no names here"
         hint = "" if known else "; give a number from 0, or name the column of names with --id"
         raise ValueError(f"{read.source} has no object {which!r}: it holds {n} {read.called}{here}{hint}") from None
     if not 0 <= number < n:
@@ -128,6 +113,9 @@ def _number(which: int | str, read: Objects) -> int:
 
 def _model(path: Path) -> Any:
     """Return a model, or the encoder of a search."""
+    import similia as sm
+    from similia.search.on_disk import SearchFolder
+
     if path.is_dir():
         return SearchFolder.open(path).search.encoder_
     return sm.load(path)

@@ -2,58 +2,102 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
-from rich.table import Table
+import typer
 
-from similia.cli.inputs import open_objects
-from similia.cli.specs import parse_distance, parse_kernel
-from similia.cli.voice import console, result
-from similia.objects import take
-from similia.planning.forecasts import Plan, plan
-from similia.scale.stream import CHUNK
-from similia.sources.source import Held
+from similia.cli.options import DATA_HELP, Bits, Distance, Kernel, Table
 
 _UNITS = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
 _LANDMARKS = 300  # where no number is asked for
 
 
-def show_plan(
-    *,
-    objects: float | None,
-    length: float | None,
-    data: str | None,
-    table: dict[str, Any],
-    kernel: str | None,
-    distance: str | None,
-    **options: Any,
+def plan(
+    table: Table,
+    objects: Annotated[float | None, typer.Option(help="Number of objects, e.g. 1e9.")] = None,
+    length: Annotated[
+        float | None,
+        typer.Option(help="Their mean length: letters, nodes of a graph, points of a series or set, or numbers."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Instead of --objects and --length: data to take a sample of. " + DATA_HELP)
+    ] = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
+    landmarks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Landmarks of a kernel or distance; 300, or all objects if fewer, if not given."),
+    ] = None,
+    random: Annotated[
+        int | None,
+        typer.Option(min=1, help="With a distance: random objects, instead of landmarks."),
+    ] = None,
+    bits: Bits = 1024,
+    cores: Annotated[int | None, typer.Option(min=1, help="All of this machine if not given.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="strings, graphs, series, sets or vectors, where the kernel or distance leaves it open."),
+    ] = None,
+    edges: Annotated[
+        float | None,
+        typer.Option(help="Mean edges of a graph; as many as nodes if not given."),
+    ] = None,
+    letters: Annotated[int, typer.Option(min=1, help="Different letters of strings, or labels of nodes.")] = 4,
+    channels: Annotated[
+        int | None,
+        typer.Option(min=1, help="Numbers of a point of a series (1 if not given) or set (2)."),
+    ] = None,
 ) -> None:
-    """Print the plan of a run over `objects` objects, or over those of `data`."""
+    """Estimate the cost of bits of many objects: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
+
+    [bold]similia plan --objects 1e9 --length 100 --kernel 'GappyKmers(k=4, gaps=1)' --cores 64[/bold]
+
+    [bold]similia plan --data reads.fasta --distance 'Levenshtein()' --random 1024[/bold]
+    """
+    from similia.cli.specs import parse_distance, parse_kernel
+    from similia.cli.voice import result
+    from similia.planning.forecasts import plan as forecast
+
     if (kernel is None) == (distance is None):
         raise ValueError("give one of --kernel and --distance, e.g. --kernel 'GappyKmers(k=4, gaps=1)'")
-    if kernel is not None:
-        options["kernel"] = parse_kernel(kernel)
-    else:
-        options["distance"] = parse_distance(str(distance))
+    sample = None
     if data is not None:
-        if length is not None or options["edges"] is not None:
+        if length is not None or edges is not None:
             raise ValueError("--data shows how long the objects are; drop --length and --edges")
-        options["kind"], options["sample"], found = _sample(data, table)
+        kind, sample, found = _sample(data, table)
         objects = found if objects is None else objects
     elif objects is None or length is None:
         raise ValueError(
             "give the number of objects and their length (--objects 1e9 --length 100), or a file (--data FILE)"
         )
-    if options["landmarks"] is None:
-        options["landmarks"] = max(1, min(_LANDMARKS, int(objects)))
-    made = plan(objects, length, **options)
+    made = forecast(
+        objects,
+        length,
+        kernel=None if kernel is None else parse_kernel(kernel),
+        distance=None if distance is None else parse_distance(distance),
+        landmarks=max(1, min(_LANDMARKS, int(objects))) if landmarks is None else landmarks,
+        random=random,
+        bits=bits,
+        cores=cores,
+        kind=kind,
+        edges=edges,
+        letters=letters,
+        channels=channels,
+        sample=sample,
+    )
     _print(made)
     result(made.to_dict())
 
 
 def _sample(data: str, table: dict[str, Any]) -> tuple[str, Any, int]:
     """Return kind, up to a chunk of objects, and their number in all: of a long file estimated from its first ones."""
+    import numpy as np
+
+    from similia.cli.inputs import open_objects
+    from similia.objects import take
+    from similia.scale.stream import CHUNK
+    from similia.sources.source import Held
+
     stream = open_objects(data, chunk=CHUNK, **table)
     if isinstance(stream, Held):
         n = len(stream.objects)
@@ -66,11 +110,15 @@ def _sample(data: str, table: dict[str, Any]) -> tuple[str, Any, int]:
     return stream.kind, first.objects, int(float(f"{estimated:.2g}"))  # no more digits than it is worth
 
 
-def _print(made: Plan) -> None:
+def _print(made: Any) -> None:
+    from rich.table import Table as Grid
+
+    from similia.cli.voice import console
+
     say = console(highlight=False)
     what = f"{made.objects:,} {made.kind} of length {made.length:.4g}, {made.method}, {made.bits} bits"
     say.print(what, markup=False)
-    steps = Table("step", "kernel values", "operations", f"time on {made.cores} cores")
+    steps = Grid("step", "kernel values", "operations", f"time on {made.cores} cores")
     for step, seconds in made.seconds.items():
         flops = made.flops.get(step)
         name = "one search" if step == "search" else step
@@ -78,7 +126,7 @@ def _print(made: Plan) -> None:
         steps.add_row(name, evaluations, "" if flops is None else f"{flops:.2g}", duration(seconds))
     steps.add_row("all but search", "", "", duration(3600 * made.hours), style="bold")
     say.print(steps)
-    sizes = Table("input in memory", "working memory", "model", "codes", "index on disk")
+    sizes = Grid("input in memory", "working memory", "model", "codes", "index on disk")
     sizes.add_row(*(amount(value) for value in made.bytes.values()))
     say.print(sizes)
     for line in made.assumptions:

@@ -3,59 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import similia as sm
-from similia.cli.inputs import read_objects
-from similia.cli.outputs import bars, check_output
-from similia.cli.voice import console, note, result, written
-from similia.report import write_report
+import typer
+
+from similia.cli.options import Data, Model, Seed, Table
 
 
 def report(
-    model_path: Path,
-    data: str,
-    output: Path,
-    *,
-    seed: int = 0,
-    unseen: bool = False,
-    folds: int = 5,
-    max_objects: int = 5000,
-    title: str | None = None,
-    **table: Any,
+    model: Model,
+    data: Data,
+    table: Table,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
+    unseen: Annotated[
+        bool, typer.Option("--unseen", help="The model was fitted without these objects: score its own predictions.")
+    ] = False,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation, without --unseen.")] = 5,
+    objects: Annotated[
+        int, typer.Option(min=10, help="Maximum number of objects; a random sample is taken of more.")
+    ] = 5000,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    seed: Seed = 0,
 ) -> None:
-    """Write a report on a model and `data` as one HTML page.
+    """Write a page about a model and data: accuracy, errors, a map of the objects, why they are similar, cost.
 
-    Parameters
-    ----------
-    model_path : Path
-        That `similia fit` wrote.
-    data : str
-        File or name of a data set.
-    output : Path
-        The page; complete or not there.
-    seed : int
-        Draws objects and folds.
-    unseen : bool
-        Whether the model was fitted without these objects, so that its own predictions may be scored.
-    folds : int
-        Of cross-validation, where it was not.
-    max_objects : int
-        Of more objects, so many are drawn.
-    title : str, optional
-    **table
-        How `data` are read; see `similia.sources.read_objects`.
-
-    Raises
-    ------
-    ValueError
-        If the model or the data cannot be read, or the output would overwrite one of them.
+    [bold]similia report model.similia reads.csv --text sequence --label species -o report.html[/bold]
     """
-    check_output(output, data, model_path)
+    import similia as sm
+    from similia.cli.columns import with_columns_of
+    from similia.cli.inputs import read_objects
+    from similia.cli.outputs import bars, check_output
+    from similia.cli.voice import console, note, result, written
+    from similia.report import write_report
+
+    check_output(output, data, model)
     if output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"a report is an HTML page; end {output} in .html")
-    model = sm.load(model_path)
-    found = read_objects(data, **table)
+    fitted = sm.load(model)
+    found = read_objects(data, **with_columns_of(fitted, data, table, labelled=True))
     if found.labels is not None and not unseen:
         note(
             "note: the model may have seen these objects, so the page shows a cross-validation of copies of it; if it "
@@ -63,15 +48,15 @@ def report(
         )
     with bars():
         write_report(
-            model,
+            fitted,
             found.objects,
             found.labels,
             output,
-            title=title or f"{model_path.name} on {Path(data).name}",
+            title=title or f"{model.name} on {Path(data).name}",
             names=found.names,
             unseen=unseen,
             cv=folds,
-            max_objects=max_objects,
+            max_objects=objects,
             random_state=seed,
         )
     size = output.stat().st_size

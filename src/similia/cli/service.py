@@ -1,44 +1,63 @@
-"""``similia warmup`` and ``similia info``: what those need who run similia as a service."""
+"""``similia warmup`` and ``similia info``: for those who run similia as a service."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import similia as sm
+import typer
+
 from similia._version import __version__
-from similia.cli.voice import console, result
-from similia.storage.model_file import written_by
+from similia.cli.options import Model
 
 
-def warm_up(kinds: list[str] | None) -> None:
-    """Compile the loops of some kinds of objects, or of all."""
+def warmup(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KIND]...", help="Of strings, graphs, series, sets, vectors, codes; all if not given."),
+    ] = None,
+) -> None:
+    """Compile all loops ahead, so that a first request is as quick as the next. Takes a minute or two, once.
+
+    Run it when a machine or an image is set up. Set NUMBA_CACHE_DIR to a folder that the service can read.
+
+    [bold]similia warmup strings codes[/bold]
+    """
+    import similia as sm
+    from similia.cli.voice import console, result
+
     seconds = sm.warmup(kinds or None)
     for kind, value in seconds.items():
         console().print(f"{kind}: {value:.1f} s")
     result({"seconds": seconds})
 
 
-def show_model(path: Path) -> None:
-    """Print what a model file holds, and which similia wrote it."""
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; of an index tells: similia index info {path}")
-    model = sm.load(path)
-    with path.open("rb") as file:
+def info(model: Model) -> None:
+    """Show what a model file holds and which similia wrote it.
+
+    [bold]similia info model.similia[/bold]
+    """
+    import similia as sm
+    from similia.cli.voice import console, result
+    from similia.storage.model_file import written_by
+
+    if model.is_dir():
+        raise ValueError(f"{model} is a folder; of an index tells: similia index info {model}")
+    fitted = sm.load(model)
+    with model.open("rb") as file:
         writer = written_by(file)
-    steps = getattr(model, "steps", None) or [(type(model).__name__.lower(), model)]
+    steps = getattr(fitted, "steps", None) or [(type(fitted).__name__.lower(), fitted)]
     facts: dict[str, Any] = {
         "written_by": writer,
         "read_by": __version__,
-        "bytes": path.stat().st_size,
+        "bytes": model.stat().st_size,
         "steps": [{"name": name, "estimator": " ".join(repr(step).split())} for name, step in steps],
     }
-    classes = getattr(model, "classes_", None)
+    classes = getattr(fitted, "classes_", None)
     facts |= {} if classes is None else {"classes": [str(label) for label in classes]}
     result(facts)
     say = console(highlight=False)
     say.print(
-        f"{path}: {facts['bytes'] / 1e6:.1f} MB, written by similia {writer or 'of an unknown version'}", markup=False
+        f"{model}: {facts['bytes'] / 1e6:.1f} MB, written by similia {writer or 'of an unknown version'}", markup=False
     )
     for step in facts["steps"]:
         say.print(f"  {step['name']}: {step['estimator']}", markup=False)

@@ -87,7 +87,7 @@ class _Auto(BaseEstimator):
         similarity: Kernel | Distance | Sequence[Kernel | Distance] | None = None,
         scoring: str | Callable[..., float] | None = None,
         cv: int = 5,
-        voters: int = 5,
+        max_voters: int = 5,
         nested: bool = True,
         random_state: RandomState = None,
         progress: bool | None = None,
@@ -96,7 +96,7 @@ class _Auto(BaseEstimator):
         self.similarity = similarity
         self.scoring = scoring
         self.cv = cv
-        self.voters = voters
+        self.max_voters = max_voters
         self.nested = nested
         self.random_state = random_state
         self.progress = progress
@@ -253,7 +253,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         ``f(estimator, V, y)`` gets the learner and its input, not objects.
     cv : int, default=5
         Folds, at least 3; fewer, with a warning, if a class has fewer objects.
-    voters : int, default=5
+    max_voters : int, default=5
         Maximum number of pipelines that vote, where cross-validation cannot tell the best apart and their vote scores
         higher. With 1 a single pipeline is chosen: smaller and faster.
     nested : bool, default=True
@@ -382,7 +382,7 @@ class AutoRegressor(RegressorMixin, _Auto):
         A scorer of scikit-learn, larger is better; R squared if not given.
     cv : int, default=5
         Folds, at least 3.
-    voters : int, default=5
+    max_voters : int, default=5
         Maximum number of pipelines whose predictions are averaged; 1 chooses a single one.
     nested : bool, default=True
         Whether to estimate how good the choice is on new objects.
@@ -480,7 +480,7 @@ class _Run:
             (tried if fits else self.too_large).append(group)
         scorer = _scorer(auto.scoring or auto._usual)
         self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
-        self.search = Search(self.evaluator, steps, folds, clock, len(y), classify, auto.voters, self._tell)
+        self.search = Search(self.evaluator, steps, folds, clock, len(y), classify, auto.max_voters, self._tell)
 
     def choose(self, auto: _Auto, notes: list[str]) -> None:
         """Search, fit the best to all objects, estimate its score, and give all of this to `auto`."""

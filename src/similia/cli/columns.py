@@ -1,0 +1,51 @@
+"""The columns of a table that a model was fitted to: kept with it, and read again where no option names others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from similia.cli.voice import note
+from similia.sources.reading import Reading
+from similia.sources.rows import parquet_file
+from similia.sources.streams import ObjectStream, is_table, table_of
+
+_NAMING = ("text", "smiles", "values", "series", "time", "axes")  # options that say what the objects are
+
+
+def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that name the columns of objects and labels which were read; none for other files."""
+    path, reading = Path(data), Reading(**table)
+    if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
+        return {}
+    stream = ObjectStream(path, reading, 1, 2**26)
+    label = table.get("label") or "label"
+    if stream.kind in ("strings", "graphs"):
+        return {"text" if stream.kind == "strings" else "smiles": stream.columns[0], "label": label}
+    return {"values": stream.columns, "series": stream.kind == "series", "label": label}
+
+
+def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: bool = False) -> dict[str, Any]:
+    """Return how to read a table for a model: its own columns, where no option names others and the table has them."""
+    known = getattr(model, "table_columns_", {})
+    path, reading = Path(data), Reading(**table)
+    if not known or not path.is_file() or not is_table(path, reading) or not reading.header:
+        return table
+    names = {*_names(path, reading)}
+    objects = {option: value for option, value in known.items() if option != "label"}
+    column = next(iter(objects.values()))
+    there = names.issuperset([column] if isinstance(column, str) else column)
+    added = objects if there and not any(table.get(option) for option in _NAMING) else {}
+    usual = not added or column == "text" or not isinstance(column, str)
+    if labelled and table.get("label") is None and known["label"] in names:
+        added = added | {"label": known["label"]}
+    if not usual:
+        note(f"note: {data}: the objects are in column {column!r}, as the model was fitted")
+    return table | added
+
+
+def _names(path: Path, reading: Reading) -> list[str]:
+    if path.suffix == ".parquet":
+        with parquet_file(path) as file:
+            return list(file.schema_arrow.names)
+    return list(table_of(path, reading).first)

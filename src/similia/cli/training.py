@@ -1,0 +1,389 @@
+"""What ``similia fit`` does: checks, a held-out part, a pipeline chosen or made, its scores."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.table import Table
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import RidgeClassifier, RidgeCV
+from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_score, recall_score
+
+import similia as sm
+from similia.cli.inputs import Objects
+from similia.cli.models import _DEFAULT_DISTANCE, _DEFAULT_KERNEL, _as_compared, _check_comparison
+from similia.cli.outputs import meters
+from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
+from similia.cli.voice import console, note
+from similia.core.text import _short, did_you_mean
+from similia.core.threads import n_threads
+from similia.learn.targets import TASKS, as_numbers, suits, task_of
+from similia.objects import AttributeScaler, n_objects
+from similia.pipelines import Pipeline
+from similia.selection.budget import rows_of, table_of
+from similia.selection.folds import held_out
+from similia.similarity import Distance, parts_of
+from similia.sources.reading import looks_numeric
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_SHOWN, _CV, _VOTERS = 10, 5, 5
+_FINAL = 0.2  # of the budget, kept for the fit to all objects after a held-out part was scored
+_FEWER_FOLDS = 1000  # objects from which 3 folds choose as 5 do, in half the time
+_SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or neg_mean_absolute_error"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Objects and targets, of which a share is held out to score what was fitted to the rest.
+
+    Attributes
+    ----------
+    read : Objects
+    y : ndarray, shape (n,)
+    task : {"classification", "regression"}
+    test : float
+        Share that is held out.
+    seed : int
+    scoring : str or None
+    """
+
+    read: Objects
+    y: npt.NDArray
+    task: str
+    test: float
+    seed: int
+    scoring: str | None
+
+    def described(self) -> str:
+        """Return what there is to train on, for a line."""
+        n, called = len(self.y), self.read.called
+        if self.task == "regression":
+            return f"{n} {called} with numbers to predict"
+        classes = len(np.unique(self.y))
+        return f"{n} {called} in {classes} class{'es' * (classes > 1)}"
+
+    def split(self) -> tuple[npt.NDArray, npt.NDArray]:
+        """Return the objects to train on and those held out, or raise if a class has none to train on."""
+        y = self.y
+        if not self.test:
+            return np.arange(len(y)), np.arange(0)
+        train, test = held_out(self.read.objects, y, self.test, self.seed, stratify=self.task == "classification")
+        lost = np.setdiff1d(y[test], y[train]) if self.task == "classification" else y[:0]
+        if len(lost):
+            raise ValueError(
+                f"--test {self.test:g} holds out all objects of class {_short(lost[0].item())}, since copies of an "
+                "object stay together; use another --seed, or --test 0, which holds out none"
+            )
+        return train, test
+
+    def take(self, rows: npt.NDArray) -> tuple[Any, npt.NDArray]:
+        return sm.objects.take(self.read.objects, rows), self.y[rows]
+
+
+def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tuple[Any, dict[str, Any]]:
+    """Choose a pipeline, print how, score it on the held-out part and fit it to all; return it and what JSON holds."""
+    console().print(part.described())
+    train, test = part.split()
+    auto = (sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor)(
+        seconds * (1 - _FINAL) if len(test) else seconds,
+        scoring=part.scoring,
+        cv=cv or _CV,
+        max_voters=voters or _VOTERS,
+        random_state=part.seed,
+    )
+    with meters():
+        auto.fit(*part.take(train))
+    _say_chosen(auto)
+    scores = None
+    if len(test):
+        scores = scores_of(auto, *part.take(test), part.task, auto.measure_, part.y[train])
+        auto.refit(part.read.objects, part.y)
+    option = option_of(auto)
+    if option:
+        console().print(f"to fit another model with the same similarity: similia fit ... {option}", markup=False)
+    nested = {"score": auto.best_score_, "interval": auto.best_score_interval_, "outer_folds": auto.n_outer_folds_}
+    rows = rows_of({key: values for key, values in auto.cv_results_.items() if key != "estimator"})
+    return auto.best_estimator_, {
+        "chosen": auto.best_name_,
+        "option": option,
+        "stopped_early": auto.stopped_early_,
+        auto.measure_: nested,
+        "held_out": scores,
+        "candidates": rows,
+        "notes": auto.notes_,
+    }
+
+
+def _say_chosen(auto: Any) -> None:
+    say = console()
+    rows = rows_of(auto.cv_results_)
+    tried = [row for row in rows if row["n_objects"]]
+    title = f"{len(tried)} of {len(rows)} candidates tried in {auto.seconds_:.0f} s"
+    say.print(table_of(tried[:_SHOWN], title, auto.measure_))
+    name = auto.best_name_
+    if name.startswith("vote of "):
+        name = name.replace(": ", "\n  ", 1).replace("; ", "\n  ")
+    say.print(f"chosen: {name}", markup=False)
+    if auto.stopped_:
+        say.print("stopped with Ctrl-C: this is the best of what was tried until then")
+    if np.isfinite(auto.best_score_):
+        low, high = auto.best_score_interval_
+        interval = f", 95 % from {low:.3f} to {high:.3f}" if np.isfinite(low) else ""
+        say.print(f"{auto.measure_} of a choice like this on new objects: {auto.best_score_:.3f}{interval}")
+    for text in auto.notes_:
+        note(f"note: {text}")
+
+
+def made(
+    part: Part, kernel: str | None, distance: str | None, bits: int | None, landmarks: int | None
+) -> tuple[Any, dict[str, Any]]:
+    """Fit NysHD or D2KE, scored on the held-out part first; return the model and what JSON holds."""
+    recipe = _recipe(part, kernel, distance, bits, landmarks)
+    objects = part.read.objects
+    _check_comparison(recipe.compared, part.read, objects)
+    say = console()
+    say.print(f"{part.described()}; {recipe.spec}")
+    if recipe.folds:
+        say.print(f"gamma and C are chosen by {recipe.folds}-fold cross-validation ...")
+    train, test = part.split()
+    model, scores = recipe.model, None
+    if len(test):
+        scored = fitted(clone(model), *part.take(train))
+        scores = scores_of(scored, *part.take(test), part.task, part.scoring, part.y[train])
+        model = clone(scored.pipeline_) if recipe.folds else model  # what was chosen holds for all
+    model = fitted(model, objects, part.y)
+    model = getattr(model, "pipeline_", model)
+    if recipe.folds:
+        say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
+    return model, {"compared_by": recipe.spec, "held_out": scores}
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """A model to fit, what it compares by, and the folds of the search for its parameters (0: none)."""
+
+    model: Any
+    compared: Any
+    spec: str
+    folds: int = 0
+
+
+def _recipe(part: Part, kernel: str | None, distance: str | None, bits: int | None, landmarks: int | None) -> _Recipe:
+    """Return the recipe that the options ask for, or raise if they contradict each other."""
+    n, kind, seed = n_objects(part.read.objects), part.read.kind, part.seed
+    if kind == "vectors":
+        raise ValueError(
+            f"{part.read.source} holds vectors, for which 'similia fit' chooses; drop --kernel, --distance and their "
+            "options"
+        )
+    if distance or (not kernel and kind not in _DEFAULT_KERNEL):
+        spec = distance or _DEFAULT_DISTANCE[kind]
+        compared = parse_distance(spec)
+        for option, value in (("--bits", bits), ("--landmarks", landmarks)):
+            if value is not None:
+                raise ValueError(
+                    f"{option} is for NysHD, and the distance {spec} makes D2KE; drop {option}, or give a --kernel"
+                )
+        folds = 5 if n < _FEWER_FOLDS else 3
+        d2ke = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=part.task, cv=folds)
+        return _Recipe(d2ke, compared, f"distance {spec}", folds)
+    spec = kernel or _DEFAULT_KERNEL[kind]
+    compared = parse_kernel(spec)
+    n_bits = 10_000 if bits is None else bits
+    if n_bits < 8 or n_bits % 8:
+        raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {n_bits}")
+    if part.task == "classification":
+        nyshd = sm.recipes.nyshd(compared, n_landmarks=landmarks or "auto", n_bits=n_bits, random_state=seed)
+        return _Recipe(nyshd, compared, f"kernel {spec}")
+    if bits is not None:
+        raise ValueError("--bits is for classes (NysHD), and the labels are numbers to predict; drop --bits")
+    features = sm.Nystroem(compared, n_components=landmarks or "auto", random_state=seed)
+    ridge = RidgeCV(alphas=np.logspace(-4, 4, 17))
+    return _Recipe(Pipeline([("nystroem", features), ("learner", ridge)]), compared, f"kernel {spec}")
+
+
+def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
+    """Fit, with bars on a terminal; the folds of a search in threads, since the learner computes outside Python."""
+    from joblib import parallel_config
+
+    with sm.config(progress=sys.stderr.isatty()), parallel_config("threading", n_jobs=n_threads()):
+        return model.fit(X, y)
+
+
+def parse_duration(text: str | float) -> float:
+    """Return the seconds that ``600``, ``"90s"``, ``"10m"`` or ``"1.5h"`` mean.
+
+    Raises
+    ------
+    ValueError
+        If `text` is nothing of that form, or not above 0.
+
+    Examples
+    --------
+    >>> parse_duration("10m")
+    600.0
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([smh])|(s)ec|(m)in)?\s*", str(text).lower())
+    seconds = float(found[1]) * _UNITS[found[2] or found[3] or found[4] or "s"] if found else 0.0
+    if not 0 < seconds < 1e9:
+        raise ValueError(f"--budget must be a time such as 90s, 10m or 1h, got {str(text)[:40]!r}")
+    return seconds
+
+
+def option_of(model: Any) -> str:
+    """Return ``--kernel '...'`` or ``--distance '...'`` for what a model compares objects by; "" for none."""
+    parts = parts_of(model)
+    found = parts.comparison(fitted=False)
+    if found is None or isinstance(parts.steps[0], AttributeScaler):  # the kernel alone would be another one
+        return ""
+    text = " ".join(repr(found.function).split()).replace("( ", "(").replace("[ ", "[")
+    name = "distance" if isinstance(found.function, Distance) else "kernel"
+    return f'--{name} "{text}"' if repr(parse_comparison(text)) == repr(found.function) else ""
+
+
+# ---- checks of options and targets
+def check_options(
+    choosing: dict[str, Any], chooses: bool, kernel: str | None, distance: str | None, test: float
+) -> None:
+    """Raise if options of `similia fit` contradict each other."""
+    for option, value in choosing.items():
+        if value is not None and not chooses:
+            raise ValueError(
+                f"{option} is for choosing a pipeline; drop it, or --kernel, --distance, --bits and --landmarks"
+            )
+    if not 0 <= test < 1:
+        raise ValueError(f"--test must be a share from 0 to below 1, got {test}")
+    if kernel and distance:
+        raise ValueError("--kernel and --distance exclude each other: a kernel makes NysHD, a distance D2KE")
+
+
+def as_compared(data: str, kernel: str | None, distance: str | None, table: dict[str, Any]) -> dict[str, Any]:
+    """Return how to read data for a kernel or distance: rows of numbers as series, where it compares series only."""
+    compared = parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None
+    return _as_compared(data, compared, table)
+
+
+def targets_of(read: Objects, task: str, scoring: str | None, label: str | None = None) -> tuple[npt.NDArray, str]:
+    """Return the labels (of column `label`), as numbers where these are to be predicted, and the task."""
+    y = read.labels
+    assert y is not None
+    if task not in TASKS:
+        raise ValueError(f"--task must be one of {', '.join(TASKS)}, got {task}")
+    numbers, by_score = as_numbers(y), suits(scoring) if task == "auto" else None
+    if "regression" in (task, by_score) and numbers is None:
+        other = next(value for value in y.tolist() if as_numbers([value]) is None)
+        asked = f"--task {task}" if task == "regression" else f"--scoring {scoring}"
+        raise ValueError(f"{asked} is for numbers, and the label {_short(other)} of {read.source} is none")
+    decided = task_of(y, task, scoring)
+    if decided == "classification" or numbers is None:
+        if task == "auto" and numbers is None:
+            _check_decimal(read, y)
+        if by_score == decided and task_of(y) == "regression":
+            raise ValueError(
+                f"--scoring {scoring} is for classes, and the labels of {read.source} are numbers; "
+                f"{_SUIT['regression']} do, or take them as classes with --task classification"
+            )
+        _check_classes(read, y, label)
+        fractions = y.dtype.kind == "f" and (y != np.round(y)).any()  # which scikit-learn does not take as classes
+        return (y.astype(str) if fractions else y), decided
+    if task == "auto" and by_score is None:
+        note(
+            f"note: the labels of {read.source} are {len(np.unique(y))} different numbers: they are predicted as "
+            "numbers; --task classification takes them as classes"
+        )
+    return numbers, decided
+
+
+def _check_decimal(read: Objects, y: npt.NDArray) -> None:
+    """Raise if labels are numbers with a decimal comma, which nobody said."""
+    cells = [label for label in y.tolist() if isinstance(label, str)]
+    if len(cells) == len(y) and any("," in cell for cell in cells) and looks_numeric(cells, ","):
+        raise ValueError(
+            f"the labels of {read.source} look like numbers with a decimal comma ({cells[0]}); add --decimal , or "
+            "--task classification if they are classes"
+        )
+
+
+def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
+    """Raise if most classes have one object, as names have."""
+    counts = np.unique(y, return_counts=True)[1]
+    if len(counts) > 2 and 2 * np.count_nonzero(counts == 1) > len(counts):
+        number = "" if as_numbers(y) is None else ", or --task regression predicts numbers"
+        raise ValueError(
+            f"{read.source} has {len(counts)} classes of {len(y)} objects: is {_short(label or 'label')} the column of "
+            f"labels? --label names another one{number}"
+        )
+
+
+def check_scorer(name: str | None) -> None:
+    """Raise if scikit-learn knows no such scorer."""
+    if name is not None and name not in get_scorer_names():
+        meant = did_you_mean(name, get_scorer_names())
+        some = f"{_SUIT['classification']} of classes, {_SUIT['regression']} of numbers"
+        raise ValueError(f"--scoring {name[:40]} is no scorer of scikit-learn{meant}; some are {some}")
+
+
+def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
+    """Raise if a scorer does not score predictions of such targets: it is tried, before time is spent."""
+    if name is None:
+        return
+    wrong = _failure(name, y, DummyRegressor() if task == "regression" else DummyClassifier())
+    if task == "classification" and not _failure(name, np.array([0.5, 1.5, 2.5]), DummyRegressor()):
+        wrong = "it is one of numbers"
+    elif task == "classification" and not wrong and _failure(name, y, RidgeClassifier()):
+        wrong = "it needs probabilities, which most candidates do not give"
+    if wrong:
+        raise ValueError(f"--scoring {name} does not suit {task} with these labels ({wrong}); {_SUIT[task]} do")
+
+
+def _failure(name: str, y: npt.NDArray, model: Any) -> str:
+    """Return why a scorer fails on the targets `y` and a model that knows nothing of objects, or nothing."""
+    X = np.zeros((len(y), 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # targets of another type, for a clustering
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
+        try:
+            get_scorer(name)(model.fit(X, y), X, y)
+        except Exception as error:
+            return " ".join(str(error).split())[:120]
+    return ""
+
+
+# ---- scores
+def scores_of(
+    model: Any, objects: Any, y: npt.NDArray, task: str, scoring: str | None, y_train: npt.NDArray
+) -> dict[str, Any]:
+    """Score a model on objects that it has not seen, print the scores and return them."""
+    asked = {}
+    if scoring not in (None, "accuracy", "r2"):
+        asked[str(scoring)] = float(get_scorer(scoring)(model, objects, y))
+        console().print(f"held-out objects: {len(y)}, {scoring} {asked[str(scoring)]:.3f}")
+    predicted = model.predict(objects)
+    if task == "regression":
+        scores = {"objects": len(y), "r_squared": float(r2_score(y, predicted)), **asked}
+        console().print(f"held-out objects: {len(y)}, R squared {scores['r_squared']:.3f}")
+        return scores
+    classes, counts = np.unique(y, return_counts=True)
+    recalls = recall_score(y, predicted, labels=classes, average=None)
+    frequent = DummyClassifier().fit(np.zeros((len(y_train), 1)), y_train).score(np.zeros((len(y), 1)), y)
+    scores = {"objects": len(y), "accuracy": accuracy_score(y, predicted), "most_frequent": frequent}
+    console().print(_score_table(classes, counts, recalls, scores))
+    return {**scores, "recall": dict(zip(map(str, classes), recalls.tolist(), strict=True)), **asked}
+
+
+def _score_table(classes: npt.NDArray, counts: npt.NDArray, recalls: npt.NDArray, scores: dict[str, Any]) -> Table:
+    table = Table("class", "held out", "recall", title="held-out objects", title_justify="left")
+    for value, count, recall in zip(classes, counts, recalls, strict=True):
+        table.add_row(str(value), str(count), f"{recall:.1%}".replace("%", " %"))
+    table.add_section()
+    table.add_row("all: accuracy", str(scores["objects"]), f"{100 * scores['accuracy']:.1f} %")
+    table.add_row("always the most frequent", "", f"{100 * scores['most_frequent']:.1f} %")
+    return table

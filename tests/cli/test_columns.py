@@ -1,0 +1,74 @@
+"""Which column of a table holds the objects: the only candidate is taken and named, and a model remembers it."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import similia as sm
+from samples.select import sample
+from similia.cli.app import app
+from similia.cli.columns import with_columns_of
+
+STRINGS, LABELS = sample("strings", 30)
+
+
+def run(*line):
+    return CliRunner().invoke(app, [str(word) for word in line], catch_exceptions=False)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two columns of text beside the label."""
+    path = tmp_path / "reads.csv"
+    rows = [f"{x},a note,{label}" for x, label in zip(STRINGS, LABELS, strict=True)]
+    path.write_text("\n".join(["sequence,note,species", *rows]))
+    return path
+
+
+@pytest.fixture
+def model(table, tmp_path):
+    path = tmp_path / "m.similia"
+    options = ("--text", "sequence", "--label", "species", "--kernel", "Spectrum(k=3)", "--bits", "64", "--test", "0")
+    assert run("fit", table, *options, "-o", path).exit_code == 0
+    return path
+
+
+def test_the_only_column_of_text_is_taken_and_named(tmp_path):
+    path = tmp_path / "reads.csv"
+    path.write_text("\n".join(["reads,species", *map(",".join, zip(STRINGS, LABELS, strict=True))]))
+    line = ("fit", path, "--label", "species", "-o", tmp_path / "m", "--kernel", "Spectrum(k=3)", "--bits", "64")
+    assert "the strings of column 'reads', the only one of text" in run(*line).stderr
+
+
+def test_predict_reads_the_column_that_the_model_was_fitted_to(table, model, tmp_path):
+    done = run("predict", model, table)
+    assert "the objects are in column 'sequence', as the model was fitted" in done.stderr
+    assert done.stdout == run("predict", model, table, "--text", "sequence").stdout
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join(["reads", *STRINGS]))
+    assert "the only one of text" in run("predict", model, other).stderr
+
+
+def test_an_option_names_another_column(table, model):
+    read = with_columns_of(sm.load(model), str(table), {"text": "note"}, labelled=True)
+    assert read == {"text": "note", "label": "species"}
+
+
+def test_report_and_explain_read_the_same_column(table, model, tmp_path):
+    done = run("report", model, table, "-o", tmp_path / "page.html", "--folds", "2")
+    assert "shows a cross-validation" in done.stderr  # so that the labels were found, too
+    shown = json.loads(run("explain", model, table, "--object", "3", "--json").stdout)
+    assert shown["title"] == sm.explain(sm.load(model), STRINGS[3]).title
+
+
+def test_columns_of_numbers_are_remembered_in_their_order(tmp_path):
+    X = sample("vectors", 30)[0]
+    path, model = tmp_path / "rows.csv", tmp_path / "m.similia"
+    np.savetxt(path, np.column_stack([X, np.arange(30) % 2]), delimiter=",", header="a,b,c,d,e,f,target", comments="")
+    line = ("fit", path, "--label", "target", "-o", model, "--budget", "1s", "--cv", "3", "--test", "0")
+    assert run(*line).exit_code == 0
+    turned = tmp_path / "turned.csv"
+    np.savetxt(turned, np.column_stack([np.arange(30), X[:, ::-1]]), delimiter=",", header="n,f,e,d,c,b,a", comments="")
+    assert run("predict", model, turned).stdout == run("predict", model, path).stdout
