@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.storage.models import write_atomically
+from similia.storage.disk import write_atomically
 
 Record = dict[str, Any]
 

@@ -50,7 +50,7 @@ def explain(
     from similia.cli.voice import console, result, voice, written
     from similia.explanations import explain as explained
     from similia.objects import take
-    from similia.storage.models import write_atomically
+    from similia.storage.disk import write_atomically
 
     if (pair is None) == (one is None):
         raise ValueError(

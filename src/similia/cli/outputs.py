@@ -13,7 +13,7 @@ from typing import Any
 from similia.cli.voice import console, note, tell_stopped, voice
 from similia.core.config import config
 from similia.scale.stream import Progress, of
-from similia.storage.models import write_atomically
+from similia.storage.disk import write_atomically
 
 
 def check_output(output: Path, *inputs: str | Path | None) -> None:

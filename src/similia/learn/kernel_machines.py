@@ -37,7 +37,7 @@ from similia.core.config import rows_per_block, settings
 from similia.core.errors import pairs_named
 from similia.core.fitting import all_at_once
 from similia.core.products import row_product
-from similia.core.state import Sizes, array, labels, pairs_of, objects, optional, reads, state
+from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_labels, check_positive
 from similia.embeddings.gram import check_finite

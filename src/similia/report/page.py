@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from similia.core.validation import as_path, check_positive_int
 from similia.report._context import for_page, gather
 from similia.similarity import without_addresses
-from similia.storage.models import write_atomically
+from similia.storage.disk import write_atomically
 
 
 def write_report(

@@ -35,7 +35,8 @@ from similia.sources.files import open_objects
 from similia.sources.reading import Reading
 from similia.sources.source import Chunk, Source
 from similia.sources.streams import ObjectStream
-from similia.storage.journal import Journal, disk_full
+from similia.storage.disk import disk_full
+from similia.storage.journal import Journal
 
 CHUNK = 10_000  # largest number of objects that are committed together
 FIT_ON = 20_000  # objects of a longer stream that an encoder is fitted to

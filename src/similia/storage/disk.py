@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,8 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-
 LOCK = "index.lock"
-
-
 TEMPORARY = ".tmp"
-
-
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
@@ -32,18 +28,37 @@ def says_full(error: BaseException) -> str | None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Any]:
-    """Open a temporary file that takes the place of `path` when it is complete and on the disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+def disk_full(state: Callable[[], str]) -> Iterator[None]:
+    """Turn the error of a full disk into a sentence that ends with how to go on; ``state()`` says what is kept."""
     try:
-        with open(temporary, "wb") as stream:
+        yield
+    except OSError as error:
+        if (full := says_full(error)) is None:
+            raise
+        raise OSError(f"{full}; {state()}: make room and run the same again") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Any]:
+    """Open a temporary file that takes the place of `path`, with its mode, when it is complete and on the disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
+    try:
+        with open(temporary, "xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
+        if path.exists():
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)  # on a full disk, what it takes is needed
+        temporary.unlink(missing_ok=True)  # on a full disk, its room is needed
         raise
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file that is there complete or not at all."""
+    with replacing(path) as stream:
+        stream.write(data)
 
 
 def sync_folder(folder: Path) -> None:

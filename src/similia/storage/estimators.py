@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.core.state import NAMED, Sizes, State, array, count, is_flag, labels, pairs_of, one_of
+from similia.core.state import NAMED, Sizes, State, array, count, is_flag, labels, one_of, pairs_of
 
 _PUBLIC = {
     "calibration", "cluster", "compose", "covariance", "cross_decomposition", "decomposition", "discriminant_analysis",

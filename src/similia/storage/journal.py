@@ -16,13 +16,12 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from similia.storage.disk import LOCK, says_full, sync_folder, take_lock
+from similia.storage.disk import LOCK, disk_full, sync_folder, take_lock
 
 DATA, JOURNAL = "data", "journal"
 _FORMAT = "similia-journal"
@@ -232,17 +231,6 @@ class Journal:
                 return None
             found, size = zlib.crc32(block, found), size - len(block)
         return found
-
-
-@contextmanager
-def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """Turn an error of a full disk into a sentence that ends with how to go on; ``state()`` says what is kept."""
-    try:
-        yield
-    except OSError as error:
-        if (full := says_full(error)) is None:
-            raise
-        raise OSError(f"{full}; {state()}: make room and run the same again") from error
 
 
 _BINARY = getattr(os, "O_BINARY", 0)

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import PurePath
 from typing import IO, Any
@@ -27,6 +28,7 @@ from similia.core.config import settings
 from similia.core.npy import read_header
 from similia.core.text import _short
 from similia.storage.estimators import LOSSES, PARTS, TREE, check_tree, is_public_estimator
+from similia.storage.states import public_class, public_name
 
 _SCHEMA = "schema.json"
 _DEEPEST = 60  # nodes in nodes; a pipeline in a search has about 25
@@ -48,11 +50,11 @@ _MADE_OF = {  # loaders that make one thing each
 }  # fmt: skip
 
 
-def canonical(data: bytes, **facts: str) -> bytes:
+def canonical(data: bytes, **facts: str | int) -> bytes:
     """Return an archive of skops written so that equal models make equal bytes; `facts` stand in its description.
 
-    Addresses in memory become numbers in the order they are met, members are named by these and dated 1980, sets are
-    sorted.
+    Addresses in memory become numbers in the order in which they occur, members are named by these and dated 1980, sets
+    are sorted, and classes of similia get their public names.
     """
     numbers: dict[int, int] = {}
     names: dict[str, str] = {}
@@ -64,6 +66,8 @@ def canonical(data: bytes, **facts: str) -> bytes:
             return {key: renumbered(item) for key, item in value.items()} if isinstance(value, dict) else value
         node = dict(value)
         number = node.pop("__id__", None)
+        if node["__loader__"] == "ObjectNode":
+            node["__module__"], node["__class__"] = _public(node["__module__"], node["__class__"])
         if "file" in node:
             node["file"] = names.setdefault(node["file"], f"{len(names) + 1}{PurePath(node['file']).suffix}")
         if node["__loader__"] == "SetNode":
@@ -78,6 +82,11 @@ def canonical(data: bytes, **facts: str) -> bytes:
             archive.writestr(_member(new), source.read(old))
         archive.writestr(_member(_SCHEMA), json.dumps(schema))
     return target.getvalue()
+
+
+def _public(module: str, name: str) -> tuple[str, str]:
+    found = getattr(sys.modules.get(module), name, None) if module.startswith("similia.") else None
+    return (public_name(found) if isinstance(found, type) else None) or (module, name)
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -286,21 +295,21 @@ def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
             stack.extend(reversed(value))
 
 
-def refused_names(schema: Any, listed: Collection[str]) -> list[str]:
+def refused_names(schema: Any) -> list[str]:
     """Return the names in a description that a model file may not hold, sorted."""
-    return sorted({_name(node) for node in nodes_of(schema) if not _is_allowed(node, listed)})
+    return sorted({_name(node) for node in nodes_of(schema) if not _is_allowed(node)})
 
 
 def _name(node: dict[str, Any]) -> str:
     return f"{node['__module__']}.{node['__class__']}"
 
 
-def _is_allowed(node: dict[str, Any], listed: Collection[str]) -> bool:
+def _is_allowed(node: dict[str, Any]) -> bool:
     name, loader = _name(node), node["__loader__"]
     if loader == "JsonNode":
         return True
     if loader == "ObjectNode":
-        return name in listed or name in PARTS or is_public_estimator(name)
+        return _ours(node) is not None or name in PARTS or is_public_estimator(name)
     if loader == "LossNode":
         return name in LOSSES
     if loader == "FunctionNode":
@@ -435,8 +444,13 @@ class Builder:
         return _with_state(_class(node)(*arguments), state)
 
 
+def _ours(node: dict[str, Any]) -> type | None:
+    module = node["__module__"]
+    return public_class(module, node["__class__"]) if module.split(".")[0] == "similia" else None
+
+
 def _class(node: dict[str, Any]) -> Any:
-    return getattr(importlib.import_module(node["__module__"]), node["__class__"])
+    return _ours(node) or getattr(importlib.import_module(node["__module__"]), node["__class__"])
 
 
 def _with_state(made: Any, state: Any) -> Any:

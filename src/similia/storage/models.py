@@ -1,8 +1,8 @@
 """Models on disk, without pickle: a loaded file cannot run code.
 
 A model is a zip archive of arrays and one JSON description (the skops format), which names the version of similia
-that wrote it. On loading, every class that the description names must be on a literal list: similia's own classes
-below and what `estimators` adds of scikit-learn. Functions are never loaded, but for ufuncs.
+that wrote it. A description may name the classes that similia hands out and that declare their state (`states`), those
+of scikit-learn in `estimators`, and ufuncs; no other function.
 """
 
 from __future__ import annotations
@@ -10,113 +10,18 @@ from __future__ import annotations
 import io
 import json
 import os
-import stat
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import IO, Any
 
 from similia._version import __version__
 from similia.core.text import _short
+from similia.storage.disk import write_atomically
 from similia.storage.model_file import Builder, canonical, check_model_file, refused_names, written_by
-from similia.storage.states import check_states, written
+from similia.storage.states import check_states, public_class, written
 
-_HEADER = "similia-model"
-
-# Literal names, never a prefix: a trusted prefix would load anything that a module re-exports.
-_TRUSTED = (
-    "similia.pipelines.Pipeline",
-    "similia.objects.transformers.AttributeScaler",
-    "similia.objects.transformers.FromColumn",
-    "similia.objects.strings.StringBatch",
-    "similia.objects.graphs.GraphBatch",
-    "similia.objects.series.SeriesBatch",
-    "similia.objects.sets.SetBatch",
-    "similia.kernels.strings.Spectrum",
-    "similia.kernels.strings.GappyKmers",
-    "similia.kernels.strings.Mismatch",
-    "similia.kernels.strings.WeightedDegree",
-    "similia.kernels.propagation.Propagation",
-    "similia.kernels.graphs.WeisfeilerLehman",
-    "similia.kernels.graphs.ShortestPath",
-    "similia.kernels.graphs.VertexHistogram",
-    "similia.kernels.graphs.EdgeHistogram",
-    "similia.kernels.series.GlobalAlignment",
-    "similia.kernels.from_distance.FromDistance",
-    "similia.kernels.from_distance.DistanceRBF",
-    "similia.kernels.from_distance.NegativeDistance",
-    "similia.kernels.combine.Sum",
-    "similia.kernels.combine.Product",
-    "similia.kernels.combine.Normalized",
-    "similia.distances.edit.Levenshtein",
-    "similia.distances.edit.Hamming",
-    "similia.distances.edit.DamerauLevenshtein",
-    "similia.distances.edit.JaroWinkler",
-    "similia.distances.dtw.DTW",
-    "similia.distances.elastic.ERP",
-    "similia.distances.elastic.MSM",
-    "similia.distances.elastic.TWE",
-    "similia.distances.elastic.LCSS",
-    "similia.distances.elastic.SoftDTW",
-    "similia.distances.sets.ModifiedHausdorff",
-    "similia.distances.sets.Hausdorff",
-    "similia.distances.sets.Chamfer",
-    "similia.distances.sets.SlicedWasserstein",
-    "similia.embeddings.d2ke.D2KE",
-    "similia.learn.d2ke_search.D2KESearch",
-    "similia.embeddings.random_objects.RandomStrings",
-    "similia.embeddings.random_objects.RandomSeries",
-    "similia.embeddings.random_objects.RandomSets",
-    "similia.embeddings.random_objects.Representatives",
-    "similia.embeddings.random_objects.Mosaics",
-    "similia.embeddings.random_objects.Mixture",
-    "similia.embeddings.pseudo_euclidean.PseudoEuclidean",
-    "similia.kernels.graphs.Graphlet",
-    "similia.kernels.vectors.Optical",
-    "similia.kernels.hypersphere.Cosine",
-    "similia.kernels.heat.HypersphericalHeat",
-    "similia.embeddings.heat_features.HeatRandomFeatures",
-    "similia.learn.heat_svc.HeatSVC",
-    "similia.distances.mmd.MMD",
-    "similia.embeddings.random_features.OpticalRandomFeatures",
-    "similia.embeddings.graphlets.GraphletSampling",
-    "similia.embeddings.vectors.FeatureScaler",
-    "similia.embeddings.graphlets.Match",
-    "similia.embeddings.graphlets.MatchClasses",
-    "similia.embeddings.graphlets.Quadratic",
-    "similia.embeddings.graphlets.Waves",
-    "similia.embeddings.graphlets.PerPattern",
-    "similia.embeddings.graphlets.Spectra",
-    "similia.embeddings.nystroem.Nystroem",
-    "similia.embeddings.kernel_features.KernelFeatures",
-    "similia.codes.sign_projection.SignRandomProjection",
-    "similia.codes.generalized_nystroem.GeneralizedNystroemPCA",
-    "similia.codes.itq.ITQ",
-    "similia.codes.itq.SignCodes",
-    "similia.codes.ngram.NGramEncoder",
-    "similia.codes.graphhd.GraphHDEncoder",
-    "similia.codes.levels.LevelEncoder",
-    "similia.codes.sequence.SequenceEncoder",
-    "similia.codes.fractional_power.FractionalPowerEncoder",
-    "similia.codes.records.RecordEncoder",
-    "similia.learn.hd_classifier.HDClassifier",
-    "similia.learn.kernel_machines.KernelSVC",
-    "similia.learn.kernel_machines.KernelRidge",
-    "similia.learn.kernel_machines.KernelSVR",
-    "similia.learn.vote.VoteClassifier",
-    "similia.learn.vote.VoteRegressor",
-    "similia.embeddings.vectors.SeriesVectors",
-    "similia.adapters.series.AeonDistance",
-    "similia.adapters.series.TslearnDistance",
-    "similia.adapters.series.TslearnKernel",
-    "similia.adapters.transport.POTDistance",
-    "similia.learn.neighbors.KNeighborsClassifier",
-    "similia.learn.neighbors.KNeighborsRegressor",
-    "similia.selection.auto.AutoClassifier",
-    "similia.selection.auto.AutoRegressor",
-    "similia.search.hamming_index.HammingIndex",
-    "similia.search.similarity_search.SimilaritySearch",
-)
+_HEADER, _VERSION = "similia-model", 2  # 1 named classes by their modules
+_FOLDERS = {"search.similia": "SimilaritySearch", "index.json": "HammingIndex"}  # a file that tells, and who reads it
 
 
 def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
@@ -187,7 +92,7 @@ def _file_or_path(path: Any, method: str) -> Any:
 def _dumped(content: Any) -> bytes:
     from skops.io import dumps
 
-    return canonical(dumps(content), similia=__version__)
+    return canonical(dumps(content), similia=__version__, version=_VERSION)
 
 
 def refused_types(model: Any) -> list[str]:
@@ -197,7 +102,7 @@ def refused_types(model: Any) -> list[str]:
 
 def _refused(data: bytes) -> list[str]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return refused_names(json.loads(archive.read("schema.json")), _TRUSTED)
+        return refused_names(json.loads(archive.read("schema.json")))
 
 
 def _way_out(held: list[str]) -> str:
@@ -213,35 +118,14 @@ def _way_out(held: list[str]) -> str:
     )
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write `data` to `path`: beside it first, then moved there, so that the file is complete or not there."""
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
-    """Read a model that `save` wrote.
+    """Read a model that `save` wrote, or the folder of a search or an index.
 
     Parameters
     ----------
     path : str, path or binary file
-        A binary file, such as `io.BytesIO`, is read from where it stands to its end.
+        A file, or the folder of a `SimilaritySearch` or `HammingIndex`. A binary file, such as `io.BytesIO`, is read
+        from its position to its end.
 
     Returns
     -------
@@ -251,8 +135,8 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the file is truncated, corrupted, of another program, or names a class that is not on
-        the list of classes that may be loaded. The sentence names the version of similia that wrote the file if it is
+        If the file is truncated, corrupted or of another program, has a format that this similia does not read, or
+        names a class that may not be loaded. The message names the version of similia that wrote the file if that is
         another one.
     FileNotFoundError
         If there is no such file.
@@ -270,8 +154,9 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     source = _file_or_path(path, "read")
     if not isinstance(source, Path):
         return _load(io.BytesIO(source.read()), "the file")
-    if (source / "search.similia").is_file():
-        raise ValueError(f"{source} is the folder of a search; similia.SimilaritySearch.load({str(source)!r}) reads it")
+    for file, name in _FOLDERS.items():
+        if (source / file).is_file():
+            return public_class("similia", name).load(source)  # type: ignore[union-attr]
     if not source.is_file():
         raise FileNotFoundError(f"no model at {source}; similia.save(model, path) writes one")
     with source.open("rb") as stream:
@@ -290,8 +175,12 @@ def _load(stream: IO[bytes], name: str) -> Any:
 def _read(stream: IO[bytes]) -> Any:
     """Return the model of a file, or raise what to say of it behind its name."""
     schema = check_model_file(stream)
+    if "similia" in schema and (found := schema.get("version", 1)) != _VERSION:
+        newer = isinstance(found, int) and found > _VERSION
+        remedy = "upgrade similia" if newer else "fit the model again and save it"
+        raise ValueError(f"has format {_short(found)}, and this similia reads format {_VERSION}; {remedy}")
     try:
-        refused = refused_names(schema, _TRUSTED)
+        refused = refused_names(schema)
         if refused:
             held = _short(", ".join(refused), 200)[1:-1]
             raise _NotLoadedError(f"was not loaded: it holds {held}, which a model file may not contain")

@@ -1,12 +1,16 @@
-"""A loaded model against the declarations of its classes (`similia.core.state`), before it is handed out.
+"""Which classes of similia a model file may name, and whether a loaded model is what they declare (`core.state`).
 
-Kernels and distances check their parameters in each call, batches of objects in `Batch.__setstate__`.
+A file names a class as users do, ``similia.Nystroem`` or ``similia.kernels.Spectrum``: what a room's `__init__` hands
+out and what has a declaration. Kernels and distances check their parameters in each call, batches of objects in
+`Batch.__setstate__`.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -22,6 +26,40 @@ _MOST = {  # parameters that the cost of a call grows with, which no array in a 
     "n_projections": 10**5, "k": 10**4, "gaps": 10**3, "mismatches": 20, "degree": 10**4, "size": 10**2,
     "n_components": 2**24, "n_features": _LARGEST, "n_candidates": 10**7, "n_hashes": 2**16, "n_links": 2**12,
 }  # fmt: skip
+
+
+_UNLISTED = {  # classes that models hold and no user names: their modules
+    "similia.embeddings": {
+        "FeatureScaler": "vectors",
+        **dict.fromkeys(("Match", "MatchClasses", "Quadratic", "Waves", "PerPattern", "Spectra"), "graphlets"),
+    }
+}
+
+
+def public_class(module: str, name: str) -> type | None:
+    """Return the class that a file names, None if it may not name it."""
+    package, _, room = module.partition(".")
+    if package != "similia" or (room and room not in importlib.import_module("similia").__all__):
+        return None
+    found = _handed_out(module, name)
+    return found if isinstance(found, type) and public_name(found) == (module, name) else None
+
+
+@cache
+def public_name(cls: type) -> tuple[str, str] | None:
+    """Return the module and the name by which a file names a class, None if it may not be loaded."""
+    if declared(cls) is None or not cls.__module__.startswith("similia."):
+        return None
+    room = ".".join(cls.__module__.split(".")[:2])
+    return next(((door, cls.__name__) for door in ("similia", room) if _handed_out(door, cls.__name__) is cls), None)
+
+
+def _handed_out(door: str, name: str) -> Any:
+    module = importlib.import_module(door)
+    if name in getattr(module, "__all__", ()):
+        return getattr(module, name)
+    home = _UNLISTED.get(door, {}).get(name)
+    return None if home is None else getattr(importlib.import_module(f"{door}.{home}"), name)
 
 
 def check_states(root: Any, state_of: Callable[[Any], dict[str, Any]] = vars) -> None:
