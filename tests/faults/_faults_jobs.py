@@ -188,7 +188,8 @@ def read(send: Send, folder: str, queries: list[str], mmap: bool, done: Path) ->
         try:
             search = SearchFolder.open(folder).load(mmap=mmap)
             if len(search):
-                send((search.ids_, *search.kneighbors(queries, min(5, len(search)))))
+                distances, ids = search.kneighbors(queries, min(5, len(search)))
+                send((search.ids_, ids, distances))
         except Exception as error:
             send(f"{type(error).__name__}: {error}")
             time.sleep(0.01)
