@@ -387,8 +387,7 @@ def sign_codes(X: npt.NDArray, mean: Floats, rotation: Floats | None = None) -> 
         else:
             centred = np.empty(rows.shape)
             _centre(rows, mean, _DOWN, centred)
-            small = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64) < _SMALL
-            if small.any() and np.abs(mean).max() < _SMALL:
+            if np.abs(mean).max() < _SMALL and (small := np.abs(rows).max(axis=1).astype(np.float64) < _SMALL).any():
                 up = np.empty((int(small.sum()), rows.shape[1]))
                 _centre(rows[small], mean, _UP, up)
                 centred[small] = up
