@@ -1,4 +1,4 @@
-"""The name that was probably meant."""
+"""Words and numbers for sentences: the name that was probably meant, counts, numbers, objects in a line."""
 
 from __future__ import annotations
 
@@ -28,6 +28,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def counted(n: int, noun: str) -> str:
     """Return a number of things for a sentence: 1 channel, 2 channels."""
     return f"{n} {noun}{'s' * int(n != 1)}"
+
+
+def number(value: float) -> str:
+    """Return a number with four significant digits; a whole one with all, in groups of three.
+
+    Examples
+    --------
+    >>> number(1234567.0), number(0.123456), number(float("nan"))
+    ('1,234,567', '0.1235', '–')
+    """
+    if value != value:
+        return "–"
+    return f"{round(value):,}" if abs(value) < 1e9 and value == round(value) else f"{value:.4g}"
 
 
 def _short(value: Any, length: int = 40) -> str:

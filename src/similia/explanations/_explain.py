@@ -15,8 +15,8 @@ from typing import Any
 from similia.core.validation import check_positive_int
 from similia.explanations._explanation import Explanation, Found, explained
 from similia.explanations._models import comparison_of, prediction
-from similia.explanations._pairs import WHAT, Naming, NoParts, distance_pair, one, pair, view_pair
-from similia.explanations._views import names_of_labels
+from similia.explanations._pairs import WHAT, Naming, NoParts, distance_pair, one, pair
+from similia.explanations._views import names_of_labels, view_of
 from similia.similarity import Distance, name_of, refuse_class, without_addresses
 
 
@@ -77,7 +77,7 @@ def explain(
     """
     refuse_class(what, "what is to be explained")
     check_positive_int(top, "top")
-    naming = Naming({**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})})
+    naming = {**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})}
     compares = callable(what)
     if y is None:
         if compares:
@@ -89,7 +89,7 @@ def explain(
         return prediction(what, x, naming, top)
     compared = what if compares else comparison_of(what)
     X, Y = one(compared, x, "x"), one(compared, y, "y")
-    views = view_pair(X, Y, naming)
+    views = view_of(X, naming), view_of(Y, naming)
     try:
         value, kind, found, note = _compared(compared, X, Y, naming)
     except NoParts as error:

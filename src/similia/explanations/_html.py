@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from similia.core.text import number
 from similia.explanations._drawing import GREY, MOST_NODES, full, positions, shade, strengths, svg
-from similia.explanations._text import MOST_GROUPS, number, percent, rest, runs, shortened, visible, visible_letters
+from similia.explanations._text import MOST_GROUPS, percent, rest, runs, shortened, visible, visible_letters
 from similia.explanations._views import View, is_molecule
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ def _row(cells: list[str]) -> str:
 def _drawing(e: Explanation) -> str:
     views = [(name, view, shares) for name, view, shares in (("x", e._x, e.shares_x), ("y", e._y, e.shares_y)) if view]
     kinds = {view.kind for _, view, _ in views}
-    if kinds == {"string"}:
+    if kinds == {"strings"}:
         return "".join(_letters(name, view, strengths(shares, view.n_places, e.kind)) for name, view, shares in views)
-    if kinds == {"graph"} and max(view.n_places for _, view, _ in views) <= MOST_NODES:
+    if kinds == {"graphs"} and max(view.n_places for _, view, _ in views) <= MOST_NODES:
         return "".join(
             _graph(name, view, strengths(shares, view.n_places, e.kind), shares) for name, view, shares in views
         )

@@ -265,7 +265,7 @@ def machine_between(learner: Any, row: Any, winner: int) -> tuple[int, Floats, f
     machines = []
     for other in (c for c in range(n_classes) if c != winner):
         i, j = sorted((winner, other))
-        pair, sign = i * (2 * n_classes - i - 1) // 2 + j - i - 1, 1.0 if winner == i else -1.0
+        pair, sign = machine_of(winner, other, n_classes)
         a = np.zeros(D.shape[1])
         a[first[i] : first[i + 1]] = D[j - 1, first[i] : first[i + 1]]
         a[first[j] : first[j + 1]] = D[i, first[j] : first[j + 1]]

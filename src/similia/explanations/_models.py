@@ -107,7 +107,7 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
         title=f"{found.kind} of {how}, {found.title}",
         note=found.note,
         constant=None if intercept == 0.0 else (_INTERCEPT, intercept),
-        views=(view_of(X, naming.label_names), None),
+        views=(view_of(X, naming), None),
     )
 
 
@@ -121,9 +121,9 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
         X = step.transform(X)
     if isinstance(learner, KNeighborsClassifier | KNeighborsRegressor):
         X = as_objects(learner.distance_, X)
-        return of_neighbours(learner, X, top, view_of(X, naming.label_names))
+        return of_neighbours(learner, X, top, view_of(X, naming))
     if hasattr(learner, "kneighbors"):
-        return of_neighbours(learner, _rows(X), top, view_of(given, naming.label_names))
+        return of_neighbours(learner, _rows(X), top, view_of(given, naming))
     return _dual(learner, as_objects(learner.kernel_, X), naming, top)
 
 
@@ -266,7 +266,7 @@ def _dual(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:
         title=f"{kind} of {name_of(machine)}, {title}",
         note=note,
         constant=None if intercept == 0.0 and kind == "prediction" else (_INTERCEPT, intercept),
-        views=(view_of(X, naming.label_names), None),
+        views=(view_of(X, naming), None),
     )
 
 

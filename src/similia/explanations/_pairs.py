@@ -18,7 +18,7 @@ with features          w_f c_f(x) c_f(y) for each feature f that both have, over
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,14 @@ from similia.explanations._explanation import NOWHERE, Floats, Found, Link, join
 from similia.explanations._features import Ids, Occurrences, counts_of, lookup, of_strings, pair_parts, shared_runs
 from similia.explanations._graph_features import graphlet_name, of_graphs
 from similia.explanations._graph_features import is_directed as graph_is_directed
-from similia.explanations._series import check_cells
-from similia.explanations._views import View, view_of
+from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
+from similia.explanations._views import described, view_of
 from similia.kernels.combine import Normalized, Product, Sum
 from similia.kernels.features import FeatureKernel
-from similia.kernels.from_distance import FromDistance
+from similia.kernels.from_distance import DistanceRBF, FromDistance, NegativeDistance
 from similia.kernels.graphs import GraphKernel
 from similia.kernels.hypersphere import Cosine, map_pair
+from similia.kernels.series import GlobalAlignment
 from similia.kernels.strings import StringKernel, WeightedDegree
 from similia.objects import GraphBatch, SetBatch, StringBatch, take
 from similia.objects.graphlets import canonical_forms
@@ -55,11 +56,10 @@ WHAT = (
 )
 
 
-@dataclass(frozen=True)
-class Naming:
-    """How labels of nodes are called."""
-
-    label_names: dict[int, str]
+Naming = dict[int, str]  # what labels of nodes are called
+Names = tuple[str, str]  # what the first and the second object are called
+_Parts = list[tuple[str, float, Any, Any]]
+_GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
 
 
 class NoParts(TypeError):
@@ -84,7 +84,7 @@ def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, dir
     if isinstance(kernel, StringKernel):
         found = of_strings(kernel, objects)
     elif isinstance(kernel, GraphKernel):
-        found = of_graphs(kernel, objects, naming.label_names, directed)
+        found = of_graphs(kernel, objects, naming, directed)
     if found is None:
         counts = kernel._counts(objects)
         found = Occurrences.without_places(counts, lambda o: f"feature {counts.ids[o]:016x}", 0)
@@ -103,10 +103,6 @@ def value_of(kernel: Any, X: Any, Y: Any) -> float:
 
 def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:
     """Return (value, kind, parts, note) of the kernel of the first objects of two collections."""
-    from similia.explanations._series import global_alignment
-    from similia.kernels.from_distance import DistanceRBF, NegativeDistance
-    from similia.kernels.series import GlobalAlignment
-
     if isinstance(kernel, DistanceRBF | NegativeDistance):
         return _substituted(kernel, X, Y)
     if isinstance(kernel, GlobalAlignment):
@@ -179,8 +175,6 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
-    from similia.explanations._views import described
-
     products = kernel._features(X)[0] * kernel._features(Y)[0]
     objects = kernel._random_objects(X)
     return Found(products, lambda k: (f"both near {described(take(objects, [k]), k)}", NOWHERE, NOWHERE))
@@ -188,8 +182,6 @@ def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
 
 def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
     """Return the parts of the logarithm of exp(-gamma d^2), or of -d^p."""
-    from similia.kernels.from_distance import DistanceRBF
-
     value = value_of(kernel, X, Y)
     d, scale, found, note = distance_pair(kernel.distance, X, Y)
     # The parts add up to d^scale; d^2 = d^scale d^(2 - scale).
@@ -210,20 +202,6 @@ def _both(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
 
 
-def view_pair(X: Any, Y: Any, naming: Naming) -> tuple[View, View]:
-    """Return how two objects are shown."""
-    return view_of(X, naming.label_names), view_of(Y, naming.label_names)
-
-
-_GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
-
-
-Names = tuple[str, str]  # what the first and the second object are called
-
-
-_Parts = list[tuple[str, float, Any, Any]]
-
-
 def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, str]:
     """Return (d, scale, parts, note) of the distance of the first objects of two collections: parts add to d**scale."""
     X, Y = as_objects(distance, X), as_objects(distance, Y)
@@ -235,31 +213,18 @@ def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, s
 
 
 def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], float, str]:
-    from similia.explanations._series import soft_warping, warping
-
-    if isinstance(distance, Levenshtein):
-        return _edits, 1.0, ""
-    if isinstance(distance, Hamming):
-        return _mismatches, 1.0, ""
-    if isinstance(distance, DTW | ERP | MSM | TWE | LCSS):
-        root = isinstance(distance, DTW) and bool(distance.root)
-        return warping, 2.0 if root else 1.0, "the parts add up to the square of the distance" if root else ""
+    """Return (function that finds the parts, power of the distance that they add up to, note)."""
+    read = next((read for kinds, read in _READERS if isinstance(distance, kinds)), None)
+    if read is None or (isinstance(distance, MMD) and distance.kernel not in ("match", "match_iso")):
+        hint = "; with kernel='match' or 'match_iso' it can be explained" if isinstance(distance, MMD) else ""
+        raise NoParts(f"{name_of(distance)} has no parts to name{hint}; {WHAT}")
     if isinstance(distance, SoftDTW):
         left = f"-gamma times their entropy{' and the self terms' if distance.divergence else ''}"
-        note = f"expected local costs over all alignments; what is left is {left}"
-        return soft_warping, 1.0, note
-    if isinstance(distance, ModifiedHausdorff | Chamfer | Hausdorff):
-        return _nearest_points, 1.0, ""
-    if isinstance(distance, SlicedWasserstein):
-        return (
-            _moved_mass,
-            float(distance.p),
-            "the parts add up to the square of the distance" if distance.p == 2 else "",
-        )
-    if isinstance(distance, MMD) and distance.kernel in ("match", "match_iso"):
-        return _unlike_graphlets, 2.0, "the parts add up to the square of the distance"
-    hint = "; with kernel='match' or 'match_iso' it can be" if isinstance(distance, MMD) else ""
-    raise NoParts(f"{name_of(distance)} has no parts to name{hint}; {WHAT}")
+        return read, 1.0, f"expected local costs over all alignments; what is left is {left}"
+    power = float(distance.p) if isinstance(distance, SlicedWasserstein) else 1.0
+    if isinstance(distance, MMD) or (isinstance(distance, DTW) and distance.root):
+        power = 2.0
+    return read, power, "the parts add up to the square of the distance" if power == 2 else ""
 
 
 def _key(batch: Any) -> tuple[int, bytes]:
@@ -392,3 +357,14 @@ def _unlike_graphlets(distance: MMD, X: Any, Y: Any, names: Names) -> Found:
         return f"{graphlet_name(codes[k], distance.size)}{code}: {shown}", NOWHERE, NOWHERE
 
     return Found(squares, describe)
+
+
+_READERS: tuple[tuple[Any, Callable[..., Found]], ...] = (
+    (Levenshtein, _edits),
+    (Hamming, _mismatches),
+    ((DTW, ERP, MSM, TWE, LCSS), warping),
+    (SoftDTW, soft_warping),
+    ((ModifiedHausdorff, Chamfer, Hausdorff), _nearest_points),
+    (SlicedWasserstein, _moved_mass),
+    (MMD, _unlike_graphlets),
+)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from similia.core.text import number
 from similia.explanations._drawing import GREY, MOST_NODES, full, picture, positions, shade, strengths
-from similia.explanations._text import MOST_GROUPS, number, rest, shortened, visible_letters
+from similia.explanations._text import MOST_GROUPS, rest, shortened, visible_letters
 from similia.explanations._views import View, is_molecule
 
 if TYPE_CHECKING:
@@ -49,12 +50,12 @@ def _drawer(e: Explanation) -> Any:
     if not views or len({view.kind for view in views}) > 1 or max(view.n_places for view in views) == 0:
         return None
     kind = views[0].kind
-    if kind == "graph":
+    if kind == "graphs":
         return _graphs if max(view.n_places for view in views) <= MOST_NODES else None
-    if kind == "set":
+    if kind == "sets":
         flat = all(view.values is not None and view.values.shape[1] >= 2 for view in views)
         return _sets if flat and len(views) == 2 else None
-    return {"string": _strings, "series": _series}.get(kind)
+    return {"strings": _strings, "series": _series}.get(kind)
 
 
 def _title(e: Explanation) -> str:

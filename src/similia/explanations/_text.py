@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from similia.core.text import number
 from similia.explanations._views import View
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def rest(e: Explanation) -> list[tuple[str, float]]:
 def _strings(e: Explanation) -> list[str]:
     lines: list[str] = []
     for name, view, side in (("x", e._x, 0), ("y", e._y, 1)):
-        if view is None or view.kind != "string" or not view.n_places:
+        if view is None or view.kind != "strings" or not view.n_places:
             continue
         marks = _marked(e, view, side)
         text, below = visible_letters(view.text[:_LONGEST_STRING]), marks[:_LONGEST_STRING]
@@ -107,11 +108,6 @@ def runs(places: Places) -> str:
     shown = [str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True)]
     more = len(shown) - _MOST_RUNS
     return ", ".join(shown[:_MOST_RUNS]) + (f" and {more} more" if more > 0 else "")
-
-
-def number(value: float) -> str:
-    """Return a number with the digits that a reader wants."""
-    return f"{value:,.0f}" if abs(value) < 1e9 and value == round(value) else f"{value:.4g}"
 
 
 def percent(part: float, whole: float) -> str:

@@ -21,7 +21,7 @@ class View:
     Attributes
     ----------
     kind : str
-        "string", "graph", "series", "set" or "other".
+        That of its batch ("strings", "graphs", "series" or "sets"), or "other".
     n_places : int
         Letters, nodes, time points, points; 0 for anything else.
     text : str
@@ -53,17 +53,17 @@ def view_of(batch: object, label_names: dict[int, str] | None = None) -> View:
     if isinstance(batch, StringBatch):
         item = batch[0]
         text = item.decode("latin-1") if isinstance(item, bytes) else item
-        return View("string", len(text), text=text)
+        return View(batch.kind, len(text), text=text)
     if isinstance(batch, GraphBatch):
         n = int(batch.node_offsets[1])
         stop = int(batch.indptr[n])
         arcs = np.array([np.repeat(np.arange(n), np.diff(batch.indptr[: n + 1])), batch.indices[:stop]], dtype=np.int64)
         first = batch.take([0]) if len(batch) > 1 else batch
         names = node_names(first, label_names or {})
-        return View("graph", n, arcs=arcs, names=names, bonds=_bonds(first, names))
+        return View(batch.kind, n, arcs=arcs, names=names, bonds=_bonds(first, names))
     if isinstance(batch, SeriesBatch | SetBatch):
         values = np.asarray(batch.values[: batch.offsets[1]], dtype=np.float64)
-        return View("series" if isinstance(batch, SeriesBatch) else "set", len(values), values=values)
+        return View(batch.kind, len(values), values=values)
     return View("other", 0)
 
 
@@ -86,9 +86,9 @@ def node_names(graphs: GraphBatch, label_names: dict[int, str]) -> list[str]:
 def described(batch: object, number: int) -> str:
     """Return what a list calls the first object of a batch that is number `number` of some collection."""
     view = view_of(batch)
-    if view.kind == "string":
+    if view.kind == "strings":
         return f"{view.text if len(view.text) <= 40 else view.text[:37] + '...'!r}" if view.text else "the empty string"
-    sizes = {"graph": "nodes", "series": "time points", "set": "points"}
+    sizes = {"graphs": "nodes", "series": "time points", "sets": "points"}
     return f"no. {number}" + (f" ({view.n_places} {sizes[view.kind]})" if view.kind in sizes else "")
 
 
@@ -131,7 +131,7 @@ _RINGS: dict[tuple[Any, ...], str] = {
 
 def is_molecule(view: View | None) -> bool:
     """Whether a view shows a molecule with its bonds."""
-    return view is not None and view.kind == "graph" and view.bonds is not None and view.n_places > 0
+    return view is not None and view.kind == "graphs" and view.bonds is not None and view.n_places > 0
 
 
 def groups(view: View) -> list[Group]:

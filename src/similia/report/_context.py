@@ -17,11 +17,11 @@ from sklearn.base import clone
 from similia.core.text import _short
 from similia.core.validation import check_labels
 from similia.learn.targets import as_numbers
-from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_strings, n_objects
+from similia.objects import GraphBatch, as_graphs, as_strings, n_objects
 from similia.objects.graph_forms import BONDS, SYMBOLS
 from similia.objects.identical import are_among, identical, with_groups
 from similia.objects.molecules import has_rdkit, in_the_plane
-from similia.objects.sequences import at_least_one, segments
+from similia.objects.sequences import Batch, at_least_one, segments
 from similia.report import _measures as scores
 from similia.report._model import (
     Embedded,
@@ -212,7 +212,7 @@ _CHANNELS = 3
 _NODES = 48
 
 
-_KINDS = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "time series", SetBatch: "point sets"}
+_CALLED = {"series": "time series", "sets": "point sets"}  # what batches are called on a page
 
 
 TEXTS = ("strings", "objects")  # kinds that are shown as text
@@ -259,7 +259,10 @@ class Seen:
 def look_at(X: Any, parts: Parts | None = None) -> Seen:
     """Find out what a collection holds, in the layout the model compares, or by its first object."""
     batch = _layout(X, parts)
-    kind = _KINDS.get(type(batch), "vectors" if sp.issparse(batch) or isinstance(batch, np.ndarray) else "objects")
+    if isinstance(batch, Batch):
+        kind = _CALLED.get(batch.kind, batch.kind)
+    else:
+        kind = "vectors" if sp.issparse(batch) or isinstance(batch, np.ndarray) else "objects"
     sizes: Any = None
     if isinstance(batch, GraphBatch):
         sizes = np.diff(batch.node_offsets)
@@ -273,7 +276,7 @@ def look_at(X: Any, parts: Parts | None = None) -> Seen:
 def _layout(X: Any, parts: Parts | None) -> Any:
     if parts is not None and parts.metric is not None:
         X = as_objects(parts.metric.function, X)
-    if type(X) in _KINDS:
+    if isinstance(X, Batch):
         return X
     if sp.issparse(X):
         return X.tocsr()

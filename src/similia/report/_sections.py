@@ -16,6 +16,7 @@ from markupsafe import Markup
 from sklearn.metrics import confusion_matrix
 
 from similia.core.intervals import wilson
+from similia.core.text import number
 from similia.core.validation import generator
 from similia.objects import take
 from similia.report import _measures as measures
@@ -51,15 +52,6 @@ def percent(share: float) -> str:
 def interval(low: float, high: float) -> str:
     """Return an interval of shares."""
     return f"{100 * low:.1f} to {100 * high:.1f} %"
-
-
-def number(value: float) -> str:
-    """Return a number with four significant digits."""
-    if value != value:
-        return "–"
-    if float(value).is_integer() and abs(value) < 1e7:
-        return f"{int(value):,}"
-    return f"{value:.4g}"
 
 
 def in_units(value: float, units: str) -> str:
