@@ -131,7 +131,7 @@ def test_names_that_cannot_be_are_refused(tmp_path):
         said = refused("predict", model, path, "--id", "reed")
         assert "has no column 'reed' (did you mean read?); it has" in said
         assert said.endswith("'text'") or said.endswith("'read'")
-    assert "a.fasta has records with names, which are taken; drop names (--id)" in refused(
+    assert "a.fasta names its records itself; drop names (--id)" in refused(
         "predict", model, tmp_path / "a.fasta", "--id", "read"
     )
     for other in (tmp_path / "v.npy", "splice"):

@@ -132,7 +132,7 @@ def test_columns_that_cannot_name_are_refused(tmp_path):
     np.save(tmp_path / "v.npy", np.ones((2, 3)))
     for command in (("build", "DATA", tmp_path / "new"), ("add", "DATA", folder), ("search", folder, "DATA")):
         for given, name, sentence in [
-            (first, "acc", "first.fasta has records with names, which are taken; drop names (--id)"),
+            (first, "acc", "first.fasta names its records itself; drop names (--id)"),
             (tmp_path / "v.npy", "acc", "has no columns, so names (--id) means nothing; drop it"),
             (data, "ac", "has no column 'ac' (did you mean acc?); it has 'acc', 'text'"),
         ]:

@@ -223,7 +223,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         ("a.csv", "", ["a"], "has no column 'a'; it has none"),
         ("a.csv", "a,b\n1,2\n", [], "at least one column"),
         ("a.csv", b"a\n\xff\xfe\n", ["a"], "not a UTF-8"),
-        ("a.xlsx", "a", ["a"], "say what separates its cells"),
+        ("a.xlsx", "a", ["a"], "give the separator"),
     ],
 )
 def test_broken_tables(tmp_path, name, text, columns, sentence):

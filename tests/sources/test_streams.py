@@ -229,7 +229,7 @@ def test_a_start_behind_the_end_is_refused(folder, name):
     path, words = written(folder, name, WORDS)
     stream = open_stream(path)
     assert list(stream.chunks(len(words))) == []
-    with pytest.raises(ValueError, match=f"holds {len(words)} objects, so none is number 13"):
+    with pytest.raises(ValueError, match=f"holds {len(words)} objects; start=13 is behind its end"):
         list(stream.chunks(13))
 
 

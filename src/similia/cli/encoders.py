@@ -18,10 +18,9 @@ import similia as sm
 from similia.cli.inputs import Objects
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import note
-from similia.core.progress import meter
 from similia.pipelines import Pipeline
 from similia.scale.stream import FIT_ON
-from similia.sources.source import Source
+from similia.sources.source import Source, sample
 
 FIT_BYTES = 2**28  # that they may have
 _N_KMERS = 600  # different k-mers, about, that tell strings apart: 5-mers of DNA, 2-mers of proteins
@@ -75,50 +74,8 @@ def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
 
 
 def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
-    """Read a stream once; return how many objects it has, those that an encoder is fitted to, and their numbers.
-
-    Each object draws a number, and those with the `FIT_ON` smallest are kept, fewer if these have more than
-    `FIT_BYTES`: a uniform sample that does not depend on chunks, in constant memory.
-    """
-    rng, limit, n = np.random.default_rng(seed), np.inf, 0
-    parts: list[_Part] = []
-    with meter("sample", 0, stream.n, stream.size) as update:
-        for chunk in stream.chunks():
-            drawn = rng.random(chunk.stop - chunk.start)
-            rows = np.flatnonzero(drawn < limit)
-            if len(rows):
-                objects = sm.objects.take(chunk.objects, rows)
-                parts.append((drawn[rows], _sizes(chunk.objects)[rows], objects, chunk.start + rows))
-            if sum(len(p[0]) for p in parts) > 2 * FIT_ON or sum(p[1].sum() for p in parts) > 2 * FIT_BYTES:
-                parts = [_smallest(parts)]
-                limit = parts[0][0].max()
-            n = chunk.stop
-            update(n, chunk.bytes_read)
-    _, _, objects, numbers = _smallest(parts)
-    return n, Objects(stream.source, stream.kind, objects, called=stream.called), numbers
-
-
-_Ints = npt.NDArray[np.int64]
-_Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # drawn, sizes, objects, their numbers in the stream
-
-
-def _smallest(parts: list[_Part]) -> _Part:
-    """Return the objects that drew the smallest numbers, in their order, as one part."""
-    drawn, sizes, numbers = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
-    order = np.argsort(drawn, kind="stable")[:FIT_ON]
-    most = max(1, int(np.searchsorted(np.cumsum(sizes[order]), FIT_BYTES, side="right")))
-    rows = np.sort(order[:most])
-    objects = parts[0][2] if len(parts) == 1 else sm.objects.concatenate([part[2] for part in parts])
-    return drawn[rows], sizes[rows], sm.objects.take(objects, rows), numbers[rows]
-
-
-def _sizes(objects: Any) -> npt.NDArray[np.int64]:
-    """Return the bytes of vectors, the letters of strings, and 0 of others, which are in memory anyway."""
-    if isinstance(objects, np.ndarray):
-        return np.full(len(objects), objects[0].nbytes)
-    if isinstance(objects, sm.objects.StringBatch):
-        return np.diff(objects.offsets)
-    return np.zeros(len(objects), np.int64)
+    """Return how many objects a source has, those that an encoder is fitted to, and their positions."""
+    return sample(stream, FIT_ON, FIT_BYTES, seed)
 
 
 def kmer_length(strings: Any) -> int:

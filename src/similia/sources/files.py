@@ -55,10 +55,10 @@ def read_objects(
     Parameters
     ----------
     path : path
-        What `open_stream` reads; ``.ts``; ``.npz`` with an array ``X`` (or the only one) and labels ``y``; a folder or
-        zip of the TUDataset format; or a folder of series, a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
-        ``.txt``) for each: rows are time points, columns are channels. If the files are in subfolders, the names of
-        these are the labels.
+        What `open_stream` reads; ``.ts``; ``.npz`` with an array ``X`` (or a single one) and labels ``y``; a folder or
+        zip in the TUDataset format; or a folder with a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) for
+        each series, whose rows are time points and whose columns are channels. If they are in subfolders, these name
+        the labels.
     text, smiles : str or int, optional
         Column of strings, or of SMILES; see `open_stream`.
     values : str or sequence of columns, optional
@@ -66,10 +66,10 @@ def read_objects(
     series : bool, default=False
         Rows of numbers are time series, not vectors.
     label : str or int, optional
-        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers. The one called
-        "label" if not given and there is one.
+        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers, by default the
+        one called "label".
     names : str or int, optional
-        Column, or field of SDF, which names the objects.
+        Column, or field of SDF, with names of the objects.
     time : str or int, optional
         The table is long: a row is one time point of the series that the column `names` names, sorted by this column.
         `values` are its channels.
@@ -80,22 +80,22 @@ def read_objects(
     header : bool, default=True
         Whether the first line of a text table holds the names of its columns.
     decimal : {".", ","}, default="."
-        What stands before the decimals of numbers in text tables.
+        Decimal mark of numbers in text tables.
     on_error : {"stop", "skip"}, default="stop"
-        With "skip", what cannot be used, or has no label, is left out and counted.
+        With "skip", bad objects and those without a label are skipped and counted.
     skipped : path, optional
-        A CSV file that lists what was left out.
+        A CSV file that lists what was skipped.
 
     Returns
     -------
     Objects
-        Its ``labels`` are numbers (int64 or float64) where all of them are, in files of text too, unless one begins
-        with a 0 as 007 does; otherwise text.
+        Its ``labels`` are int64 or float64 if all of them are numbers, also in text files, unless one begins with a 0
+        as 007 does; otherwise text.
 
     Raises
     ------
     ValueError, TypeError, OSError
-        As `open_stream`, or if a label is missing; the sentence names the line.
+        As `open_stream`, or if a label is missing. The message names the line.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def read_objects(
 
 
 def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = True) -> Objects:
-    """Read a file as `read_objects`; unless `labelled`, labels are left as they are and may be missing."""
+    """Read a file as `read_objects` does; unless `labelled`, labels may be missing and stay as they are."""
     place = as_path(path)
     source, ending = str(path), ending_of(place)
     if not place.is_dir() and is_table(place, reading):
@@ -191,7 +191,7 @@ def check_ending(path: Path, reading: Reading) -> None:
 
 
 def _with_labels(found: Objects, reading: Reading) -> Objects:
-    """Return objects without those that have no label, or raise if they may not be left out."""
+    """Return objects without those that have no label, or raise if these may not be skipped."""
     y = found.labels
     assert y is not None
     if y.dtype == object or y.dtype.kind in "UT":
@@ -238,7 +238,7 @@ def _missing(y: npt.NDArray) -> npt.NDArray[np.bool_]:
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
-    """Return labels of text with a decimal point; those that are missing among numbers (NA, ?) become empty."""
+    """Return numbers as text with a decimal point, missing ones (NA, ?) as ""; other labels as they are."""
     cells = y.tolist()
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y

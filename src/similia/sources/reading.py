@@ -1,4 +1,4 @@
-"""How a file is read: the options that streams, whole files and the command line share, and the columns they choose."""
+"""Options of reading files, the columns of a table that they choose, and the rows that are skipped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Reading:
     skipped: Any = None
 
     def __post_init__(self) -> None:
-        """Check what does not depend on a file, and give each option one form."""
+        """Check what does not depend on a file, and normalise the options."""
         given = [name for name in ("text", "smiles", "values") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ValueError(
@@ -73,26 +73,26 @@ class Reading:
         object.__setattr__(self, name, value)
 
     def _column(self, column: Any) -> Any:
-        """Return a column; the position of one, written as text, where columns have no names."""
+        """Return a column, as a position if columns have no names."""
         if not self.header and isinstance(column, str) and re.fullmatch(r"-?\d+", column):
             return int(column)
         return column
 
     @property
     def kind(self) -> str | None:
-        """What the options say that the objects are, None if they leave it open."""
+        """Kind of objects that the options ask for, None if they leave it open."""
         if self.series or self.time is not None or self.axes is not None:
             return "series"
         named = {"text": "strings", "smiles": "graphs", "values": "vectors"}
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return those of these options that are given."""
+        """Return the names of those options that are given."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self) -> Skips | None:
-        """Return where bad rows are counted and listed, None if they raise."""
+        """Return a counter of bad rows, or None if bad rows raise."""
         if self.on_error == "stop":
             return None
         return Skips(None if self.skipped is None else Path(self.skipped))
@@ -100,7 +100,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Objects:
-    """What `read_objects` found.
+    """Objects of a file with their labels and names, as `read_objects` returns them.
 
     Attributes
     ----------
@@ -110,17 +110,16 @@ class Objects:
     objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
     labels : ndarray, shape (n,), optional
     names : list of str or of int, optional
-        Names of FASTA and FASTQ records: the first words of their headers, or where these are not distinct the headers;
-        of ``.smi`` and SDF those in the file; of rows of a table, those in the column that was asked for, or
-        numbers of rows (int, from 0) where others are left out.
+        Of FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. Of ``.smi`` and SDF:
+        those in the file. Of a table: the column that was asked for, or positions of rows (int) if some were skipped.
     told : str, optional
-        Which columns are the objects, where no option named them.
+        Which columns hold the objects, if no option named them.
     skips : Skips, optional
-        What was left out: their number ``n``, and the ``first`` (its line, and why).
+        Skipped rows: their number ``n``, and the ``first`` (its line, and why).
     lines : ndarray of int, shape (n,), optional
-        Line in which each object begins, of text files.
+        Line of a text file in which each object begins.
     called : str
-        What a sentence calls the objects: "molecules" where graphs were SMILES or SDF, else the kind.
+        What messages call the objects: "molecules" for graphs read from SMILES or SDF, else the kind.
     """
 
     source: str
@@ -148,7 +147,7 @@ class Choice:
         One column of strings or SMILES, or those of numbers.
     label, names : int, optional
     told : str, optional
-        What the objects are, where no option said it.
+        What the objects are, if no option told.
     """
 
     kind: str
@@ -172,12 +171,12 @@ def choose(
     ----------
     path : path
     header : list of str
-        Names of the columns, or as many other texts if `reading` says that there are none.
+        Names of the columns, or as many other texts if the file has none.
     reading : Reading
     holds : callable
-        Says of a position whether the column holds "numbers", "text" or neither (None).
+        Returns "numbers", "text" or None for the column at a position.
     kind : str, optional
-        What the objects are, where `reading` leaves it open.
+        What the objects are, if `reading` leaves it open.
     """
     kind = reading.kind or kind
     if not header:
@@ -226,7 +225,7 @@ def choose(
 
 
 def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Reading) -> None:
-    """Raise if there are no columns of numbers, or one name stands for several of them."""
+    """Raise if there are no columns of numbers, or several of one name."""
     if not columns:
         raise ValueError(
             f"{path} has no column of numbers besides labels and names; name a column of text (text= or --text)"
@@ -236,7 +235,7 @@ def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Re
 
 
 def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
-    """Return whether at least a share of the cells of a column are numbers, None if all are missing."""
+    """Return whether at least this share of the cells are numbers, None if all are missing."""
     full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
     return sum(is_number(cell, decimal) for cell in full) >= share * len(full) if full else None
 
@@ -251,7 +250,7 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def typed(cells: list[str]) -> list[Any]:
-    """Return a column of text as int or float where all cells are finite numbers, as Parquet holds it; 007 is text."""
+    """Return a column as int or float if all cells are finite numbers and none begins with a 0 as 007 does."""
     stripped = list(map(str.strip, cells))
     if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
         return cells
@@ -261,7 +260,7 @@ def typed(cells: list[str]) -> list[Any]:
     return numbers if all(map(math.isfinite, numbers)) else cells
 
 
-MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # how tables write that a number is missing, in lower case
+MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
 
 
 def _separator(text: Any) -> str:
@@ -314,23 +313,23 @@ _HEAD = ["line", "reason"]
 
 
 class Skips:
-    """Rows left out while a file is read, in constant memory.
+    """Rows skipped while a file is read, in constant memory.
 
-    A file may be read several times and from any row on. Each reading begins with `begin`, which forgets the rows from
-    there on, so that the list is complete and free of repeats when the last reading ends.
+    A file may be read several times and from any row on. Each reading calls `begin`, which forgets the rows from there
+    on, so that the list is complete and without repeats when the last reading ends.
 
     Parameters
     ----------
     path : path, optional
-        The CSV file that lists them: the line where each begins (rows of Parquet are numbered from 0), and what is
-        wrong with it. It is not there while no row is left out.
+        CSV file of the skipped rows: the line where each begins (of Parquet the position), and the reason. It does not
+        exist as long as no row is skipped.
 
     Attributes
     ----------
     n : int
-        Number of rows left out.
+        Number of skipped rows.
     first : tuple of int and str, optional
-        Line of the first one, and what is wrong with it.
+        Line of the first one, and the reason.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -354,7 +353,7 @@ class Skips:
             self.add(place, why)
 
     def sort(self) -> None:
-        """Put the list in order of lines, after rows were left out for one reason and then for another."""
+        """Sort the list by lines."""
         if self.path is None or not self.path.exists():
             return
         with self.path.open(newline="", encoding="utf-8") as file:

@@ -35,7 +35,7 @@ _ROWS = 1000  # read at once: few enough for the caches, and for rows that are f
 
 @contextmanager
 def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
-    """Open a Parquet file; what Arrow raises about it becomes one sentence."""
+    """Open a Parquet file; errors of Arrow become ValueError with one sentence."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -61,8 +61,8 @@ def _first_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-class ParquetRows:
-    """Columns of a Parquet file: the objects, labels as they are stored, names as text."""
+class ParquetTable:
+    """Objects, labels (as stored) and names (as text) of a Parquet file."""
 
     def __init__(self, path: Path, reading: Reading, skips: Skips | None = None, kind: str | None = None) -> None:
         self.path, self.size, self.skips = path, path.stat().st_size, skips
@@ -123,9 +123,9 @@ class ParquetRows:
             raise ValueError(f"{self.path} holds {row} rows, but {self.n} by its footer; is it damaged?")
 
     def _without_missing(self, arrow: Any, first: int) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Return rows whose objects are not null, and their numbers in the file; raise or list the others."""
+        """Return rows whose objects are not null, and their positions in the file; list the others or raise."""
         numbers = first + np.arange(arrow.num_rows)
-        if self.is_numeric:  # a number that is missing is told, or padding, where numbers are read
+        if self.is_numeric:  # `Converter` handles missing numbers
             return arrow, numbers
         array = _column(arrow, self.fields[0])
         if not array.null_count:
@@ -142,13 +142,13 @@ class ParquetRows:
         return arrow.take(np.flatnonzero(valid)), numbers[valid]
 
     def _objects(self, arrow: Any, row: int) -> list[Any]:
-        """Return the columns of the objects: strings, or numbers of which those that are missing are NaN."""
+        """Return the columns of the objects: strings, or numbers with NaN for missing ones."""
         if not self.is_numeric:
             return [self._parquet_strings(_column(arrow, self.fields[0]), row)]
         return [_numbers(_column(arrow, field)) for field in self.fields]
 
     def _rows_at_once(self, group: int, about: Any, chunk: int, max_bytes: int) -> int:
-        """Return how many rows take at most about `max_bytes`."""
+        """Return how many rows take about `max_bytes`."""
         longest = about.total_byte_size // max(1, about.num_rows)
         texts = [field for field in [*self.fields, *self.names] if _is_text(field.type) is not None]
         if not texts:
@@ -164,7 +164,7 @@ class ParquetRows:
         return max(1, min(chunk, _ROWS, max_bytes // max(1, longest)))
 
     def _parquet_strings(self, array: Any, row: int) -> StringBatch:
-        """Return an Arrow array, which begins at `row` of the file, as a batch."""
+        """Return an Arrow array as a batch; `row` is the position of its first entry in the file."""
         values, bounds = _bytes_of(array)
         if not self.text:
             return StringBatch(values, bounds, True)
@@ -177,7 +177,7 @@ class ParquetRows:
             ) from None
 
     def _named(self, field: Any, array: Any) -> StringBatch:
-        """Return an Arrow array as text; what is missing is empty."""
+        """Return an Arrow array as text, with "" for missing values."""
         import pyarrow as pa
 
         try:
@@ -190,7 +190,7 @@ class ParquetRows:
 
 
 def _is_text(kind: Any) -> bool | None:
-    """Return whether values of an Arrow type are text (True) or bytes (False), None for others."""
+    """Return True for an Arrow type of text, False for one of bytes, None for others."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -200,7 +200,7 @@ def _is_text(kind: Any) -> bool | None:
 
 
 def _holds(kind: Any) -> str | None:
-    """Return "text" or "numbers", or None for values of another Arrow type."""
+    """Return "text" or "numbers", or None for other Arrow types."""
     from pyarrow import types
 
     if _is_text(kind) is not None:
@@ -210,7 +210,7 @@ def _holds(kind: Any) -> str | None:
 
 
 def _numbers(array: Any) -> npt.NDArray[np.float64]:
-    """Return an Arrow array of numbers as float64, those that are missing as NaN."""
+    """Return an Arrow array of numbers as float64, with NaN for missing ones."""
     import pyarrow as pa
 
     return array.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
@@ -228,7 +228,7 @@ def _decoded(array: Any) -> Any:
 
 
 def _bytes_of(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the bytes of the strings of an Arrow array, and where each begins."""
+    """Return the bytes of the strings of an Arrow array, and their offsets."""
     import pyarrow as pa
 
     array = _decoded(array).cast(pa.large_binary())
@@ -250,7 +250,7 @@ def _nothing(field: Any) -> Any:
 _MOST_HEADER = 2**14  # bytes; numpy refuses headers above 10,000 but reads them first
 
 
-class ArrayRows:
+class NpyRows:
     """Rows of a 2-D array of numbers in a .npy file."""
 
     kind = "vectors"
@@ -262,7 +262,7 @@ class ArrayRows:
         try:
             shape, self.dtype, claimed, self.fortran = read_header(begin)
         except ValueError as error:
-            raise ValueError(f"{path} cannot be read as an array that numpy.save wrote: {error}") from None
+            raise ValueError(f"{path} is not an array that numpy.save wrote: {error}") from None
         self.offset = begin.tell()
         if len(shape) != 2 or self.dtype.kind not in "fiu" or min(shape) == 0:
             found = f"{str(self.dtype)[:60]} of shape {_short(shape)}"
@@ -309,13 +309,13 @@ class ArrayRows:
 _KINDS: dict[type, str] = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
 
 
-OF_ARRAYS = ("series", "sets", "vectors")  # what arrays may be
+OF_ARRAYS = ("series", "sets", "vectors")  # kinds that arrays may stand for
 
 
 class Items:
     """Objects of an iterable: strings, series, graphs, batches of ours, or the rows of a 2-D array.
 
-    `kind` says what arrays are, one of `OF_ARRAYS`; series if not given. `of_arrays` tells whether it matters.
+    `kind` is one of `OF_ARRAYS`, by default "series"; `of_arrays` tells whether the items are arrays.
     """
 
     of_arrays = False
@@ -365,7 +365,7 @@ class Items:
             yield self._source[start : start + chunk]
 
     def _converted(self, chunk: int, max_bytes: int) -> Iterator[Any]:
-        """Yield batches of `chunk` items or as many as take about `max_bytes`."""
+        """Yield batches of `chunk` items, or fewer that take about `max_bytes`."""
         items: list[Any] = []
         size = passed = 0
         source = self._source
@@ -393,7 +393,7 @@ def _check_kind(wanted: str | None, found: str) -> None:
 
 
 def kind_of_item(item: Any) -> str:
-    """Return the kind of objects that an item is one of, or raise."""
+    """Return the kind of an item, or raise."""
     item = item.as_py() if hasattr(item, "as_py") else item
     if type(item) in _KINDS:
         return _KINDS[type(item)]
@@ -439,7 +439,7 @@ def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
 
 
 def _sizes(batch: Any) -> np.ndarray:
-    """Return about the bytes that the objects up to each take."""
+    """Return the approximate bytes that the objects up to each one take."""
     if isinstance(batch, np.ndarray):
         return np.arange(1, len(batch) + 1) * (batch.nbytes // len(batch))
     if isinstance(batch, GraphBatch):

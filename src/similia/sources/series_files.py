@@ -160,9 +160,9 @@ def long_table(path: Path, reading: Reading) -> Objects:
 def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str], list[int]]:
     """Return time, id, label (or None) and values of a long table as lists, the line of each row, and the header."""
     if ending_of(path) == ".parquet":
-        from similia.sources.rows import ParquetRows
+        from similia.sources.rows import ParquetTable
 
-        rows = ParquetRows(path, reading)
+        rows = ParquetTable(path, reading)
         header, choice, lines = rows.header, rows.choice, None
         wanted = [reading.time, reading.names, *([] if choice.label is None else [choice.label]), *choice.objects]
         cells: list[Any] = list(read_columns(path, *(column for column in wanted if column is not None)))

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.progress import meter
 from similia.objects.sequences import concatenate, take
+from similia.objects.strings import StringBatch
 from similia.sources.reading import Objects, Reading, Skips
 
 _BLOCK = 10_000  # rows whose bytes are joined for a digest
@@ -150,3 +152,50 @@ class Held(Source):
                 block = array[start : start + _BLOCK]
                 digest.update(str(block).encode() if block.dtype == object else np.ascontiguousarray(block).tobytes())
         return digest.hexdigest()
+
+
+# ---- a sample
+_Ints = npt.NDArray[np.int64]
+_Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, sizes, objects, positions in the source
+
+
+def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tuple[int, Objects, _Ints]:
+    """Read a source once; return the number of its objects, a uniform sample, and the positions of the sample.
+
+    Each object draws a random number. The objects with the `most` smallest ones are kept, fewer if these take more
+    than `max_bytes`. The sample does not depend on the chunks, and memory is constant.
+    """
+    rng, limit, n = np.random.default_rng(random_state), np.inf, 0
+    parts: list[_Part] = []
+    with meter("sample", 0, source.n, source.size) as update:
+        for chunk in source.chunks():
+            drawn = rng.random(chunk.stop - chunk.start)
+            rows = np.flatnonzero(drawn < limit)
+            if len(rows):
+                parts.append((drawn[rows], _sizes(chunk.objects)[rows], take(chunk.objects, rows), chunk.start + rows))
+            if sum(len(p[0]) for p in parts) > 2 * most or sum(p[1].sum() for p in parts) > 2 * max_bytes:
+                parts = [_smallest(parts, most, max_bytes)]
+                limit = parts[0][0].max()
+            n = chunk.stop
+            update(n, chunk.bytes_read)
+    _, _, objects, positions = _smallest(parts, most, max_bytes)
+    return n, Objects(source.source, source.kind, objects, called=source.called), positions
+
+
+def _smallest(parts: list[_Part], most: int, max_bytes: int) -> _Part:
+    """Return the objects that drew the smallest numbers, in their order, as one part."""
+    drawn, sizes, positions = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
+    order = np.argsort(drawn, kind="stable")[:most]
+    fit = max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_bytes, side="right")))
+    rows = np.sort(order[:fit])
+    objects = parts[0][2] if len(parts) == 1 else concatenate([part[2] for part in parts])
+    return drawn[rows], sizes[rows], take(objects, rows), positions[rows]
+
+
+def _sizes(objects: Any) -> _Ints:
+    """Return the bytes of vectors, the letters of strings, and 0 for others, which are in memory anyway."""
+    if isinstance(objects, np.ndarray):
+        return np.full(len(objects), objects[0].nbytes)
+    if isinstance(objects, StringBatch):
+        return np.diff(objects.offsets)
+    return np.zeros(len(objects), np.int64)

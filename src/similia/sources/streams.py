@@ -1,8 +1,7 @@
-"""Objects from files of any length and from generators, a chunk at a time in constant memory.
+"""Objects from files of any length and from iterables, a chunk at a time in constant memory.
 
-FASTA, FASTQ, CSV and TSV (plain or ``.gz``), Parquet, ``.npy`` arrays, and any iterable. Memory is a chunk and a block
-of the file. 10^6 strings of 100 letters take 0.6 s of one core from FASTA, 0.3 s from CSV (1.3 s where it has quotes)
-and 0.4 s from Parquet.
+Memory holds a chunk and a block of the file. On one core, 10^6 strings of 100 letters take 0.6 s from FASTA, 0.3 s from
+CSV (1.3 s with quotes) and 0.4 s from Parquet.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from similia.objects.sequences import concatenate
 from similia.objects.strings import StringBatch
 from similia.sources._blocks import Records, is_utf8, narrow
 from similia.sources.reading import Choice, Column, Reading, Skips, choose, ending_of, looks_numeric
-from similia.sources.rows import OF_ARRAYS, ArrayRows, Items, ParquetRows
+from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable
 from similia.sources.source import Chunk, Chunks, Source
 from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
 from similia.sources.text import (
@@ -77,7 +76,7 @@ class ObjectStream(Source):
             self._max_bytes = max(1, max_bytes // PER_LETTER)
 
     def _open(self, path: Path) -> None:
-        """Find out what a file holds."""
+        """Look at what a file holds."""
         reading = self.reading
         if is_table(path, reading) and not (self._ending == ".parquet" and path.suffix.lower() == ".gz"):
             self._open_table(path)
@@ -87,7 +86,7 @@ class ObjectStream(Source):
             raise ValueError(f"{path} is compressed as a whole, which cannot be read by rows; gunzip it first")
         elif self._ending == ".npy":
             self._refuse(path, "text", "smiles", "values", "label", "names", "series", "time")
-            self._rows = ArrayRows(path, self.skips)
+            self._rows = NpyRows(path, self.skips)
             self.kind, self.n = "vectors", None if self.skips else self._rows.n
         elif self._ending in FASTA | FASTQ:
             self._refuse(path, "smiles", "values", "names", "series", "time")
@@ -115,7 +114,7 @@ class ObjectStream(Source):
                 f"{path} is a long table (time=), which is read as a whole; use similia.sources.read_objects"
             )
         if self._ending == ".parquet":
-            self._rows = ParquetRows(path, reading, self.skips, self._kind)
+            self._rows = ParquetTable(path, reading, self.skips, self._kind)
             choice, header = self._rows.choice, self._rows.header
             self.n = None if self.skips else self._rows.n
         else:
@@ -135,7 +134,7 @@ class ObjectStream(Source):
         self._choice, self._converter = choice, Converter(path, choice, header, reading.decimal, self.skips)
 
     def _refuse(self, source: Any, *options: str) -> None:
-        """Raise if options are given that mean nothing for such a source."""
+        """Raise if one of these options is given, none of which applies to the source."""
         given = self.reading.is_set(*options)
         if given:
             raise ValueError(meaningless(source, given[0], getattr(self, "_ending", "")))
@@ -145,29 +144,29 @@ class ObjectStream(Source):
         return "molecules" if self.kind == "graphs" and self._path is not None else self.kind
 
     def read_arrays_as(self, kind: str | None) -> None:
-        """Read the arrays of an iterable as a kind of objects; no other source changes, and None changes nothing."""
+        """Read the arrays of an iterable as `kind`, unless it is None; other sources stay as they are."""
         if isinstance(self._rows, Items) and self._rows.of_arrays and kind is not None:
             self.kind = self._rows.kind = kind
 
     def fingerprint(self) -> str:
-        """Return a digest of the bytes of the file and of what its objects are; names and labels do not count.
+        """Return a digest of the bytes of the file and of how its objects are read, but not of names and labels.
 
         The file is read once, in constant memory, at about 1 GB a second.
 
         Raises
         ------
         ValueError
-            For an iterable, whose objects are gone once they are read.
+            For an iterable, which may be readable only once.
         """
         if self._path is None:
-            raise ValueError(f"a {self.source} has no fingerprint, for it may not be read twice; write it to a file")
+            raise ValueError(f"a {self.source} has no fingerprint, since it may be readable only once; use a file")
         with open(self._path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256")  # twice as fast as blake2b where the processor knows it
         digest.update("\0".join(map(str, self._how())).encode())
         return digest.hexdigest()
 
     def _how(self) -> list[Any]:
-        """Return what tells this stream from another of the same file: the columns, by name, and how they are read."""
+        """Return the columns and options that distinguish this stream from others of the same file."""
         reading = self.reading
         how = [
             f"{name}={getattr(reading, name)!r}" for name in reading.is_set("encoding", "on_error", "header", "decimal")
@@ -185,21 +184,21 @@ class ObjectStream(Source):
             Number of the first object.
         mark : str, optional
             `Chunk.mark` of the chunk that ended at `start`: plain files are then read from there on. Without it, and
-            in compressed files, what stands before is read and passed over.
+            in compressed files, the objects before `start` are read and skipped.
 
         Raises
         ------
         ValueError
-            If `start` is behind the end, `mark` is of another place, the file is damaged, or a record takes more than
-            a quarter of ``max_memory`` (a row of a table with quotes a sixteenth); the sentence names the line, or
-            the row or item from 0.
+            If `start` is behind the end, `mark` does not belong to it, the file is damaged, or a record takes more
+            than a quarter of ``max_memory`` (a row of a table with quotes a sixteenth). The message names the line, or
+            the position of the row or item.
         TypeError
-            If an object is of another kind, such as a number among strings.
+            If an object is of another kind than the first one, such as a number among strings.
         """
         check_positive_int(start, "start", minimum=0)
         offset, line, row = self._place(start, mark)
         if self.n is not None and start > self.n:
-            raise ValueError(f"{self.source} holds {self.n} objects, so none is number {start}")
+            raise ValueError(f"{self.source} holds {self.n} objects; start={start} is behind its end")
         if self.skips is not None:
             self.skips.begin(row if self._ending in ROWS else line if mark else 0)
         if self._rows is None:
@@ -227,7 +226,7 @@ class ObjectStream(Source):
             self.at_end(self)
 
     def _place(self, start: int, mark: str | None) -> tuple[int, int, int]:
-        """Return the position, the number of the line and that of the row that a mark names."""
+        """Return the byte offset, line and row of a mark."""
         if not mark:
             return 0, 1, 0
         try:
@@ -242,7 +241,7 @@ class ObjectStream(Source):
         return offset, line, row
 
     def _records(self, offset: int, line: int, row: int) -> Iterator[Records]:
-        """Return the records of a file of text from a place on."""
+        """Return the records of a text file from a place on."""
         path, encoding = self._path, self.reading.encoding
         if is_table(path, self.reading):
             records = self._table.records(self._choice.positions, offset, line, row)
@@ -279,7 +278,7 @@ class ObjectStream(Source):
         if n:
             yield self._joined(pieces, start, n)
         if passed < skip:
-            raise ValueError(f"{self.source} holds {passed} objects, so none is number {skip}")
+            raise ValueError(f"{self.source} holds {passed} objects; start={skip} is behind its end")
         if total == start == 0 and self.skips is not None and self.skips.first is not None:
             line, why = self.skips.first
             raise ValueError(f"{self.source} holds no good row; the first bad one is in line {line}: {why}")
@@ -316,13 +315,13 @@ class ObjectStream(Source):
 
 
 def _lines(pieces: list[tuple[Records, int, int]]) -> Any:
-    """Return the line in which each record begins, None of files that have no lines."""
+    """Return the line in which each record begins, or None for files without lines."""
     begins = [part.begins[a:b] for part, a, b in pieces if part.begins is not None]
     return np.concatenate(begins) if begins else None
 
 
 def _slice(batch: Any, start: int, stop: int) -> Any:
-    """Return ``batch[start:stop]``; of strings a view, which costs a tenth of picking them one by one."""
+    """Return ``batch[start:stop]``, of strings as a view, which takes a tenth of the time."""
     if not isinstance(batch, StringBatch):
         return batch[start:stop]
     offsets = batch.offsets[start : stop + 1]
@@ -330,7 +329,7 @@ def _slice(batch: Any, start: int, stop: int) -> Any:
 
 
 def is_table(path: Path | None, reading: Reading) -> bool:
-    """Return whether a file has columns: by its ending, or because it is said what separates its cells."""
+    """Return whether a file has columns: by its ending, or because `reading` has a separator."""
     if path is None:
         return False
     ending = ending_of(path)
@@ -338,25 +337,25 @@ def is_table(path: Path | None, reading: Reading) -> bool:
 
 
 def unknown_ending(path: Path, others: Iterable[str] = ()) -> str:
-    """Return the sentence about a file whose ending says nothing."""
+    """Return the message about a file with an unknown ending."""
     if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
         return f"{path} has an unknown ending; save the sheet as CSV (UTF-8)"
     known = ", ".join(sorted(STREAMED | set(others)))
     folders = ", and folders of series or of the TUDataset format" if others else ""
     return (
-        f"{path} has an unknown ending; for a table with another ending, say what separates its cells (sep= or --sep); "
-        f"known are {known}{folders}"
+        f"{path} has an unknown ending; if it is a table, give its separator (sep= or --sep); known are "
+        f"{known}{folders}"
     )
 
 
 def meaningless(source: Any, option: str, ending: str) -> str:
-    """Return the sentence about an option that a source has no use for."""
+    """Return the message about an option that does not apply to a source."""
     if option == "names" and ending in FASTA | FASTQ | {".smi"}:
-        return f"{source} has records with names, which are taken; drop names (--id), which is for tables"
+        return f"{source} names its records itself; drop names (--id), which is for tables"
     if option == "smiles":
         return f"smiles (--smiles) names a column of a CSV, TSV or Parquet file, which {source} is not"
     what = {"names": "names (--id)", "on_error": "on_error='skip'", "sep": "sep"}.get(option, f"{option} (--{option})")
-    return f"{source} has no columns, so {what} means nothing; drop it, or say what separates cells (sep= or --sep)"
+    return f"{source} has no columns, so {what} means nothing; drop it, or give the separator of cells (sep= or --sep)"
 
 
 def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
@@ -368,7 +367,7 @@ def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
             if other in table.first[0] and other != sep:
                 raise ValueError(
                     f"{path} is read with cells separated by {_SEPARATORS.get(sep, repr(sep))}, but its first line has "
-                    f"{called}; say so with sep={other!r} (--sep {'tab' if other == chr(9) else repr(other)})"
+                    f"{called}; use sep={other!r} (--sep {'tab' if other == chr(9) else repr(other)})"
                 )
     if reading.header:
         _check_header(path, table.first)
@@ -376,7 +375,7 @@ def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Raise if the first row of a table holds numbers, and not as names that were counted."""
+    """Raise if the first row of a table holds numbers other than a count such as 0, 1, 2 ..."""
     if not names or not looks_numeric(names) or not all(map(str.strip, names)):
         return
     numbers = [float(name.strip()) for name in names]
@@ -389,7 +388,7 @@ def _check_header(path: Path, names: list[str]) -> None:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a file; one that is not there may be an object in the place of a list."""
+    """Return the size of a file in bytes; a missing one may be an object that was passed instead of a list."""
     try:
         return path.stat().st_size
     except OSError as error:
@@ -426,37 +425,37 @@ def open_stream(
     ----------
     source : path or iterable
         FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``, ``.tsv``,
-        ``.tab``), lines of text (``.txt``) or molecules (``.smi``: a SMILES a line, and its name; ``.sdf``), all also
-        with ``.gz``; ``.parquet``; ``.npy`` of numbers, shape (n, n_features). Or an iterable of strings, series
-        (arrays), graphs or batches of objects, of which a generator is read once; a 2-D array gives its rows.
+        ``.tab``), lines of text (``.txt``) or molecules (``.smi`` with a SMILES and a name on each line; ``.sdf``), all
+        of them also with ``.gz``; ``.parquet``; ``.npy`` of numbers, shape (n, n_features). Or an iterable of strings,
+        series (arrays), graphs or batches, which is read once if it is a generator; a 2-D array gives its rows.
     text : str or int, optional
-        Name or position of the column of a table with the strings. If nothing is named, it is the column called
-        "text", else the only column of text, else the rows are vectors of all columns of numbers.
+        Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`: the
+        column called "text", else the only column of text, else all columns of numbers (rows are vectors).
     smiles : str or int, optional
-        Instead, the column with SMILES: the objects are molecules (needs RDKit).
+        Column of SMILES, if the objects are molecules (needs RDKit).
     values : str or sequence of columns, optional
-        Instead, columns of numbers, such as ``"x,y,z"``: each row is a vector.
+        Columns of numbers, such as ``"x,y,z"``, if each row is a vector.
     series : bool, default=False
         Rows of numbers are time series, not vectors. Empty cells at the end of a row are left out.
     label : str or int, optional
         Column, or field of SDF, with the labels: `Chunk.labels`. The one called "label" if not given.
     names : str or int, optional
-        Another column, or field of SDF, which names the objects: `Chunk.names`, as text.
+        Column, or field of SDF, with names of the objects: `Chunk.names`, as text.
     sep : str, optional
-        What separates the cells of a table of any ending: a character, "tab" or "space". By the ending if not given.
+        Separator of the cells of a table of any ending: a character, "tab" or "space". By the ending if not given.
     encoding : str, default="utf-8"
         Of text files, such as "latin-1" or "utf-16".
     header : bool, default=True
-        Whether the first line of a text table holds the names of its columns. If not, columns are named by position.
+        Whether the first line of a text table holds the names of its columns. If not, give columns by position.
     decimal : {".", ","}, default="."
-        What stands before the decimals of numbers in text tables.
+        Decimal mark of numbers in text tables.
     on_error : {"stop", "skip"}, default="stop"
-        With "skip", rows of tables, ``.smi`` and SDF that cannot be used are left out and counted: those with another
-        number of cells, SMILES that are none, numbers that are missing.
+        With "skip", bad rows of tables, ``.smi`` and SDF are skipped and counted: rows with another number of cells,
+        invalid SMILES, missing numbers.
     skipped : path, optional
-        A CSV file that lists what was left out.
+        A CSV file that lists the skipped rows.
     kind : {"series", "sets", "vectors"}, optional
-        What the arrays of an iterable are: time series (if not given), sets of points or vectors. Of iterables only.
+        What the arrays of an iterable are: time series (if not given), sets of points or vectors.
     chunk : int, default=10_000
         Maximum number of objects per chunk.
     max_bytes : int
@@ -465,15 +464,15 @@ def open_stream(
     Returns
     -------
     ObjectStream
-        Where chunks are cut has no influence on the objects.
+        The objects do not depend on the chunks.
 
     Raises
     ------
     ValueError
-        If the file has an unknown ending, or is not what its ending says; a column is not there, is there twice, or
-        cannot be told from others; an option means nothing for such a source.
+        If the file has an unknown ending or other content, a column is missing or ambiguous, or an option does not
+        apply to the source.
     TypeError
-        If the column holds no strings, or `source` is neither a path nor an ordered iterable.
+        If the column does not hold strings, or `source` is neither a path nor an ordered iterable.
     OSError
         If the file cannot be read.
 
@@ -488,7 +487,7 @@ def open_stream(
     ...     for part in stream.chunks():
     ...         print(part.start, part.names, part.objects.tolist(), part.bytes_read)
     ...     first = next(stream.chunks())
-    ...     [last] = stream.chunks(first.stop, first.mark)  # a file that is not compressed is read from there on
+    ...     [last] = stream.chunks(first.stop, first.mark)  # plain files are read from there on
     ...     last.objects.tolist()
     0 ['a', 'b'] ['ACGTAC', 'GG'] 19
     2 ['c'] ['T'] 24

@@ -49,11 +49,11 @@ _LOOKED_AT = 1000  # rows that show what the columns hold
 
 
 def delimiter_of(path: Any) -> str:
-    """Return the delimiter that the ending of a file means, or raise."""
+    """Return the delimiter of files with this ending, or raise."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() in _DELIMITERS]
     if not suffixes:
         raise ValueError(
-            f"{path} ends neither in .csv, .tsv, .tab nor .parquet; say what separates its cells, e.g. sep=',' or "
+            f"{path} ends neither in .csv, .tsv, .tab nor .parquet; give the separator of its cells, e.g. sep=',' or "
             "--sep tab"
         )
     return _DELIMITERS[suffixes[-1]]
@@ -66,14 +66,14 @@ class Table:
     ----------
     path : path
     sep : str
-        What separates cells, one character.
+        Separator of cells, one character.
     header : bool
         Whether the first row holds the names of the columns.
     encoding : str
     skips : Skips, optional
-        Where rows are listed that have too many or too few cells; if not given, such a row raises.
+        Lists rows with too many or too few cells; without it they raise.
     pad : bool
-        Whether rows may have fewer cells than the first: the others are empty.
+        Whether rows with fewer cells than the first are filled with empty ones.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Table:
         self.first = first or []
 
     def head(self) -> list[list[str]]:
-        """Return the first rows below the names; those that are cut or have other numbers of cells are left out."""
+        """Return the first rows below the names, without those that have other numbers of cells."""
         offset, line = self._second if self.header else (0, 1)
         with Blocks(self.path, offset, line, self.encoding) as blocks:
             rows = _Rows(blocks, self)
@@ -105,7 +105,7 @@ class Table:
         return position_of(self.path, column, self.first, self.header)
 
     def records(self, positions: list[int], offset: int = 0, line: int = 1, row: int = 0) -> Iterator[Records]:
-        """Yield columns from the row on that begins at `offset`, a line numbered `line`; `row` rows stand before it."""
+        """Yield columns from the row on that begins at `offset` in line `line`, after `row` rows."""
         found = offset > 0
         if self.header and offset == 0:
             offset, line = self._second
@@ -146,7 +146,7 @@ class _Rows:
             yield plain or self._general(block, positions)
 
     def _plain(self, block: bytes, positions: list[int]) -> Records | None:
-        """Return the rows of a block that has no quotes and as many fields in each row, or None."""
+        """Return the rows of a block without quotes and with equally many cells in each row; None for others."""
         if (self.quotes and b'"' in block) or not self.delimiter.isascii() or not _is_utf8(block):
             return None
         found = find_lines(block)
@@ -183,9 +183,9 @@ class _Rows:
         )  # fmt: skip
 
     def _read(self, block: bytes, *positions: Any, most: int | None = None) -> tuple[list[Any], list[int]]:
-        """Return fields of the rows of a block (at most `most`), and the number of its lines up to the end of each.
+        """Return the cells of the rows of a block (at most `most`), and for each row the lines up to its end.
 
-        Rows themselves are not kept: lists by the thousand set off the garbage collector.
+        Rows themselves are not kept: thousands of lists trigger the garbage collector.
         """
         quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
         line, self._ends, self._done = self.at.line, [], 0
@@ -217,7 +217,7 @@ class _Rows:
         return fields, lines
 
     def _mended(self, row: list[str], line: int) -> bool:
-        """Make a row as long as the first, or list it as skipped, or raise; return whether it is to be used."""
+        """Pad a row to the width of the first, list it as skipped or raise; return whether to use it."""
         if self.table.pad and len(row) < self.width:
             row += [""] * (self.width - len(row))
             return True
@@ -260,7 +260,7 @@ def _is_utf8(block: bytes) -> bool:
 
 
 class _Readers:
-    """Calls of the csv module that are under way: its limit on fields is one for all threads."""
+    """Running calls of the csv module, whose limit on the length of cells is global."""
 
     lock = Lock()
     n = limit = 0
@@ -268,7 +268,7 @@ class _Readers:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Let fields of the csv module be as long as a chromosome; the last of several threads puts the limit back."""
+    """Let cells be as long as a chromosome; the last of several threads restores the limit of the csv module."""
     with _Readers.lock:
         if _Readers.n == 0:
             _Readers.limit = csv.field_size_limit(sys.maxsize)
@@ -292,17 +292,17 @@ _SERIES = ", or read each row as a series, without the empty cells at its end (s
 
 
 class Converter:
-    """What makes objects of the records of a table or a file of lines.
+    """Turn the records of a table or a file of lines into objects.
 
     Parameters
     ----------
     path : path
     choice : Choice
     header : list of str
-        Names of the columns, for sentences.
+        Names of the columns, for messages.
     decimal : str
     skips : Skips, optional
-        Where bad rows are listed; if not given, they raise.
+        Lists bad rows; without it they raise.
     """
 
     def __init__(
@@ -311,7 +311,7 @@ class Converter:
         self.path, self.choice, self.header, self.decimal, self.skips = path, choice, header, decimal, skips
 
     def records(self, records: Iterator[Records], max_bytes: int) -> Iterator[Records]:
-        """Yield records whose first column holds objects, without those that are bad."""
+        """Yield records whose first column holds objects, without the bad ones."""
         if self.choice.kind == "strings":
             yield from records
             return
@@ -324,7 +324,7 @@ class Converter:
                     yield _kept(piece, (objects, *rest), kept)
 
     def _molecules(self, part: Records) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Return SMILES as graphs, and which of the rows they are."""
+        """Return SMILES as graphs, and the rows that hold good ones."""
         from similia.objects.molecules import read_smiles
 
         full = [i for i, text in enumerate(part.columns[0]) if text]
@@ -340,7 +340,7 @@ class Converter:
         return graphs, np.array([i for i in full if i not in bad], np.int64)
 
     def _numbers(self, part: Records) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Return columns of numbers as vectors or series, and which of the rows they are."""
+        """Return columns of numbers as vectors or series, and the rows that hold good ones."""
         width = len(self.choice.objects)
         columns = part.columns[:width]
         rows = np.column_stack([self._floats(column) for column in columns])
@@ -374,7 +374,7 @@ class Converter:
         return found
 
     def _floats(self, column: Any) -> npt.NDArray[np.float64]:
-        """Return numbers; NaN where one is missing, infinity where there is something else."""
+        """Return numbers: NaN for a missing one, infinity for anything else."""
         if isinstance(column, np.ndarray):
             return column
         cells = column.tolist()
@@ -387,7 +387,7 @@ class Converter:
         return values
 
     def _refuse(self, part: Records, i: int, why: str, remedy: str) -> None:
-        """List row i as left out, or raise."""
+        """List row i as skipped, or raise."""
         number = int(part.rows[i]) if part.begins is None and part.rows is not None else 0
         place = f"row {number} (from 0)" if part.begins is None else f"line {part.begins[i]}"
         if self.skips is None:
@@ -402,7 +402,7 @@ def _number(cell: str) -> float:
 
 
 def _pieces(part: Records, max_bytes: int) -> Iterator[Records]:
-    """Yield runs of records that take at most about so many bytes of the file, one record at least."""
+    """Yield runs of records of about `max_bytes` in the file, at least one record each."""
     start, n = 0, len(part.ends)
     begin = int(part.ends[0]) - int(np.diff(part.ends[:2]).sum()) if n else 0
     while start < n:
@@ -438,27 +438,27 @@ def read_columns(
     *columns : str or int
         Names (from the first line) or positions from 0, at least one.
     sep : str, optional
-        What separates the cells of text files: a character, "tab" or "space". By the ending if not given.
+        Separator of the cells of text files: a character, "tab" or "space". By the ending if not given.
     encoding : str, default="utf-8"
         Of text files.
     header : bool, default=True
         Whether the first line of a text file holds the names.
     on_error : {"stop", "skip"}, default="stop"
-        With "skip", lines with more or fewer cells than the first are left out.
+        With "skip", lines with more or fewer cells than the first are skipped.
     skipped : path, optional
         A CSV file that lists them.
 
     Returns
     -------
     tuple of lists, one for each of `columns`
-        From text files, int or float where all cells of a column are finite numbers, unless one begins with a 0 as
-        007 does; otherwise str. From Parquet as stored, with missing values as None.
+        From text files, int or float if all cells of a column are finite numbers and none begins with a 0 as 007 does;
+        otherwise str. From Parquet as stored, with missing values as None.
 
     Raises
     ------
     ValueError
         If a column does not exist, a line of text has more or fewer cells than the first one, or the file is
-        truncated or of another kind; the sentence names the line.
+        truncated or of another kind. The message names the line.
     TypeError
         If a column is neither a name nor a position, such as a list of names.
     ImportError

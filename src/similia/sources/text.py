@@ -354,7 +354,7 @@ def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
     Raises
     ------
     ValueError
-        If the file is empty, truncated or of another kind; the sentence names the line.
+        If the file is empty, truncated or of another kind. The message names the line.
 
     Examples
     --------
@@ -394,7 +394,7 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
     Raises
     ------
     ValueError
-        If the file is empty, truncated or of another kind; the sentence names the line.
+        If the file is empty, truncated or of another kind. The message names the line.
 
     Examples
     --------
