@@ -38,7 +38,7 @@ def npy(folder, header, data=b"\0" * 80, version=1):
 HEADERS = {
     "too many rows": ("{'descr': '<f8', 'fortran_order': False, 'shape': (100, 5)}", "80 bytes of data, but 4000"),
     "too few rows": ("{'descr': '<f8', 'fortran_order': True, 'shape': (1, 5)}", "80 bytes of data, but 40"),
-    "huge": (f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**62}, {2**62})}}", "claims a shape that no array has"),
+    "huge": (f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**62}, {2**62})}}", "claims a shape"),
     "negative": ("{'descr': '<f8', 'fortran_order': False, 'shape': (-2, -5)}", "not an array that numpy.save"),
     "one axis": ("{'descr': '<f8', 'fortran_order': False, 'shape': (10,)}", r"float64 of shape \(10,\), expected"),
     "no columns": ("{'descr': '<f8', 'fortran_order': False, 'shape': (10, 0)}", "expected numbers of shape"),

@@ -41,7 +41,7 @@ def listed(path):
 
 def test_a_table_of_excel(tmp_path):
     path = write(tmp_path / "a.csv", EXCEL)
-    assert "first line has ';'; say so with sep=';' (--sep ';')" in refused(path)
+    assert "first line has ';'; use sep=';' (--sep ';')" in refused(path)
     found = read_objects(path, sep=";", text="Sequenz", names="id")
     assert (found.kind, found.objects.tolist(), found.names) == ("strings", ["AC;GT", "A\nC", "GG"], ["1", "2", "3"])
     assert found.lines.tolist() == [2, 3, 6]  # the second row has two lines, and one is blank
@@ -457,7 +457,7 @@ def test_columns_of_what_has_none(tmp_path, name, option):
         assert (
             "no columns" in refused(path, **{option: "x"})
             or "which a." in refused(path, **{option: "x"})
-            or ("records with names" in refused(path, **{option: "x"}))
+            or ("names its records" in refused(path, **{option: "x"}))
         )
 
 
