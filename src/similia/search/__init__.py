@@ -5,7 +5,7 @@ from similia.core.lazy import attach
 _NAMES = {
     "HammingIndex": "hamming_index",
     "SimilaritySearch": "similarity_search",
-    "Recall": "similarity_search",
+    "Recall": "recall",
     "exports": "",
 }
 __all__ = ["HammingIndex", "Recall", "SimilaritySearch", "exports"]

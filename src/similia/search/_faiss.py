@@ -14,14 +14,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
 from similia.core.threads import n_threads
+from similia.core.validation import generator
 from similia.storage.store import Ids
+
+if TYPE_CHECKING:
+    from similia.search.hamming_index import HammingIndex
 
 Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]
@@ -60,6 +64,19 @@ def threads(n: int) -> Iterator[Any]:
         faiss.omp_set_num_threads(before)
 
 
+def empty_structure(index: HammingIndex) -> Any:
+    """Return an empty structure of the kind of an index; the centres of an inverted file are learnt from its rows."""
+    rows, n = index._rows, len(index._rows)
+    if index.kind == "hnsw":
+        return hnsw(index.n_bits, index.n_links)
+    if index.kind == "multihash":
+        return multihash(index.n_bits, n, index.n_hashes)
+    n_lists = min(n, round(np.sqrt(n)) if index.n_lists is None else index.n_lists)
+    random = generator(index.random_state)
+    sample = np.sort(random.choice(np.flatnonzero(~rows.dead), min(n, _TRAINED_ON * n_lists), replace=False))
+    return ivf(index.n_bits, rows.take(sample), n_lists, seed=int(random.integers(2**31)))
+
+
 def ivf(n_bits: int, sample: Codes, n_lists: int, seed: int) -> Any:
     """Return an empty inverted file whose `n_lists` centres are learnt from `sample`."""
     with threads(1) as faiss:
@@ -71,11 +88,6 @@ def ivf(n_bits: int, sample: Codes, n_lists: int, seed: int) -> Any:
         index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, _TRAINED_ON
         index.train(sample)
         return index
-
-
-def training_rows(n_lists: int) -> int:
-    """Return how many rows `ivf` makes use of."""
-    return _TRAINED_ON * n_lists
 
 
 def hnsw(n_bits: int, n_links: int) -> Any:

@@ -113,14 +113,14 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
     >>> write_faiss(index, os.path.join(tempfile.mkdtemp(), "codes.faiss")).name
     'codes.faiss'
     """
-    from similia.search._faiss import threads
+    from similia.search._faiss import empty_structure, threads
 
     file = as_path(path)
     index = index if isinstance(index, HammingIndex) else index.index_
     if len(index) == 0:
         raise ValueError("the index is empty; call fit or add first")
     with threads(1) as faiss:
-        inner = faiss.IndexBinaryFlat(index.n_bits) if index.kind == "exact" else index._new_structure()
+        inner = faiss.IndexBinaryFlat(index.n_bits) if index.kind == "exact" else empty_structure(index)
         mapped = faiss.IndexBinaryIDMap(inner)
         mapped.add_with_ids(index.reconstruct(), index.ids)
         data = faiss.serialize_index_binary(mapped)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from similia.core.state import state
 from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.search import _faiss
 from similia.search._rows import Rows, load_index, save_index
+from similia.search.metric import ragged
 from similia.sources.lazily import is_lazy
 from similia.storage.store import Ids, check_ids, count_on
 
@@ -37,39 +38,34 @@ _LOGGER = logger_of(__name__)
 class HammingIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ.
 
-    Results are ordered by distance, equal distances by id, at the cut too: of several codes that would be the last
-    of the k, those with the smallest ids are taken. An approximate kind does so among the codes that it meets;
-    ``"hnsw"``, which forgets codes on its walk, among the nearest 64 (or 2 k) it has met. With ``kind="exact"`` the
-    results depend on the codes and ids alone, not on the order of adding, on removals in between, on threads, or on
-    whether codes are in memory.
+    Neighbours are ordered by distance, then by id, also at the cut: of several codes at the last distance, those with
+    the smallest ids are returned. An approximate kind orders the codes that it looks at in this way. With
+    ``kind="exact"``, results depend on the codes and ids alone: not on the order of adding, earlier removals, threads,
+    or whether codes are in memory.
+
+    - ``"exact"`` compares every code;
+    - ``"ivf"`` compares the codes in the `n_probes` of `n_lists` cells whose centres are nearest (learnt in `fit`);
+    - ``"hnsw"`` walks a graph with `n_links` links for each code (built in one thread, so that it is always the same);
+      it keeps the nearest 64 (or 2 k) on its walk;
+    - ``"multihash"`` compares codes that agree with the query, up to one bit, in one of `n_hashes` runs of
+      log2(number of codes) bits: for near duplicates.
+
+    The last three may miss neighbours; the distances they return are exact. If one finds fewer codes than asked, the
+    query is answered exactly, as `radius_neighbors` always is. Removed codes are skipped; when more than half are
+    removed, the structure is rebuilt at the next search.
+
+    Try exact search first. Of 100,000 codes of 256 bits in clusters (two codes of one differ in 18 % of the bits),
+    k = 10, 1000 queries at a time on two cores, the defaults found this share at this speed: ivf 0.95 at 5 to 7 times
+    that of exact, hnsw 0.98 at 0.8 times, multihash 0.88 at 1.2 to 1.6 times; of 400,000, ivf 0.84 at 7 times (0.90 at
+    4 times with ``n_probes=32``), multihash 0.80 at 4 times.
 
     Threads may share an index: searches run side by side, and a change waits until they are done. A forked child may
     use a copy of its parent's index; the approximate kinds then search in one thread.
 
-    - ``"exact"`` looks at every code;
-    - ``"ivf"`` at those in the `n_probes` of `n_lists` cells whose centres are nearest (learnt in `fit`);
-    - ``"hnsw"`` walks a graph with `n_links` links for each code (built in one thread, so that it is always the same);
-    - ``"multihash"`` looks at codes that agree with the query, up to one bit, in one of `n_hashes` runs of
-      log2(number of codes) bits: it is for near duplicates.
-
-    The last three may miss neighbours; the distances they give are exact. A query for which they meet fewer codes
-    than asked is answered exactly, and so is `radius_neighbors`, whatever the kind. They keep removed codes as
-    marks that are passed over, and are built anew (at the next search) when the marks are more than half.
-
-    Exact search is fast enough to try first. Of 100,000 codes of 256 bits in clusters (two codes of one differ in
-    18 % of the bits), k = 10, 1000 queries at a time on two cores, the defaults found this share at this speed:
-    ivf 0.95 at 5 to 7 times that of exact, hnsw 0.98 at 0.8 times, multihash 0.88 at 1.2 to 1.6 times; of 400,000, ivf
-    0.84 at 7 times (0.90 at 4 times with ``n_probes=32``), multihash 0.80 at 4 times.
-
-    On disk an index is a folder, see `save`. There are two ways to use it:
-
-    - in memory: ``load(path)`` reads and checks everything;
-    - mapped: ``load(path, mmap=True)`` reads codes only when a search passes over them, and keeps what is added in
-      memory until ``save(path)`` appends it to the folder and maps that too.
-
-    In both, `save` to the folder that the index came from writes only what changed. Pickles and `similia.save` keep
-    codes and ids alone: what the approximate kinds search is built anew from them. An ``"ivf"`` or ``"hnsw"`` index
-    that grew by `add` may then find other neighbours than the original.
+    `save` writes a folder; to the folder that an index came from, only what changed. ``load(path)`` reads and checks
+    everything; ``load(path, mmap=True)`` reads codes only when a search passes over them, and keeps added codes in
+    memory until the next `save`. Pickles and `similia.save` keep codes and ids alone, and the approximate kinds are
+    rebuilt: an ``"ivf"`` or ``"hnsw"`` index that grew by `add` may then find other neighbours.
 
     Parameters
     ----------
@@ -316,13 +312,7 @@ class HammingIndex(BaseEstimator):
         rows = np.flatnonzero(~self._rows.dead) if ids is None else self._rows_of(ids, "looked up")
         return self._rows.take(rows)
 
-    @overload
-    def kneighbors(
-        self, X: Any, n_neighbors: int = ..., return_distance: Literal[True] = ...
-    ) -> tuple[Distances, Ids]: ...
-    @overload
-    def kneighbors(self, X: Any, n_neighbors: int = ..., *, return_distance: Literal[False]) -> Ids: ...
-    def kneighbors(self, X: Any, n_neighbors: int = 10, return_distance: bool = True) -> tuple[Distances, Ids] | Ids:
+    def kneighbors(self, X: Any, n_neighbors: int = 10, return_distance: bool = True) -> Any:
         """Find the nearest codes of each query: by distance, then id.
 
         Parameters
@@ -354,9 +344,7 @@ class HammingIndex(BaseEstimator):
             distances, ids = self._nearest(queries, k)
         return (distances, ids) if return_distance else ids
 
-    def radius_neighbors(
-        self, X: Any, radius: float, return_distance: bool = True
-    ) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]] | npt.NDArray[np.object_]:
+    def radius_neighbors(self, X: Any, radius: float, return_distance: bool = True) -> Any:
         """Find all codes in a radius of each query; exact for all kinds.
 
         Parameters
@@ -428,25 +416,13 @@ class HammingIndex(BaseEstimator):
         n_new = self._rows.n_rows - (0 if structure is None else n_built)
         with logged(_LOGGER, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
             if structure is None:
-                structure, n_built = self._new_structure(), 0
+                structure, n_built = _faiss.empty_structure(self), 0
             if self.kind == "hnsw":  # a graph depends on the rows that are added together
                 _faiss.add(structure, self._rows.take(np.arange(n_built, self._rows.n_rows)))
             else:
                 for part in self._rows.parts(n_built):
                     _faiss.add(structure, part.codes)
         self._structure, self._n_built = structure, self._rows.n_rows
-
-    def _new_structure(self) -> Any:
-        n = len(self._rows)
-        if self.kind == "hnsw":
-            return _faiss.hnsw(self.n_bits, self.n_links)
-        if self.kind == "multihash":
-            return _faiss.multihash(self.n_bits, n, self.n_hashes)
-        n_lists = min(n, round(np.sqrt(n)) if self.n_lists is None else self.n_lists)
-        random = generator(self.random_state)
-        alive = np.flatnonzero(~self._rows.dead)
-        sample = np.sort(random.choice(alive, min(n, _faiss.training_rows(n_lists)), replace=False))
-        return _faiss.ivf(self.n_bits, self._rows.take(sample), n_lists, seed=int(random.integers(2**31)))
 
     # files
 
@@ -547,11 +523,3 @@ class HammingIndex(BaseEstimator):
     def _check_queries(self, codes: Any) -> Codes:
         self._check_fitted(1)
         return check_codes(codes, n_bits=self.n_bits)
-
-
-def ragged(rows: Any, ends: Any = None) -> npt.NDArray[np.object_]:
-    """Return an object array of arrays, each cut at its end if `ends` are given."""
-    found = np.empty(len(rows), dtype=object)
-    for i, row in enumerate(rows):
-        found[i] = row if ends is None else row[: ends[i]]
-    return found

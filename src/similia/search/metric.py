@@ -109,3 +109,11 @@ def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:
     k = rows.shape[1]
     farthest = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
     return np.asarray(np.mean(np.take_along_axis(distances, rows, axis=1) <= farthest, axis=1))
+
+
+def ragged(rows: Any, ends: Any = None) -> npt.NDArray[np.object_]:
+    """Return an object array of arrays, each cut at its end if `ends` are given."""
+    found = np.empty(len(rows), dtype=object)
+    for i, row in enumerate(rows):
+        found[i] = row if ends is None else row[: ends[i]]
+    return found

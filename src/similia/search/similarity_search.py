@@ -8,12 +8,11 @@ Nyström approximation", ICDM 2012, Section IV (100 candidates, sorted by their 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -22,7 +21,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.config import rows_per_block
 from similia.core.errors import part_from
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.locks import exclusively, lock_of
@@ -30,9 +28,9 @@ from similia.core.products import chosen_products
 from similia.core.progress import track
 from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.validation import check_codes, check_encoder, check_positive_int
-from similia.objects import concatenate, n_objects, take
+from similia.objects import concatenate, take
 from similia.objects.sequences import Batch, at_least_one
-from similia.search.hamming_index import HammingIndex, ragged
+from similia.search.hamming_index import HammingIndex
 from similia.search.metric import (
     Floats,
     Index,
@@ -40,34 +38,14 @@ from similia.search.metric import (
     as_metric,
     feature_distances,
     function_of,
-    shares_found,
+    ragged,
     sorted_candidates,
 )
+from similia.search.recall import Recall, measured_recall
 from similia.similarity import as_objects, diagonal
 from similia.sources.lazily import is_lazy
 
 _QUERIES = 512  # answered together
-
-
-class Recall(NamedTuple):
-    """The share of true neighbours that a search finds, and its speed.
-
-    Attributes
-    ----------
-    recall : float
-        Mean share of the k answers that are no farther than the true k-th neighbour.
-    standard_error : float
-        Standard error of that mean over the queries.
-    seconds : float
-        Time of one query with `SimilaritySearch.kneighbors`.
-    brute_force_seconds : float
-        Time of comparing one query with all objects.
-    """
-
-    recall: float
-    standard_error: float
-    seconds: float
-    brute_force_seconds: float
 
 
 @dataclass
@@ -381,40 +359,7 @@ class SimilaritySearch(BaseEstimator):
             If there is nothing to compare by, or the objects are neither kept nor given.
         """
         check_is_fitted(self, "encoder_")
-        projected = isinstance(metric, str) and metric == "projected"
-        between = self._by_vectors(X) if projected else self._by_metric(X, metric, objects)
-        self.kneighbors(take(X, [0]), n_neighbors)  # compiles at first use
-        start = time.perf_counter()
-        rows = self._rows(self.kneighbors(X, n_neighbors)[1])
-        middle = time.perf_counter()
-        shares, step = np.empty(len(rows)), rows_per_block(16 * len(self.ids_), at_most=64)
-        for first in range(0, len(rows), step):
-            block = np.arange(first, min(len(rows), first + step))
-            shares[block] = shares_found(between(block), rows[block])
-        end = time.perf_counter()
-        q = len(rows)
-        error = float(shares.std(ddof=1) / np.sqrt(q)) if q > 1 else float("nan")
-        return Recall(float(shares.mean()), error, (middle - start) / q, (end - middle) / q)
-
-    def _by_vectors(self, X: Any) -> Callable[[Index], Floats]:
-        """Return a function of row numbers of `X` that gives their distances to all vectors."""
-        if self.vectors_ is None:
-            raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
-        vectors: Any = self._encode(X)[1]
-        everyone = np.arange(len(self.ids_))
-        return lambda rows: self._by_angle(vectors[rows], np.tile(everyone, (len(rows), 1)))[0]
-
-    def _by_metric(self, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
-        """Return a function of row numbers of `X` that gives their distances to all objects."""
-        kept = self.objects_ if objects is None else objects
-        if kept is None or n_objects(kept) != len(self.ids_):
-            found = "the search keeps none" if kept is None else f"{n_objects(kept)} are given"
-            raise ValueError(f"recall compares queries with all {len(self.ids_)} objects, but {found}; give objects=")
-        own = self._metric() if isinstance(metric, str) and metric == "kernel" else None
-        true = own or as_metric(metric, self.encoder, "metric")
-        queries, all_objects = true.as_objects(X), true.as_objects(kept)
-        norms = true.norms(all_objects)
-        return lambda rows: true.distances(take(queries, rows), all_objects, norms)
+        return measured_recall(self, X, n_neighbors, metric, objects)
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the search with its objects to a folder, which ``similia index`` opens too.

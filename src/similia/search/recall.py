@@ -1,0 +1,77 @@
+"""How much of the true neighbourhood a search finds, against brute force."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from similia.core.config import rows_per_block
+from similia.objects import n_objects, take
+from similia.search.metric import Floats, Index, as_metric, shares_found
+
+if TYPE_CHECKING:
+    from similia.search.similarity_search import SimilaritySearch
+
+
+class Recall(NamedTuple):
+    """The share of true neighbours that a search finds, and its speed.
+
+    Attributes
+    ----------
+    recall : float
+        Mean share of the k answers that are no farther than the true k-th neighbour.
+    standard_error : float
+        Standard error of that mean over the queries.
+    seconds : float
+        Time of one query with `SimilaritySearch.kneighbors`.
+    brute_force_seconds : float
+        Time of comparing one query with all objects.
+    """
+
+    recall: float
+    standard_error: float
+    seconds: float
+    brute_force_seconds: float
+
+
+def measured_recall(search: SimilaritySearch, X: Any, n_neighbors: int, metric: Any, objects: Any) -> Recall:
+    """See `SimilaritySearch.recall`."""
+    projected = isinstance(metric, str) and metric == "projected"
+    between = _by_vectors(search, X) if projected else _by_metric(search, X, metric, objects)
+    search.kneighbors(take(X, [0]), n_neighbors)  # compiles at first use
+    start = time.perf_counter()
+    rows = search._rows(search.kneighbors(X, n_neighbors)[1])
+    middle = time.perf_counter()
+    shares, step = np.empty(len(rows)), rows_per_block(16 * len(search.ids_), at_most=64)
+    for first in range(0, len(rows), step):
+        block = np.arange(first, min(len(rows), first + step))
+        shares[block] = shares_found(between(block), rows[block])
+    end = time.perf_counter()
+    q = len(rows)
+    error = float(shares.std(ddof=1) / np.sqrt(q)) if q > 1 else float("nan")
+    return Recall(float(shares.mean()), error, (middle - start) / q, (end - middle) / q)
+
+
+def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
+    """Return a function of row numbers of `X` that gives their distances to all vectors."""
+    if search.vectors_ is None:
+        raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
+    vectors: Any = search._encode(X)[1]
+    everyone = np.arange(len(search.ids_))
+    return lambda rows: search._by_angle(vectors[rows], np.tile(everyone, (len(rows), 1)))[0]
+
+
+def _by_metric(search: SimilaritySearch, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
+    """Return a function of row numbers of `X` that gives their distances to all objects."""
+    kept = search.objects_ if objects is None else objects
+    if kept is None or n_objects(kept) != len(search.ids_):
+        found = "the search keeps none" if kept is None else f"{n_objects(kept)} are given"
+        raise ValueError(f"recall compares queries with all {len(search.ids_)} objects, but {found}; give objects=")
+    own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
+    true = own or as_metric(metric, search.encoder, "metric")
+    queries, all_objects = true.as_objects(X), true.as_objects(kept)
+    norms = true.norms(all_objects)
+    return lambda rows: true.distances(take(queries, rows), all_objects, norms)
