@@ -4,6 +4,7 @@ python dev.py demo    # the main job on bundled real data
 python dev.py test    # the tests, on up to four cores, with coverage; further arguments go to pytest
 python dev.py lint    # style and types
 python dev.py cpus    # the same models under the instructions of other processors: equal codes, labels, neighbours
+python dev.py mutate  # change one operator or constant at random: do the tests of the module notice?
 python dev.py reproduce NAME  # a published experiment, our figures beside the paper's; without a name, the list
 python dev.py docs    # the documentation, into docs/_build/html; warnings are errors
 """
@@ -28,6 +29,7 @@ STEPS = {
         ["-m", "mypy"],
     ],
     "cpus": [["tests/faults/run.py", "cpus"]],
+    "mutate": [["tests/mutate.py"]],
     "reproduce": [["-m", "experiments"]],
     "docs": [["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]],
 }
