@@ -8,8 +8,6 @@ model of scikit-learn sums with BLAS, in an order that changes with the block; h
 from __future__ import annotations
 
 import functools
-import re
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.core.config import config, rows_per_block, settings
-from similia.core.errors import shifted, shifted_text
+from similia.core.errors import part_from, said_of_part, say_once
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
@@ -229,10 +227,10 @@ def _twins(steps: Any) -> list[tuple[str, Any]]:
 
 def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[Any]:
     """Yield what `whole` returns for each block of `step` objects."""
-    said: set[tuple[type[Warning], str]] = set()
+    said: set[tuple[Any, str]] = set()
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))
-        with _of_whole(start, len(rows), said):
+        with _of_whole(start, said):
             part = whole(take(X, rows))
         yield part
 
@@ -266,16 +264,9 @@ def _n_bytes(value: Any) -> int:
 
 
 @contextmanager
-def _of_whole(start: int, n: int, said: set[tuple[type[Warning], str]]) -> Iterator[None]:
-    """Give errors and warnings about a block of `n` objects the numbers of the whole; say each kind of warning once."""
-    with heard() as caught:
-        try:
-            yield
-        except (TypeError, ValueError) as error:
-            raise shifted(error, start) from error
+def _of_whole(start: int, said: set[tuple[Any, str]]) -> Iterator[None]:
+    """Give errors and warnings about a block the numbers of the whole; emit each kind of warning once."""
+    with heard() as caught, part_from(start):
+        yield
     for warning in caught:
-        text = shifted_text(str(warning.message), start, n)
-        kind = warning.category, re.sub(r"\d+", "", text)
-        if kind not in said:
-            said.add(kind)
-            warnings.warn(text, warning.category, stacklevel=6)
+        say_once(said_of_part(warning, start), said, stacklevel=6)

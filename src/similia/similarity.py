@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from similia.core.config import settings
-from similia.core.errors import BadPairType, BadPairValue, pairs_named, warn_user
+from similia.core.errors import BadPairType, BadPairValue, ObjectsWarning, pairs_named, warn_user
 from similia.core.progress import track
 from similia.core.state import state
 from similia.core.transformers import check_table
@@ -517,10 +517,8 @@ def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):
-        warn_user(
-            f"{len(rows)} of {n} objects {what}, e.g. X[{rows[0]}]; are they of the same kind (case, alphabet, labels) "
-            "as the training objects?"
-        )
+        remedy = "are they of the same kind (case, alphabet, labels) as the training objects?"
+        warn_user(ObjectsWarning(len(rows), n, what, rows[0], remedy))
 
 
 # ---- models taken apart

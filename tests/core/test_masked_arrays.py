@@ -78,17 +78,17 @@ LABELLED = {
 
 @pytest.mark.parametrize("name", LABELLED)
 def test_masked_labels_are_refused(name):
-    with pytest.raises(ValueError, match=r"y\[3\] is masked, expected data without gaps; fill what is masked"):
+    with pytest.raises(ValueError, match=r"y\[3\] is masked, expected data without gaps; fill masked values"):
         LABELLED[name](np.ma.array(LABELS, mask=np.arange(24) == 3))
     LABELLED[name](np.ma.array(LABELS, mask=False))
 
 
 def test_the_sentence_names_the_place():
-    with pytest.raises(ValueError, match=r"^X\[1, 5\] is masked, expected data without gaps; fill what is masked"):
+    with pytest.raises(ValueError, match=r"^X\[1\], entry 5 is masked, expected data without gaps; fill masked values"):
         kernels.Optical()(MASKED)
-    with pytest.raises(ValueError, match=r"^Y\[1, 5\] is masked"):
+    with pytest.raises(ValueError, match=r"^Y\[1\], entry 5 is masked"):
         kernels.Optical()(VECTORS, MASKED)
-    with pytest.raises(ValueError, match=r"^codes\[0, 1\] is masked"):
+    with pytest.raises(ValueError, match=r"^codes\[0\], entry 1 is masked"):
         sm.codes.unpack_signs(np.ma.array(CODES, mask=np.arange(48).reshape(24, 2) == 1))
 
 

@@ -9,7 +9,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
-from similia.core.errors import BadPairType, BadPairValue, shifted, shifted_text
+from similia.core.errors import (
+    BadFile, BadItem, BadPairType, BadPairValue, BadParameter, BadType, BadValue, ObjectsWarning, as_second, part_from,
+)  # fmt: skip
 from similia.scale.stream import encode_stream
 from similia.sources.streams import open_stream
 
@@ -86,14 +88,74 @@ def test_an_error_of_a_pair_is_data():
     assert isinstance(BadPairType("f", (0, 0), ""), TypeError)
 
 
-def test_sentences_of_parts_are_shifted():
-    assert shifted_text("graph 2 has no labels, but graph 0 has", 70) == "graph 72 has no labels, but graph 70 has"
-    assert shifted_text("X[3] and landmark 4", 10) == "X[13] and landmark 4"
-    assert shifted_text("Y, series 3 is short", 10) == "Y, series 3 is short"
-    assert shifted_text("X[3] of 9", 10, n=3) == "X[3] of 9"
-    assert str(shifted(ValueError("set 1 is bad"), 5)) == "set 6 is bad"
-    other = KeyError("X[1]")
-    assert shifted(other, 5) is other
+ITEM = BadValue(
+    2, "has no labels, but {other} has", "labels", "give them to all", kind="graph", place="node 3", other=0
+)
+
+
+def test_an_error_of_an_item_is_data():
+    assert str(ITEM) == "graph 2, node 3 has no labels, but graph 0 has, expected labels; give them to all"
+    assert ITEM.about("it") == "it, node 3 has no labels, but graph 0 has, expected labels; give them to all"
+    shifted = ITEM.shifted(70)
+    assert (shifted.index, shifted.other, ITEM.index) == (72, 70, 2)
+    assert str(shifted).startswith("graph 72, node 3 has no labels, but graph 70 has")
+    assert str(BadType(3, "is bytes", "str")) == "X[3] is bytes, expected str"
+    assert str(BadValue(None, "is empty", remedy="give one", collection="Y")) == "Y is empty; give one"
+    assert str(ITEM.changed(collection="Y")).startswith("Y, graph 2, node 3 has no labels, but Y, graph 0 has")
+    for error, kind in ((ITEM, ValueError), (BadType(3, "is bytes", "str"), TypeError)):
+        assert isinstance(error, kind) and isinstance(error, BadItem)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ITEM, BadType(None, "is a dict", "a list"), BadParameter("k", "an integer >= 1", "0", "take 1"),
+     BadFile("a.csv", "the label is missing", "a number", "drop the line", place="line 3")],
+)  # fmt: skip
+def test_errors_that_are_data_can_be_pickled(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), vars(again), str(again)) == (type(error), vars(error), str(error))
+
+
+def test_sentences_of_parameters_and_files():
+    assert str(BadParameter("k", "an integer >= 1", "0", "take 1")) == "k must be an integer >= 1, got 0; take 1"
+    error = BadFile("a.csv", "the label is missing", "a number", place="line 3")
+    assert str(error) == "a.csv, line 3: the label is missing, expected a number"
+    assert str(BadFile("a.csv", "is empty")) == "a.csv is empty"
+
+
+def test_only_items_of_x_are_shifted_by_the_start_of_a_part():
+    def raised(error):
+        with pytest.raises(type(error)) as caught, part_from(10):
+            raise error
+        return caught.value
+
+    assert raised(BadValue(3, "is bad")).index == 13
+    for error in (
+        BadValue(3, "is bad", collection="Y"),
+        BadValue(None, "is empty"),
+        KeyError("X[1]"),
+        ValueError("X[1]"),
+    ):
+        assert raised(error) is error
+    assert raised(BadPairValue("f", (1, 2), "", "X[{}] and X[{}]")).index == (11, 12)
+
+
+def test_the_second_collection_is_named():
+    def read(Y):
+        raise BadValue(1, "is bad", collection="labels" if Y else "X")
+
+    with pytest.raises(BadValue) as caught:
+        as_second(read, [])
+    assert (caught.value.collection, str(caught.value)) == ("Y", "Y[1] is bad")
+    with pytest.raises(BadValue, match=r"labels\[1\]"):
+        as_second(read, [1])
+
+
+def test_a_warning_of_objects_is_data():
+    warning = ObjectsWarning(2, 5, "are alone", 1, "look at them")
+    assert str(warning) == "2 of 5 objects are alone, e.g. X[1]; look at them"
+    assert str(warning.shifted(20)) == "2 of the objects 20 to 24 are alone, e.g. X[21]; look at them"
+    assert str(pickle.loads(pickle.dumps(warning.shifted(20)))) == str(warning.shifted(20))
 
 
 RING = {"edge_index": np.array([[0, 1, 2], [1, 2, 0]]), "n_nodes": 3}
@@ -169,7 +231,7 @@ SECOND = {
 @pytest.mark.parametrize("name", SECOND)
 def test_errors_of_the_second_collection_are_told_as_of_it(name):
     function, X, Y = SECOND[name]
-    with pytest.raises(ValueError, match=r"^Y, ") as caught:
+    with pytest.raises(ValueError, match=r"^Y\b") as caught:
         function(X, Y)
     assert "graph 1" in str(caught.value) or name == "attributes"
     with pytest.raises(ValueError, match=r"^(?!Y)"):
@@ -183,12 +245,17 @@ def test_blocks_of_graphs_are_numbered_in_the_whole():
 
 
 class Refusing(sm.kernels.WeisfeilerLehman):
-    """A transformer of graphs that refuses small ones."""
+    """A transformer of graphs that refuses small ones, by an error with data or in prose."""
+
+    prose = False
 
     def transform(self, X):
         small = np.flatnonzero(np.diff(X.node_offsets) < 3)
         if len(small):
-            raise ValueError(f"graph {small[0]} has 2 nodes, expected at least size=3")
+            found, expected = "has 2 nodes", "at least size=3"
+            if self.prose:
+                raise ValueError(f"graph {small[0]} {found}, expected {expected}")
+            raise BadValue(small[0], found, expected, kind="graph")
         return np.zeros((len(X), 1))
 
 
@@ -196,3 +263,93 @@ def test_errors_of_a_model_name_graphs_by_their_numbers_in_the_stream(tmp_path):
     graphs = [RING] * 77 + [{"edge_index": np.array([[0], [1]]), "n_nodes": 2}]
     with pytest.raises(ValueError, match=r"^graph 77 has 2 nodes"):
         encode_stream(Refusing(), (graph for graph in graphs), tmp_path / "rows.npy", chunk=10)
+
+
+def test_prose_of_a_model_is_located_in_the_stream(tmp_path):
+    graphs = [RING] * 77 + [PAIR] + [RING] * 9
+    model = Refusing()
+    model.prose = True
+    with pytest.raises(ValueError, match=r"^X\[77\]: graph 7 has 2 nodes"):
+        encode_stream(model, (graph for graph in graphs), tmp_path / "rows.npy", chunk=10)
+
+
+def cloud(value):
+    return np.array([[value, 1.0], [0.0, 2.0]])
+
+
+# good object, bad object, what compares them, kind of object in sentences
+KINDS = {
+    "strings": ("GATTACA", 4, sm.kernels.Spectrum(2), ""),
+    "graphs": (RING, {"edge_index": np.array([[0], [9]]), "n_nodes": 3}, sm.kernels.WeisfeilerLehman(1), "graph"),
+    "series": ([1.0, 2.0], [1.0, np.nan], sm.distances.DTW(), "series"),
+    "sets": (cloud(1.0), cloud(np.inf), sm.distances.ModifiedHausdorff(), "set"),
+    "vectors": (np.ones(3), np.array([1.0, np.nan, 0.0]), sm.kernels.HypersphericalHeat(t=0.1), ""),
+}
+WHERE = 12
+
+
+def embedding(kind):
+    good, _, compare, _ = KINDS[kind]
+    objects = [good, good] if kind != "vectors" else np.stack([good, good])
+    if kind in ("series", "sets"):
+        return sm.D2KE(compare, objects=objects, gamma=1.0, random_state=0).fit(objects)
+    return sm.Nystroem(compare, landmarks=[0]).fit(objects)
+
+
+def with_bad(kind, n=16):
+    good, bad, _, _ = KINDS[kind]
+    items = [good] * WHERE + [bad] + [good] * (n - WHERE - 1)
+    return np.stack(items) if kind == "vectors" else items
+
+
+def in_stream(kind):
+    items = with_bad(kind)
+    return [*open_stream((item for item in items), kind=kind, chunk=5).chunks()]
+
+
+def in_partitions(kind):
+    bag = pytest.importorskip("dask.bag").from_sequence([*with_bad(kind)], npartitions=4)
+    if kind == "vectors":
+        bag = pytest.importorskip("dask.array").from_array(with_bad(kind), chunks=(5, 3))
+    return embedding(kind).transform(bag).compute(scheduler="synchronous")
+
+
+def in_blocks(kind):
+    with sm.config(max_memory="1KB"):
+        return embedding(kind).transform(with_bad(kind))
+
+
+def in_pipeline(kind):
+    with sm.config(max_memory="1KB"):
+        return (
+            sm.Pipeline([("vectors", embedding(kind)), ("bits", sm.SignRandomProjection(64))])
+            .fit(with_bad(kind)[:4])
+            .transform(with_bad(kind))
+        )
+
+
+def in_queries(kind):
+    encoder = make_pipeline(embedding(kind), sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(encoder).fit(with_bad(kind)[:WHERE])
+    return search.search(with_bad(kind), 1)
+
+
+@pytest.mark.parametrize("way", [in_stream, in_partitions, in_blocks, in_pipeline, in_queries])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bad_object_is_named_by_its_place_in_the_whole(kind, way):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        way(kind)
+    error = caught.value
+    assert isinstance(error, BadItem)
+    assert (error.index, error.collection) == (WHERE, "X")
+    assert error.kind == KINDS[kind][3] or (way is in_stream and error.kind == "item")
+    assert str(error).startswith(f"{error.kind} {WHERE}" if error.kind else f"X[{WHERE}]")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bad_object_of_the_second_collection_is_named_as_of_it(kind):
+    items, compare = with_bad(kind), KINDS[kind][2]
+    with sm.config(max_memory="1KB"), pytest.raises((TypeError, ValueError)) as caught:
+        compare(items[:WHERE], items)
+    assert (caught.value.index, caught.value.collection) == (WHERE, "Y")
+    assert str(caught.value).startswith(("Y, ", f"Y[{WHERE}]"))

@@ -86,7 +86,7 @@ def test_an_empty_set_may_come_without_dimension(arrays):
         assert_same(as_sets(bare), arrays)  # and float64 of an empty array does not make float64 of the rest
         assert_same(as_sets(lists), [array.astype(float) for array in arrays])
     else:
-        with pytest.raises(ValueError, match=r"all sets are empty lists.* write np\.zeros\(\(0, 2\)\)"):
+        with pytest.raises(ValueError, match=r"holds empty lists only.* write np\.zeros\(\(0, 2\)\)"):
             as_sets(bare)
 
 
@@ -132,10 +132,14 @@ REFUSED = {
     "a generator": ((ONES for _ in range(2)), TypeError, "generator"),
     "points on a line": ([np.ones(3), np.ones(2)], ValueError, r"set 0.*x\[:, None\]"),
     "a series inside": ([ONES, np.ones(3)], ValueError, r"set 1.*as_series"),
-    "another dimension": ([ONES, ONES, np.ones((4, 3))], ValueError, "set 2 holds points of dimension 3, expected 2"),
+    "another dimension": (
+        [ONES, ONES, np.ones((4, 3))],
+        ValueError,
+        "set 2 holds points of dimension 3, but set 0 of 2",
+    ),
     "an empty set of another dimension": ([ONES, np.ones((0, 3))], ValueError, "set 1 holds points of dimension 3"),
     "dimension 0": ([np.ones((3, 0))], ValueError, "set 0 holds points of dimension 0"),
-    "all empty": ([[], []], ValueError, "all sets are empty"),
+    "all empty": ([[], []], ValueError, "holds empty lists only"),
     "three axes": ([ONES, np.ones((2, 2, 2))], ValueError, "set 1 has shape"),
     "NaN": ([ONES, [[1.0, 2.0], [np.nan, 1.0]]], ValueError, "set 1, point 1, coordinate 0 is nan"),
     "NaN after an empty set": ([ONES, [], [[1.0, np.nan]]], ValueError, "set 2, point 0, coordinate 1 is nan"),

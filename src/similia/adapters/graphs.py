@@ -17,9 +17,9 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from similia.adapters._forwarded import called
+from similia.core.errors import as_second
 from similia.kernels.features import scale_by_norms
 from similia.objects import GraphBatch, as_graphs
-from similia.objects.sequences import as_second
 from similia.similarity import Kernel, as_floats, refuse_class
 
 Floats = npt.NDArray[np.float64]

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.adapters._forwarded import Forwarded, called, library
+from similia.core.errors import BadValue, as_second
 from similia.core.validation import check_vectors
 from similia.objects import as_sets
-from similia.objects.sequences import as_second
 from similia.similarity import Distance, Facts, Pairwise, distances_between
 
 # The first parameters of a function tell what it compares.
@@ -149,15 +149,22 @@ class POTDistance(Forwarded, Distance):
             arrays = [np.ascontiguousarray(points, dtype=np.float64) for points in objects]
             for i, points in enumerate(arrays):
                 if len(points) == 0:
-                    raise ValueError(f"{name}[{i}] is an empty set, which has no mass to transport; drop it")
+                    raise BadValue(
+                        i, "is an empty set, which has no mass to transport", remedy="drop it", collection=name
+                    )
             return arrays
         rows = np.asarray(objects, dtype=np.float64)
         if rows.shape[1] != len(self.cost):
-            raise ValueError(f"{name} has {rows.shape[1]} bins and cost {len(self.cost)}, expected the same number")
+            raise BadValue(
+                None, f"has {rows.shape[1]} bins and cost {len(self.cost)}", "the same number", collection=name
+            )
         bad = (rows < 0).any(axis=1) | (rows.sum(axis=1) <= 0)
         if bad.any():
-            raise ValueError(
-                f"{name}[{int(bad.argmax())}] is no histogram: expected entries >= 0, not all of them 0; drop that row"
+            raise BadValue(
+                int(bad.argmax()),
+                "is no histogram: expected entries >= 0, not all of them 0",
+                remedy="drop that row",
+                collection=name,
             )
         return list(rows / rows.sum(axis=1, keepdims=True))
 

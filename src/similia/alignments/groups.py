@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadValue, as_second
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.objects import SeriesBatch
-from similia.objects.sequences import as_second, named, segments
+from similia.objects.sequences import named, segments
 from similia.objects.series import as_series
 from similia.objects.vectors import check_finite
 
@@ -155,10 +156,9 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
     B = A if Y is None else as_second(as_series, Y)
     for name, batch in (("X", A), ("Y", B)):
         if batch.lengths.min() == 0:
-            raise ValueError(
-                f"{name}[{batch.lengths.argmin()}] has length 0, expected at least one time point; drop it"
-            )
-        check_finite(batch.values, batch.offsets, name + "[{i}], time point {place}, channel {column}")
+            shortest = int(batch.lengths.argmin())
+            raise BadValue(shortest, "has length 0", "at least one time point", "drop it", collection=name)
+        check_finite(batch, collection=name)
     if A.n_dims != B.n_dims:
         raise ValueError(
             f"the series of X have {counted(A.n_dims, 'channel')} and those of Y have {B.n_dims}, expected one "

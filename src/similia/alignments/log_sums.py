@@ -24,6 +24,7 @@ import numpy.typing as npt
 from similia.alignments.groups import Indices, fill_chosen, fill_pairs, grouped, put, task_of
 from similia.core import lanes as lane
 from similia.core import scalars as functions
+from similia.core.errors import BadValue
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.threads import run_in_ranges
@@ -47,9 +48,11 @@ def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> Serie
     large = ~(np.abs(values).max(axis=1) < _MOST_UNITS)
     if large.any():
         i = int(np.searchsorted(X.offsets, np.argmax(large), side="right")) - 1
-        raise ValueError(
-            f"{name}[{i}] holds numbers of more than {_MOST_UNITS:.0e} times the {unit}, whose squares are too large; "
-            "scale the series or take a larger one"
+        raise BadValue(
+            i,
+            f"holds numbers of more than {_MOST_UNITS:.0e} times the {unit}, whose squares are too large",
+            remedy="scale the series or take a larger one",
+            collection=name,
         )
     return SeriesBatch(values, X.offsets)
 

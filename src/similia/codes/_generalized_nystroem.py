@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 from similia.codes._row_sources import RowSource, ceil_share, check_rows, check_squares, gather
 from similia.core.config import settings
+from similia.core.errors import BadValue
 from similia.core.products import row_product
 from similia.core.threads import one_blas_thread, run_in_ranges
 
@@ -450,7 +451,7 @@ def projected(
         if not np.isfinite(Z).all():
             bad = int(np.argmin(np.isfinite(Z).all(axis=1)))
             check_rows(block[bad : bad + 1], start + bad)
-            raise ValueError(f"X[{start + bad}] is too large for sums in {Z.dtype}; scale the data")
+            raise BadValue(start + bad, f"is too large for sums in {Z.dtype}", remedy="scale the data")
         yield Z
         start += n
 

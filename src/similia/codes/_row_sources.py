@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.fitting import twin_of
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.objects.sequences import as_csr
@@ -198,7 +199,7 @@ class ChunkRows(RowSource):
         self._chunks = iter(chunks)
         first = next(self._chunks, None)
         if first is None:
-            raise ValueError("X is empty: found no chunk, expected at least one array (rows, n_features)")
+            raise BadValue(None, "is empty: found no chunk", "at least one array (rows, n_features)")
         self._first = check_chunk(first)
         self.n_features, self.dtype = self._first.shape[1], self._first.dtype
 
@@ -343,14 +344,16 @@ def open_rows(X: Any) -> RowSource:
     elif hasattr(X, "__array__"):
         return open_rows(np.asarray(X))
     else:
-        raise ValueError(
-            f"X is a {type(X).__name__}, expected a 2-D array, a sparse matrix, an object with shape and row access, "
-            "the path of a .npy or .parquet file, or an iterable of 2-D chunks"
+        raise BadValue(
+            None,
+            f"is a {type(X).__name__}",
+            "a 2-D array, a sparse matrix, an object with shape and row access, the path of a .npy or .parquet file, "
+            "or an iterable of 2-D chunks",
         )
     if not source.n_rows:
-        raise ValueError("X is empty: found 0 vectors, expected at least one")
+        raise BadValue(None, "is empty: found 0 vectors", "at least one")
     if source.n_features == 0:
-        raise ValueError(too_narrow("X", (source.n_rows, 0)))
+        raise too_narrow("X", (source.n_rows, 0))
     return source
 
 
@@ -384,7 +387,7 @@ def check_rows(rows: Any, where: Indices | int) -> None:
     sparse = sp.issparse(rows)
     bad = ~np.isfinite(rows.data) if sparse else ~np.isfinite(rows).all(axis=1)
     if (name := _first(rows, bad, where)) is not None:
-        raise ValueError(f"X[{name}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+        raise BadValue(name, "holds NaN or infinity", "finite numbers", "drop or impute that row")
 
 
 def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int | None:
@@ -406,9 +409,8 @@ def check_squares(rows: Any, where: Indices | int) -> None:
         return
     reach = np.abs(rows.data) if sp.issparse(rows) else np.maximum(rows.max(axis=1), -rows.min(axis=1))
     if (name := _first(rows, reach > _LARGEST, where)) is not None:
-        raise ValueError(
-            f"X[{name}] holds numbers above {_LARGEST:.0e}, whose squares are too large to add; scale X down"
-        )
+        found = f"holds numbers above {_LARGEST:.0e}, whose squares are too large to add"
+        raise BadValue(name, found, remedy="scale X down")
 
 
 def check_chunk(
@@ -440,9 +442,9 @@ def _check_matrix(X: Any) -> npt.NDArray:
     try:
         X = X if type(X) in (np.ndarray, np.memmap) else np.asarray(X)
     except ValueError:
-        raise ValueError("X has rows of different lengths, expected a 2-D array (n, n_features)") from None
+        raise BadValue(None, "has rows of different lengths", "a 2-D array (n, n_features)") from None
     if X.ndim != 2:
-        raise ValueError(not_2d("X", X.shape))
+        raise not_2d("X", X.shape)
     return X
 
 
@@ -464,7 +466,7 @@ def _float_type(dtype: Any) -> np.dtype:
     except TypeError:  # the type of another library; its values are converted block by block
         return np.dtype(np.float32 if "float32" in str(dtype) else np.float64)
     if dtype.kind == "c":
-        raise ValueError(not_real())
+        raise not_real()
     return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
 
 

@@ -35,6 +35,7 @@ from sklearn.utils import Tags
 from similia.codes.hypervectors import HypervectorEncoder
 from similia.core import functions
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.functions import cos_sin_of_quarters
 from similia.core.jit import njit
@@ -184,9 +185,11 @@ class FractionalPowerEncoder(HypervectorEncoder):
         largest = np.abs(X).max(axis=1) / float(self.bandwidth)
         if (largest >= _LARGEST).any():
             i = int(np.argmax(largest >= _LARGEST))
-            raise ValueError(
-                f"X[{i}] is {largest[i]:.3g} bandwidths from 0, expected less than 2**40, beyond which phases lose "
-                "their digits; scale or centre the features"
+            raise BadValue(
+                i,
+                f"is {largest[i]:.3g} bandwidths from 0",
+                "less than 2**40, beyond which phases lose their digits",
+                "scale or centre the features",
             )
         return X
 
@@ -226,7 +229,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         X = check_vectors(X)
         Y = X if Y is None else check_vectors(Y, "Y")
         if Y.shape[1] != X.shape[1]:
-            raise ValueError(f"Y has {Y.shape[1]} features, expected {X.shape[1]} as in X")
+            raise BadValue(None, f"has {Y.shape[1]} features", f"{X.shape[1]} as in X", collection="Y")
         out = np.empty((len(X), len(Y)))
         for start in range(0, len(X), step := rows_per_block(64 * len(Y))):
             s = cdist(X[start : start + step], Y) / bandwidth

@@ -485,7 +485,7 @@ class GeneralizedNystroemPCA(Transformer):
     def _open_like_fit(self, X: Any) -> RowSource:
         source = sources.open_rows(X)
         if source.n_features != self.n_features_in_:
-            raise ValueError(wrong_width(source.n_features, self.n_features_in_, self))
+            raise wrong_width(source.n_features, self.n_features_in_, self)
         return source
 
     def __getstate__(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from similia.codes._row_sources import check_rows
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.jit import njit
 from similia.core.products import row_product
@@ -218,9 +219,12 @@ class ITQ(_Signs):
         random = generator(self.random_state)
         width = _as_matrix(example_of(X)).shape[1]
         if width != n_bits:
-            raise ValueError(
-                f"X has {width} features, expected n_bits={n_bits}, one for each bit; put GeneralizedNystroemPCA, "
-                f"sklearn's PCA or GaussianRandomProjection with n_components={n_bits} before ITQ"
+            raise BadValue(
+                None,
+                f"has {width} features",
+                f"n_bits={n_bits}, one for each bit",
+                f"put GeneralizedNystroemPCA, sklearn's PCA or GaussianRandomProjection with n_components={n_bits} "
+                "before ITQ",
             )
         Z = _matrices(X)
         Z = Z.kept() if isinstance(Z, Distributed) else Z
@@ -229,9 +233,10 @@ class ITQ(_Signs):
             Z = take(Z, np.sort(random.choice(len(Z), most, replace=False)))
         mean, low, high = column_means(Z)
         if np.array_equal(low, high):
-            raise ValueError(
-                f"X has {len(Z)} equal rows, expected at least two different ones (n_samples = {len(Z)}): no rotation "
-                "fits better"
+            raise BadValue(
+                None,
+                f"has {len(Z)} equal rows",
+                f"at least two different ones (n_samples = {len(Z)}): no rotation fits better",
             )
         spread = float(np.maximum(high - mean, mean - low).max())
         self.rotation_, self.losses_ = learn_rotation(Z, gaussian, mean, spread, max_iter, tol)
@@ -293,9 +298,11 @@ class SignCodes(_Signs):
         vectors = _matrices(X)
         k = _as_matrix(example_of(vectors)).shape[1]
         if k % 8:
-            raise ValueError(
-                f"X has {k} features, expected a multiple of 8 (one bit each, packed into bytes); "
-                f"reduce them to {max(8, k - k % 8)}"
+            raise BadValue(
+                None,
+                f"has {k} features",
+                "a multiple of 8 (one bit each, packed into bytes)",
+                f"reduce them to {max(8, k - k % 8)}",
             )
         mean = column_means(vectors)[0]  # of a distributed collection, this checks the numbers too
         self._keep(mean if self.center else np.zeros(k), X)
@@ -312,7 +319,7 @@ def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDA
     if hasattr(X, "toarray") or matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiu":
         return check_vectors(X, "X", n_features, by)
     if n_features is not None and matrix.shape[1] != n_features:
-        raise ValueError(wrong_width(matrix.shape[1], n_features, by))
+        raise wrong_width(matrix.shape[1], n_features, by)
     return matrix
 
 
@@ -367,7 +374,9 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
         with np.errstate(over="ignore", invalid="ignore"):
             total = total + sums
     if not np.isfinite(total).all():
-        raise ValueError(f"X holds numbers up to {max(-low.min(), high.max()):.3g}, too large to add; scale it down")
+        raise BadValue(
+            None, f"holds numbers up to {max(-low.min(), high.max()):.3g}, too large to add", remedy="scale it down"
+        )
     return total / len(Z), low, high
 
 

@@ -258,11 +258,11 @@ def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
     try:
         values = np.asarray(unmasked(X))
         if values.dtype.kind == "c":
-            raise ValueError(not_real())
+            raise not_real()
         values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"X must hold numbers ({error}); encode strings with NGramEncoder") from None
     if values.ndim == 1 and n_features is not None and n_features > 1:
-        raise ValueError(not_2d("X", values.shape))
+        raise not_2d("X", values.shape)
     columns = check_vectors(values[:, None] if values.ndim == 1 else values, n_features=n_features, by=by)
     return columns.astype(np.float64, copy=False)

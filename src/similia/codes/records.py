@@ -21,6 +21,7 @@ from sklearn.base import clone
 from similia.codes.bits import unpack_signs
 from similia.codes.hypervectors import HypervectorEncoder, bind, check_output, empty_output, random, sign
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.state import Sizes, array, each, state
 from similia.core.validation import generator
@@ -160,7 +161,7 @@ class RecordEncoder(HypervectorEncoder):
                     f"{len(columns[0])}, expected one entry per record in each"
                 )
         if len(columns[0]) == 0:
-            raise ValueError("X is empty: found 0 records, expected at least one")
+            raise BadValue(None, "is empty: found 0 records", "at least one")
         return columns
 
     def _n_bits(self, parts: list[Vectors]) -> int:
@@ -233,7 +234,7 @@ class _Table:
         if self.names is None:
             return [_entry(i, record, name) for i, record in enumerate(self.data)]
         if name not in self.names:
-            raise ValueError(f"X has no column {name!r}, expected one of {self.names}")
+            raise BadValue(None, f"has no column {name!r}", f"one of {self.names}")
         return self.data[name]
 
 
@@ -245,9 +246,7 @@ def _entry(i: int, record: Any, name: Any) -> Any:
     try:
         return record[name]
     except (LookupError, TypeError):
-        raise ValueError(
-            f"X[{i}] has no entry {name!r}: found {record!r:.60}, expected a tuple or dict that has one"
-        ) from None
+        raise BadValue(i, f"has no entry {name!r}: found {record!r:.60}", "a tuple or dict that has one") from None
 
 
 def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:

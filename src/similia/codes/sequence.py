@@ -182,7 +182,7 @@ def _finite_series(X: Any) -> SeriesBatch:
     from similia.objects.vectors import check_finite
 
     series = as_series(X)
-    check_finite(series.values, series.offsets, "X[{i}], time point {place}, channel {column}")
+    check_finite(series)
     return series
 
 

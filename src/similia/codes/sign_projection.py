@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.hadamard import padded, transform
 from similia.core.jit import njit
@@ -177,9 +178,10 @@ class SignRandomProjection(Transformer):
         n_features = check_vectors(example_of(X)).shape[1]
         hadamard = self.method == "structured" and n_features > _MIN_HADAMARD // 2
         if not hadamard and n_features > MAX_FEATURES:
-            raise ValueError(
-                f"X has {n_features} features, but method='gaussian' is exact up to {MAX_FEATURES}; "
-                "use method='structured' or reduce the vectors first"
+            raise BadValue(
+                None,
+                f"has {n_features} features, but method='gaussian' is exact up to {MAX_FEATURES}",
+                remedy="use method='structured' or reduce the vectors first",
             )
         self.n_features_in_ = n_features
         self._learn_columns(X)

@@ -1,21 +1,119 @@
-"""Errors that know which objects they are about, and what shifts those numbers where a collection is cut into parts."""
+"""Errors as data: what is wrong with which object, parameter or file; the sentence is made from the data.
+
+Whoever cuts a collection into parts adds the start of a part to the number of the object (`part_from`), and whoever
+compares two collections says which one was read (`as_second`): nobody reads a sentence. All errors are also a
+`ValueError` or a `TypeError`, and can be pickled.
+"""
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self, TypeVar
 
-# How sentences name an object of X by its number; what is said of a second collection begins with "Y, ".
-_NAMED = re.compile(r"(?<!Y, )\b(X\[|series |set |graph )(\d+)\b")
+T = TypeVar("T")
+
 _OURS = ("similia", "sklearn", "joblib", "dask")  # whose lines a warning does not name
 _NAMELESS = "the pair ({}, {})", "X[{}] and Y[{}]"
 
 
-class BadPair(Exception):
+class DataError(Exception):
+    """Base of errors that carry data; their sentence is made from it."""
+
+    def changed(self, **attributes: Any) -> Self:
+        """Return the same error with other attributes."""
+        error = _restored(type(self), {**vars(self), **attributes})
+        error.__cause__ = self.__cause__
+        return error
+
+    def shifted(self, start: int) -> Self:
+        """Return the error of a part of X that begins at object `start`, with the numbers of the whole."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), vars(self))
+
+
+def _restored(kind: Any, attributes: dict[str, Any]) -> Any:
+    error = kind.__new__(kind)
+    vars(error).update(attributes)
+    return error
+
+
+def _sentence(subject: str, found: str, expected: str = "", remedy: str = "") -> str:
+    return f"{subject} {found}" + (f", expected {expected}" if expected else "") + (f"; {remedy}" if remedy else "")
+
+
+class BadItem(DataError):
+    """A collection, or one object of it, is wrong; `BadValue` and `BadType` are raised.
+
+    Attributes
+    ----------
+    index : int or None
+        Position of the object; None if the collection as a whole is wrong.
+    found : str
+        What is wrong, beginning with a verb: "is missing (None)". ``{other}`` stands for the name of another object.
+    expected, remedy : str
+        What was expected, and what to do; may be empty.
+    collection : str
+        Name of the collection, such as "X", "Y" or "y".
+    kind : str
+        How sentences name an object, "graph" in "graph 12"; empty for "X[12]".
+    place : str
+        Where in the object: "time point 3, channel 0"; may be empty.
+    other : int or None
+        Position of the object that this one is compared with.
+    """
+
+    def __init__(
+        self,
+        index: Any,
+        found: str,
+        expected: str = "",
+        remedy: str = "",
+        *,
+        collection: str = "X",
+        kind: str = "",
+        place: str = "",
+        other: int | None = None,
+    ) -> None:
+        super().__init__(index, found)
+        self.index, self.other = (None if number is None else int(number) for number in (index, other))
+        self.found, self.expected, self.remedy = found, expected, remedy
+        self.collection, self.kind, self.place = collection, kind, place
+
+    def __str__(self) -> str:
+        return self.about(self._name(self.index))
+
+    def about(self, subject: str) -> str:
+        """Return the sentence with `subject` as the name of the object."""
+        found = self.found if self.other is None else self.found.replace("{other}", self._name(self.other))
+        return _sentence(f"{subject}, {self.place}" if self.place else subject, found, self.expected, self.remedy)
+
+    def _name(self, index: int | None) -> str:
+        if index is None:
+            return self.collection
+        if not self.kind:
+            return f"{self.collection}[{index}]"
+        return f"{self.kind} {index}" if self.collection == "X" else f"{self.collection}, {self.kind} {index}"
+
+    def shifted(self, start: int) -> Self:
+        if self.collection != "X" or self.index is None:
+            return self
+        return self.changed(index=self.index + start, other=None if self.other is None else self.other + start)
+
+
+class BadValue(BadItem, ValueError):
+    """A collection or an object with a wrong value."""
+
+
+class BadType(BadItem, TypeError):
+    """A collection or an object of a wrong type."""
+
+
+class BadPair(DataError):
     """Two objects that a similarity or distance fails on; `BadPairValue` and `BadPairType` are raised.
 
     Attributes
@@ -35,18 +133,16 @@ class BadPair(Exception):
     def __str__(self) -> str:
         return f"{self.found} {self.names.format(*self.index)}{self.expected}"
 
-    def renamed(self, rows: Any, columns: Any, names: str) -> BadPair:
+    def renamed(self, rows: Any, columns: Any, names: str) -> Self:
         """Return the error of a block, with numbers and names of the whole; what has a name keeps it."""
         i, j = self.index
         if self.names not in _NAMELESS:
-            return type(self)(self.found, (int(rows[i]), j), self.expected, self.names)
-        return type(self)(self.found, (int(rows[i]), int(columns[j])), self.expected, names)
+            return self.changed(index=(int(rows[i]), j))
+        return self.changed(index=(int(rows[i]), int(columns[j])), names=names)
 
-    def shifted(self, start: int) -> BadPair:
-        """Return the error of a part of X that begins at object `start`."""
+    def shifted(self, start: int) -> Self:
         i, j = self.index
-        both = self.names.count("X[") == 2
-        return type(self)(self.found, (i + start, j + start if both else j), self.expected, self.names)
+        return self.changed(index=(i + start, j + start if self.names.count("X[") == 2 else j))
 
 
 class BadPairValue(BadPair, ValueError):
@@ -55,6 +151,102 @@ class BadPairValue(BadPair, ValueError):
 
 class BadPairType(BadPair, TypeError):
     """Two objects whose value is of a wrong type."""
+
+
+class BadParameter(DataError, ValueError):
+    """A parameter with a wrong value.
+
+    Attributes
+    ----------
+    name : str
+        Of the parameter.
+    expected : str
+        What it must be: "an integer >= 1".
+    found : str
+        What it is, as it is printed.
+    remedy : str
+        What to do; may be empty.
+    """
+
+    def __init__(self, name: str, expected: str, found: str, remedy: str = "") -> None:
+        super().__init__(name, expected, found, remedy)
+        self.name, self.expected, self.found, self.remedy = name, expected, found, remedy
+
+    def __str__(self) -> str:
+        return _sentence(self.name, f"must be {self.expected}, got {self.found}", remedy=self.remedy)
+
+
+class BadFile(DataError, ValueError):
+    """A file, or a place in it, is wrong.
+
+    Attributes
+    ----------
+    path : str
+        The file, or what stands for it.
+    found : str
+        What is wrong: a sentence after a place, a verb and what follows it if there is no place.
+    place : str
+        "line 3", "row 2 (from 0)"; empty for the whole file.
+    expected, remedy : str
+        What was expected, and what to do; may be empty.
+    """
+
+    def __init__(self, path: Any, found: str, expected: str = "", remedy: str = "", *, place: str = "") -> None:
+        super().__init__(str(path), found)
+        self.path, self.place = str(path), place
+        self.found, self.expected, self.remedy = found, expected, remedy
+
+    def __str__(self) -> str:
+        subject = f"{self.path}, {self.place}:" if self.place else self.path
+        return _sentence(subject, self.found, self.expected, self.remedy)
+
+
+class ObjectsWarning(UserWarning):
+    """Some objects of a collection are suspicious.
+
+    Attributes
+    ----------
+    count, n : int
+        How many objects, of how many.
+    found : str
+        What is the matter with them, beginning with a verb.
+    index : int
+        One of them.
+    remedy : str
+        What to look at or to do.
+    start : int or None
+        First object of the part of a collection that the warning is about; None for the whole.
+    """
+
+    def __init__(self, count: int, n: int, found: str, index: int, remedy: str, start: int | None = None) -> None:
+        super().__init__(count, n, found, index, remedy, start)
+        self.count, self.n, self.found, self.index, self.remedy, self.start = count, n, found, int(index), remedy, start
+
+    def __str__(self) -> str:
+        of = f"{self.n} objects" if self.start is None else f"the objects {self.start} to {self.start + self.n - 1}"
+        return f"{self.count} of {of} {self.found}, e.g. X[{self.index}]; {self.remedy}"
+
+    def shifted(self, start: int) -> ObjectsWarning:
+        """Return the warning about a part of X that begins at object `start`."""
+        return type(self)(self.count, self.n, self.found, self.index + start, self.remedy, start + (self.start or 0))
+
+
+Said = tuple[type[Warning], "ObjectsWarning | str"]
+
+
+def said_of_part(caught: warnings.WarningMessage, start: int) -> Said:
+    """Return category and message of a warning about a part of X that begins at object `start`; it can be pickled."""
+    message = caught.message
+    return caught.category, message.shifted(start) if isinstance(message, ObjectsWarning) else str(message)
+
+
+def say_once(said: Said, known: set[tuple[Any, str]], stacklevel: int = 2) -> None:
+    """Warn, unless `known`, to which the kind of the warning is added, has it already."""
+    category, message = said
+    kind = category, message.found if isinstance(message, ObjectsWarning) else message
+    if kind not in known:
+        known.add(kind)
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
 @contextmanager
@@ -68,43 +260,28 @@ def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
         raise error.renamed(rows, columns, names) from error.__cause__
 
 
-def shifted_text(text: str, start: int, n: int | None = None) -> str:
-    """Return a sentence about a part of X that begins at object `start` with the numbers of the whole.
-
-    Numbers that are not below `n`, the size of the part, are those of something else and stay.
-    """
-
-    def shift(found: re.Match[str]) -> str:
-        number = int(found[2])
-        return f"{found[1]}{number + start}" if n is None or number < n else found[0]
-
-    return _NAMED.sub(shift, text)
-
-
-def names_object(text: str, n: int) -> bool:
-    """Return whether a sentence names one of the first `n` objects of X."""
-    return any(int(found[2]) < n for found in _NAMED.finditer(text))
-
-
 @contextmanager
 def part_from(start: int) -> Iterator[None]:
     """Have errors about a part of X that begins at object `start` name objects by their numbers in X."""
     try:
         yield
-    except (TypeError, ValueError) as error:
-        raise shifted(error, start) from error.__cause__
+    except DataError as error:
+        raise error.shifted(start) from error.__cause__
 
 
-def shifted(error: Exception, start: int) -> Exception:
-    """Return an error of a part of X that begins at object `start` with the numbers of the whole."""
-    if isinstance(error, BadPair):
-        return error.shifted(start)
-    return type(error)(shifted_text(str(error), start)) if type(error) in (TypeError, ValueError) else error
-
-
-def warn_user(message: str) -> None:
+def warn_user(message: str | Warning) -> None:
     """Warn, naming the nearest line outside of similia and of what calls it: scikit-learn, joblib, Dask."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def as_second(read: Callable[[Any], T], Y: Any) -> T:
+    """Return ``read(Y)`` for the second of two collections; what it raises names Y, not X."""
+    try:
+        return read(Y)
+    except BadItem as error:
+        if error.collection != "X":
+            raise
+        raise error.changed(collection="Y") from error.__cause__

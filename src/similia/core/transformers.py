@@ -120,10 +120,10 @@ def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> No
                 vars(estimator).pop(learnt, None)
         return
     if reset and X.shape[1] == 0:
-        raise ValueError(too_narrow("X", X.shape))
+        raise too_narrow("X", X.shape)
     if np.dtype(getattr(X, "dtype", float)).kind == "c":
-        raise ValueError(not_real())
+        raise not_real()
     check_columns(estimator, given if hasattr(given, "columns") else X, reset=reset)
     expected = getattr(estimator, "n_features_in_", None)
     if not reset and expected is not None and X.shape[1] != expected:
-        raise ValueError(wrong_width(X.shape[1], expected, estimator))
+        raise wrong_width(X.shape[1], expected, estimator)

@@ -13,15 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import shifted, warn_user
+from similia.core.errors import BadParameter, BadValue, part_from, warn_user
+from similia.core.text import _short
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
-
-
-def _shown(value: Any) -> str:
-    """Return a repr that fits into the one line of an error message."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def as_path(path: Any, what: str = "file") -> Path:
@@ -39,7 +34,7 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     if random_state is None or (isinstance(random_state, Integral) and int(random_state) >= 0):
         return np.random.default_rng(None if random_state is None else int(random_state))
-    raise ValueError(f"random_state must be None, an integer >= 0 or a numpy generator, got {_shown(random_state)}")
+    raise BadParameter("random_state", "None, an integer >= 0 or a numpy generator", _short(random_state, 80))
 
 
 def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
@@ -55,7 +50,7 @@ def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
 def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     """Return `value` as int, or raise if it is not an integer >= `minimum`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-        raise ValueError(f"{name} must be an integer >= {minimum}, got {_shown(value)}")
+        raise BadParameter(name, f"an integer >= {minimum}", _short(value, 80))
     return int(value)
 
 
@@ -73,7 +68,7 @@ def check_positive(value: Any, name: str, zero: bool = False, hint: str = "") ->
     """Return `value` as float, or raise if it is no finite number above 0 (or at 0, where `zero` allows it)."""
     number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
     if not number or value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{name} must be a {'number >= 0' if zero else 'positive number'}, got {_shown(value)}{hint}")
+        raise BadParameter(name, "a number >= 0" if zero else "a positive number", f"{_short(value, 80)}{hint}")
     return float(value)
 
 
@@ -81,10 +76,8 @@ def check_n_bits(n_bits: Any) -> int:
     """Return `n_bits` as int, or raise if it is not a positive multiple of 8."""
     n_bits = check_positive_int(n_bits, "n_bits")
     if n_bits % 8:
-        raise ValueError(
-            f"n_bits must be a multiple of 8 (codes are packed into bytes), got {n_bits}; "
-            f"use n_bits={n_bits + 8 - n_bits % 8}"
-        )
+        remedy = f"use n_bits={n_bits + 8 - n_bits % 8}"
+        raise BadParameter("n_bits", "a multiple of 8 (codes are packed into bytes)", f"{n_bits}", remedy)
     return n_bits
 
 
@@ -115,9 +108,14 @@ def unmasked(X: Any, name: str = "X") -> Any:
     for i, row in enumerate(rows):
         if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):
             place = [*([i] if rows is X else []), *np.argwhere(np.ma.getmaskarray(row))[0].tolist()]
-            raise ValueError(
-                f"{name}[{', '.join(map(str, place))}] is masked, expected data without gaps; fill what is masked "
-                "(X.filled(value)) or drop it"
+            first, *others = place
+            raise BadValue(
+                first,
+                "is masked",
+                "data without gaps",
+                "fill masked values (X.filled(value)) or drop them",
+                collection=name,
+                place=f"entry {', '.join(map(str, others))}" if others else "",
             )
     return X
 
@@ -129,31 +127,30 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     `n_features` is the width seen in `fit`, and `by` the estimator that saw it.
     """
     if hasattr(X, "toarray"):
-        raise ValueError(f"{name} is a sparse matrix of shape {X.shape}, expected a dense array; call .toarray()")
+        found = f"is a sparse matrix of shape {X.shape}"
+        raise BadValue(None, found, "a dense array", "call .toarray()", collection=name)
     X = np.asarray(unmasked(X, name))
     if np.iscomplexobj(X):
-        raise ValueError(not_real(name))
+        raise not_real(name)
     if X.dtype not in (np.float32, np.float64):
         try:
             X = X.astype(np.float64)
         except ValueError as error:  # of a string that is no number
             found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
-            raise ValueError(
-                f"{name} holds {_shown(found)}, expected numbers; objects such as strings become vectors by "
-                "similia.Nystroem, KernelFeatures or D2KE"
-            ) from error
+            remedy = "similia.Nystroem, KernelFeatures or D2KE turn objects such as strings into vectors"
+            raise BadValue(None, f"holds {_short(found, 80)}", "numbers", remedy, collection=name) from error
     if X.ndim != 2:
-        raise ValueError(not_2d(name, X.shape))
+        raise not_2d(name, X.shape)
     if X.shape[0] == 0:
-        raise ValueError(f"{name} is empty: found 0 vectors, expected at least one")
+        raise BadValue(None, "is empty: found 0 vectors", "at least one", collection=name)
     if X.shape[1] == 0:
-        raise ValueError(too_narrow(name, X.shape))
+        raise too_narrow(name, X.shape)
     if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(wrong_width(X.shape[1], n_features, by, name))
+        raise wrong_width(X.shape[1], n_features, by, name)
     finite = np.isfinite(X).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
-        raise ValueError(f"{name}[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+        raise not_finite(row, name)
     return np.ascontiguousarray(X)
 
 
@@ -176,10 +173,8 @@ def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tu
         return
     rows = X.iloc if hasattr(X, "iloc") else X
     for start in range(0, shape[0], step):
-        try:
+        with part_from(start):
             block = read(rows[start : start + step])
-        except (TypeError, ValueError) as error:
-            raise shifted(error, start) from None
         yield start, block
 
 
@@ -228,29 +223,37 @@ def check_encoder(encoder: Any) -> None:
         hint = "pass model[:-1], its steps before the last" if steps else "pass a transformer, such as sm.Nystroem"
         raise TypeError(f"the encoder predicts and does not encode ({type(encoder).__name__} has no transform); {hint}")
     raise TypeError(
-        f"the encoder is {_shown(encoder)}, expected an encoder of objects with a transform, such as "
+        f"the encoder is {_short(encoder, 80)}, expected an encoder of objects with a transform, such as "
         "make_pipeline(sm.Nystroem(kernel, 256), sm.SignRandomProjection(256))"
     )
 
 
-# What scikit-learn's estimator checks, and those who know it, look for in a message.
+# Errors of tables, in the words that scikit-learn's estimator checks look for.
 
 
-def not_real(name: str = "X") -> str:
-    return f"Complex data not supported: {name} holds complex numbers, expected real ones; make two columns of each"
+def not_real(name: str = "X") -> BadValue:
+    found = "holds complex numbers (Complex data not supported)"
+    return BadValue(None, found, "real numbers", "make two columns of each", collection=name)
 
 
-def not_2d(name: str, shape: tuple[int, ...]) -> str:
-    return f"{name} must be a 2-D array (n, n_features), got shape {shape}. Reshape your data: one vector v is v[None]"
+def not_2d(name: str, shape: tuple[int, ...]) -> BadValue:
+    remedy = "Reshape your data: one vector v is v[None]"
+    return BadValue(None, f"has shape {shape}", "a 2-D array (n, n_features)", remedy, collection=name)
 
 
-def too_narrow(name: str, shape: tuple[int, ...], least: int = 1) -> str:
-    return f"{name} has {shape[1]} feature(s) (shape={shape}) while a minimum of {least} is required."
+def too_narrow(name: str, shape: tuple[int, ...], least: int = 1) -> BadValue:
+    found = f"has {shape[1]} feature(s) (shape={shape}) while a minimum of {least} is required."
+    return BadValue(None, found, collection=name)
 
 
-def wrong_width(found: int, expected: int, by: Any = None, name: str = "X") -> str:
+def wrong_width(found: int, expected: int, by: Any = None, name: str = "X", remedy: str = "") -> BadValue:
     who = "it" if by is None else type(by).__name__
-    return f"{name} has {found} features, but {who} is expecting {expected} features as input, as in fit"
+    what = f"has {found} features, but {who} is expecting {expected} features as input, as in fit"
+    return BadValue(None, what, remedy=remedy, collection=name)
+
+
+def not_finite(row: int, name: str = "X") -> BadValue:
+    return BadValue(row, "holds NaN or infinity", "finite numbers", "drop or impute that row", collection=name)
 
 
 def is_table(X: Any) -> bool:

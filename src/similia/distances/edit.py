@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadType, as_second
 from similia.objects import StringBatch, as_strings
-from similia.objects.sequences import as_second, named, resolve_indices
+from similia.objects.sequences import named, resolve_indices
 from similia.similarity import Distance, Facts
 
 _WORTH_THREADS = 2**24  # pairs of letters below which starting threads does not pay
@@ -90,7 +91,7 @@ class _EditDistance(Distance):
         """Return the type of the distances, or raise if str meet bytes."""
         if A.is_bytes != B.is_bytes:
             kinds = ["bytes" if batch.is_bytes else "str" for batch in (A, B)]
-            raise TypeError(f"X holds {kinds[0]} and Y {kinds[1]}, expected one kind; use bytes.decode or str.encode")
+            raise BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
         longest = max(np.diff(batch.offsets).max() for batch in (A, B))
         return np.float32 if self._whole and longest < 2**24 else np.float64  # a narrow integer would wrap
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block, settings
-from similia.core.errors import part_from
+from similia.core.errors import as_second, part_from
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import n_threads, run_in_ranges
@@ -36,7 +36,6 @@ from similia.objects.graphlets import (
     n_pairs,
     sample_graphlets,
 )
-from similia.objects.sequences import as_second
 from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]

@@ -32,13 +32,14 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.alignments.groups import Indices
+from similia.core.errors import BadValue, as_second
 from similia.core.products import panels, row_product
 from similia.core.threads import run_in_ranges, run_tasks
 from similia.core.validation import check_positive_int, generator
 from similia.distances import _sets as loops
 from similia.distances._magnitudes import Pairs, distances_of
 from similia.objects import SetBatch, as_sets
-from similia.objects.sequences import as_second, named, runs
+from similia.objects.sequences import named, runs
 from similia.objects.vectors import check_finite
 from similia.similarity import Distance, Facts
 
@@ -415,11 +416,11 @@ def comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
     same = A is B
     n_dims = A.n_dims if len(A.values) else B.n_dims
     if len(B.values) and B.n_dims != n_dims:
-        raise ValueError(
-            f"X holds points of dimension {n_dims} and Y of dimension {B.n_dims}, expected one dimension for both"
+        raise BadValue(
+            None, f"holds points of dimension {n_dims} and Y of dimension {B.n_dims}", "one dimension for both"
         )
     for batch, name in ((A, "X"), (B, "Y")):
-        check_finite(batch.values, batch.offsets, name + "[{i}], point {place}, coordinate {column}")
+        check_finite(batch, collection=name)
     B = _without_empty(B, n_dims)
     return B if same else _without_empty(A, n_dims), B
 

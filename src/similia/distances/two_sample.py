@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue, as_second
 from similia.core.products import row_product
 from similia.core.text import _short
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.objects import n_objects
-from similia.objects.sequences import as_second
 from similia.similarity import as_floats, as_objects, check_kernel, evaluate
 
 Array = npt.NDArray[np.float64]
@@ -67,7 +67,7 @@ def _fill_blocks(K: Array, X: Any, Y: Any, kernel: Any, n: int) -> None:
 def _check_sizes(n: int, m: int, least: int) -> None:
     for name, size in (("X", n), ("Y", m)):
         if size < least:
-            raise ValueError(f"{name} has {size} objects, expected at least {least}")
+            raise BadValue(None, f"has {size} objects", f"at least {least}", collection=name)
 
 
 class TwoSampleResult(NamedTuple):

@@ -212,7 +212,7 @@ class HeatRandomFeatures(Transformer):
         check_table(self, X, reset=False)
         X = as_rows(X)
         if X.shape[1] != self.n_features_in_:
-            raise ValueError(wrong_width(X.shape[1], self.n_features_in_, self))
+            raise wrong_width(X.shape[1], self.n_features_in_, self)
         dtype = self.directions_.dtype  # that of the training rows, so that no row changes another
         out = np.empty((X.shape[0], self._n_features_out), dtype)
         step = rows_per_block(4 * X.shape[1] * X.dtype.itemsize)

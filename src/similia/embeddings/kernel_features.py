@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from similia.core.errors import warn_user
+from similia.core.errors import ObjectsWarning, warn_user
 from similia.core.fitting import all_at_once
 from similia.core.jit import njit
 from similia.core.state import array, count, state
@@ -199,11 +199,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         features: sp.csr_array = self.kernel.features(X, self.n_features)
         strange = self._strangers(features)
         if len(strange):
-            warn_user(
-                f"{len(strange)} of {features.shape[0]} objects have no feature that a training object had, e.g. "
-                f"X[{strange[0]}], and a linear model knows nothing of them; are they of the same kind (case, "
-                "alphabet, labels) as the training objects?"
-            )
+            found = "have no feature that a training object had, so that a linear model knows nothing of them"
+            remedy = "are they of the same kind (case, alphabet, labels) as the training objects?"
+            warn_user(ObjectsWarning(len(strange), features.shape[0], found, strange[0], remedy))
         if getattr(self, "met_", None) is not None and self.met_.any():
             empty = np.flatnonzero(np.diff(features.indptr) == 0).tolist()
             warn_of_strangers(empty, features.shape[0], "have no features at all (are they too short?)")

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import run_in_ranges, run_tasks
@@ -255,9 +256,10 @@ class OpticalRandomFeatures(Transformer):
             if bad.any():
                 place = np.argwhere(bad)[0]
                 row = int(np.searchsorted(X.indptr, place[0], side="right")) - 1 if sp.issparse(X) else int(place[0])
-                raise ValueError(
-                    f"X[{row}] holds {values[tuple(place)]:.6g}, but binary_input=True takes 0 and 1 only; "
-                    "sklearn.preprocessing.Binarizer(threshold=...) makes them, or set binary_input=False"
+                raise BadValue(
+                    row,
+                    f"holds {values[tuple(place)]:.6g}, but binary_input=True takes 0 and 1 only",
+                    remedy="sklearn.preprocessing.Binarizer(threshold=...) makes them, or set binary_input=False",
                 )
         return X
 
@@ -270,9 +272,10 @@ class OpticalRandomFeatures(Transformer):
         bad = (reach > most) | ((reach > 0) & (reach < least) & (not with_bias))
         if bad.any():
             row = int(np.argmax(bad))
-            raise ValueError(
-                f"X[{row}] holds numbers up to {reach[row]:.3g} / scale, whose squares are no {X.dtype} with all "
-                f"digits; scale X, to between {least:g} and {most:g}"
+            raise BadValue(
+                row,
+                f"holds numbers up to {reach[row]:.3g} / scale, whose squares are no {X.dtype} with all digits",
+                remedy=f"scale X, to between {least:g} and {most:g}",
             )
 
     def _intensities(self, X: Any) -> Floats:
@@ -338,17 +341,17 @@ class OpticalRandomFeatures(Transformer):
 def _check_sparse(X: Any, n_features: int | None, by: Any) -> Any:
     X = as_csr(X)
     if X.dtype.kind == "c":
-        raise ValueError(not_real())
+        raise not_real()
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if X.shape[0] == 0:
-        raise ValueError("X is empty: found 0 vectors, expected at least one")
+        raise BadValue(None, "is empty: found 0 vectors", "at least one")
     if X.shape[1] == 0:
-        raise ValueError(too_narrow("X", X.shape))
+        raise too_narrow("X", X.shape)
     if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(wrong_width(X.shape[1], n_features, by))
+        raise wrong_width(X.shape[1], n_features, by)
     finite = np.isfinite(X.data)
     if not finite.all():
         row = int(np.searchsorted(X.indptr, np.argmin(finite), side="right")) - 1
-        raise ValueError(f"X[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+        raise BadValue(row, "holds NaN or infinity", "finite numbers", "drop or impute that row")
     return X

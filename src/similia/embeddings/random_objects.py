@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from similia.core.errors import BadType
 from similia.core.state import state
 from similia.core.validation import check_positive_int
 from similia.embeddings.vectors import BLOCK, moments
@@ -421,7 +422,7 @@ def _letters(X: Any) -> str | bytes:
     """Return the letters that occur, in order, without the very rare."""
     found = [*X.map(_counts)] if isinstance(X, Distributed) else [_counts(X)]
     if len({part.is_bytes for part in found}) > 1:
-        raise TypeError("X holds str and bytes, expected one kind; use bytes.decode or str.encode")
+        raise BadType(None, "holds str and bytes", "one kind", "use bytes.decode or str.encode")
     values, places = np.unique(np.concatenate([part.letters for part in found]), return_inverse=True)
     if len(values) == 0:
         raise ValueError("all training strings are empty: found no letter for random strings; write alphabet=...")

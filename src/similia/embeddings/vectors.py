@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.state import count, state
 from similia.core.text import counted
@@ -158,10 +159,11 @@ class SeriesVectors(Transformer):
         other = batch.lengths != self.length_
         if other.any() or batch.n_dims != self.n_channels_:
             i = int(np.argmax(other))
-            raise ValueError(
-                f"X[{i}] has {counted(batch.lengths[i], 'time point')} and {counted(batch.n_dims, 'channel')}, "
-                f"expected {self.length_} and "
-                f"{self.n_channels_} as in fit; series of different lengths are for similia.D2KE with DTW()"
+            raise BadValue(
+                i,
+                f"has {counted(batch.lengths[i], 'time point')} and {counted(batch.n_dims, 'channel')}",
+                f"{self.length_} and {self.n_channels_} as in fit",
+                "series of different lengths are for similia.D2KE with DTW()",
             )
 
 
@@ -171,7 +173,7 @@ def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         row = start + int(np.argmin(finite))
-        raise ValueError(f"X[{row}] holds NaN or infinity, expected finite numbers; drop or impute that row")
+        raise BadValue(row, "holds NaN or infinity", "finite numbers", "drop or impute that row")
     return rows
 
 
@@ -196,7 +198,7 @@ def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Fl
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         variance = (squares - rest**2 / n) / n
     if not np.isfinite(variance).all():
-        raise ValueError("X holds numbers whose squares are too large to add; scale it down")
+        raise BadValue(None, "holds numbers whose squares are too large to add", remedy="scale it down")
     if 0 < largest < _SMALLEST:
         raise ValueError(f"the numbers of X differ by {largest:.3g} at most, whose square is no float64; scale it up")
     return n, mean, variance

@@ -19,12 +19,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from similia.core.errors import BadPairValue, BadValue, as_second
 from similia.core.text import _short
 from similia.core.transformers import ListParams
 from similia.core.validation import check_positive_int
 from similia.kernels.features import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
-from similia.objects.sequences import Batch, as_second
+from similia.objects.sequences import Batch
 from similia.similarity import Kernel, as_objects, check_kernel, compared, decided, diagonal, evaluate
 
 
@@ -282,7 +283,7 @@ class Normalized(Kernel):
         good = np.isfinite(values) & (values >= 0)
         if not good.all():
             i = int(np.argmin(good))
-            raise ValueError(f"the kernel of {name}[{i}] with itself is {values[i]}, expected a finite number >= 0")
+            raise BadValue(i, f"has kernel {values[i]} with itself", "a finite number >= 0", collection=name)
         return values
 
 
@@ -292,9 +293,8 @@ def _finite(K: Any, what: str) -> npt.NDArray[np.float64]:
     large = np.isinf(values)
     if large.any():
         i, j = np.argwhere(large)[0]
-        raise ValueError(
-            f"the {what} of the kernels of X[{i}] and Y[{j}] exceeds the largest float64; normalise the kernels"
-        )
+        too_large = " exceeds the largest float64; normalise the kernels"
+        raise BadPairValue(f"the {what} of the kernels of", (int(i), int(j)), too_large, "X[{}] and Y[{}]")
     return values
 
 

@@ -14,9 +14,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
+from similia.core.errors import as_second
 from similia.core.validation import check_positive_int
 from similia.kernels.counts import Counts, few_products, inner_products, paired_products
-from similia.objects.sequences import as_second, named
+from similia.objects.sequences import named
 from similia.similarity import Kernel
 
 _SLOTS = 16  # collections, by their address

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from similia.core import functions
 from similia.core.config import rows_per_block
-from similia.core.errors import pairs_named
+from similia.core.errors import BadValue, pairs_named
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
@@ -473,7 +473,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     X = as_objects(distance, X)
     total = at_least_one(X)
     if total == 1:
-        raise ValueError("X holds 1 object, expected at least two: gamma comes from the distances between them")
+        raise BadValue(None, "holds 1 object", "at least two: gamma comes from the distances between them")
     chosen = np.arange(total)
     if n < total:
         chosen = generator(random_state).choice(total, n, replace=False)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadValue
 from similia.core.validation import check_positive, check_positive_int, generator, unmasked
 from similia.kernels import heat_series as _heat
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
@@ -275,7 +276,7 @@ def suggest_contrast(
     """
     rows = as_rows(X)
     if rows.shape[0] < 2:
-        raise ValueError("X has 1 row, expected at least 2: the contrast is taken from cosines of pairs")
+        raise BadValue(None, "has 1 row", "at least 2: the contrast is taken from cosines of pairs")
     unit = to_hypersphere(rows, mapping, zero_rows=zero_rows)
     if rows.shape[0] > check_positive_int(max_objects, "max_objects", minimum=2):
         unit = unit[np.sort(generator(random_state).choice(rows.shape[0], max_objects, replace=False))]

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia.core.config import rows_per_block, settings
+from similia.core.errors import BadValue
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.kernels._versines import of_dense, of_sparse, row_sums
 from similia.objects import concatenate
@@ -90,13 +91,13 @@ def as_rows(X: Any, name: str = "X") -> Any:
     if not sparse:
         X = _as_array(X, name)
     if np.issubdtype(X.dtype, np.complexfloating):
-        raise ValueError(not_real(name))
+        raise not_real(name)
     if X.ndim != 2:
-        raise ValueError(not_2d(name, X.shape))
+        raise not_2d(name, X.shape)
     if X.shape[0] == 0:
-        raise ValueError(f"{name} is empty: found 0 vectors, expected at least one")
+        raise BadValue(None, "is empty: found 0 vectors", "at least one", collection=name)
     if X.shape[1] < 2:
-        raise ValueError(f"{too_narrow(name, X.shape, 2)} Without two there is no angle")
+        raise too_narrow(name, X.shape, 2)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if sparse:
@@ -104,8 +105,13 @@ def as_rows(X: Any, name: str = "X") -> Any:
     for rows in _blocks(X):
         if not np.isfinite(_values(X[rows])).all():
             i, j, value = _first(X, lambda values: ~np.isfinite(values))
-            raise ValueError(
-                f"{name}[{i}, {j}] is {value}, expected finite numbers, no NaN or infinity; drop or impute that row"
+            raise BadValue(
+                i,
+                f"is {value}",
+                "finite numbers, no NaN or infinity",
+                "drop or impute that row",
+                collection=name,
+                place=f"column {j}",
             )
     return X if sparse else np.ascontiguousarray(X)  # numpy adds along rows in one order
 
@@ -150,7 +156,7 @@ def map_pair(X: Any, Y: Any, mapping: Mapping, zero_rows: ZeroRows) -> tuple[Any
         return _mapped(A, resolve_mapping(A, mapping), zero_rows, "X"), None
     B = as_rows(Y, "Y")
     if A.shape[1] != B.shape[1]:
-        raise ValueError(f"X has {A.shape[1]} features and Y has {B.shape[1]}, expected as many in both")
+        raise BadValue(None, f"has {A.shape[1]} features and Y has {B.shape[1]}", "as many in both")
     mapping = resolve_mapping(B, mapping)
     return _mapped(A, mapping, zero_rows, "X"), _mapped(B, mapping, zero_rows, "Y")
 
@@ -362,9 +368,12 @@ def _with_uniform(X: Any, zero: list[int], name: str) -> Any:
         X[zero] = 1 / np.sqrt(n)
         return X
     if 16 * n * len(zero) > settings().max_memory:
-        raise ValueError(
-            f"{name} has {len(zero)} zero rows (the first is {zero[0]}), which zero_rows='uniform' would fill in {n} "
-            "columns each, beyond max_memory; drop them"
+        raise BadValue(
+            None,
+            f"has {len(zero)} zero rows (the first is {zero[0]}), which zero_rows='uniform' would fill in {n} columns "
+            "each, beyond max_memory",
+            remedy="drop them",
+            collection=name,
         )
     lengths = np.zeros(X.shape[0], dtype=np.int64)
     lengths[zero] = n

@@ -25,6 +25,7 @@ from numbers import Integral, Real
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadValue
 from similia.core.hashing import combine
 from similia.core.jit import njit
 from similia.core.scalars import cos_sin, log
@@ -218,10 +219,8 @@ def bins(Z: Array, beta: Array, width: float) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         b = np.floor((Z + beta.ravel()) / width)
     if not np.isfinite(b).all():
-        raise ValueError(
-            f"attributes divided by bin_width={width} exceed the largest float64; scale them (AttributeScaler) "
-            f"or take wider bins"
-        )
+        found = f"has attributes that exceed the largest float64 after division by bin_width={width}"
+        raise BadValue(None, found, remedy="scale them (AttributeScaler) or take wider bins")
     return b
 
 
@@ -277,24 +276,24 @@ def _attributes(graphs: GraphBatch) -> Array:
     X = np.ascontiguousarray(graphs.node_attributes, dtype=np.float64)
     finite = np.isfinite(X).all(axis=1)
     if not finite.all():
-        where = _place(graphs, int(np.argmin(finite)))
-        raise ValueError(f"{where}: its attributes hold NaN or infinity, expected finite numbers; impute them first")
+        graph, place = _place(graphs, int(np.argmin(finite)))
+        found, remedy = "has attributes that are NaN or infinite", "impute them first"
+        raise BadValue(graph, found, "finite numbers", remedy, kind="graph", place=place)
     return X
 
 
 def _check_weights(graphs: GraphBatch) -> None:
     if graphs.edge_weights is not None and (negative := ~(graphs.edge_weights >= 0)).any():
         arc = int(np.argmax(negative))
-        where = _place(graphs, int(np.searchsorted(graphs.indptr, arc, side="right")) - 1)
-        raise ValueError(
-            f"{where} has an edge of weight {graphs.edge_weights[arc]}, expected weights >= 0: "
-            f"a random walk follows them in proportion"
-        )
+        graph, place = _place(graphs, int(np.searchsorted(graphs.indptr, arc, side="right")) - 1)
+        found = f"has an edge of weight {graphs.edge_weights[arc]}"
+        expected = "weights >= 0: a random walk follows edges in proportion to their weights"
+        raise BadValue(graph, found, expected, kind="graph", place=place)
 
 
-def _place(graphs: GraphBatch, node: int) -> str:
+def _place(graphs: GraphBatch, node: int) -> tuple[int, str]:
     graph = int(np.searchsorted(graphs.node_offsets, node, side="right")) - 1
-    return f"graph {graph}, node {node - graphs.node_offsets[graph]}"
+    return graph, f"node {node - graphs.node_offsets[graph]}"
 
 
 def _seed(random_state: int) -> np.uint64:

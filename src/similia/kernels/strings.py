@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.text import _short
 from similia.core.validation import check_positive_int
 from similia.kernels import string_ids as _strings
@@ -477,9 +478,10 @@ def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
     n_other = np.diff(np.append(0, np.cumsum(in_other_case))[batch.offsets])
     wrong = (n_known == 0) & (n_other > 0)
     if wrong.any():
-        raise ValueError(
-            f"X[{np.argmax(wrong)}] holds letters of alphabet={alphabet!r} in the other case only, case is "
-            f"kept; use alphabet={alphabet.swapcase()!r} or change the case of the strings"
+        raise BadValue(
+            np.argmax(wrong),
+            f"holds letters of alphabet={alphabet!r} in the other case only, case is kept",
+            remedy=f"use alphabet={alphabet.swapcase()!r} or change the case of the strings",
         )
 
 
@@ -515,7 +517,9 @@ def check_letters(X: StringBatch) -> None:
         return
     place = int(np.argmin(known))
     i = int(np.searchsorted(X.offsets, place, side="right")) - 1
-    raise ValueError(
-        f"X[{i}] holds {_short(chr(X.values[place]))} at position {place - X.offsets[i]}, which has no complement; "
-        "reverse_complement=True takes DNA or RNA: A, C, G, T, U and the IUPAC letters R, Y, K, M, B, V, D, H, S, W, N"
+    raise BadValue(
+        i,
+        f"holds {_short(chr(X.values[place]))} at position {place - X.offsets[i]}, which has no complement",
+        remedy="reverse_complement=True takes DNA or RNA: A, C, G, T, U and the IUPAC letters R, Y, K, M, B, V, D, H, "
+        "S, W, N",
     )

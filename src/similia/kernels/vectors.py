@@ -17,9 +17,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue, as_second
 from similia.core.validation import check_positive, check_positive_int, check_vectors
 from similia.kernels.features import scale_by_norms
-from similia.objects.sequences import as_second
 from similia.similarity import Kernel
 
 _PLAIN = 900  # exponents by which values are multiplied without a look at the result
@@ -100,7 +100,7 @@ class Optical(Kernel):
         same = Y is None
         Y = X if same else as_second(self.as_objects, Y)
         if X.shape[1] != Y.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}, expected as many in both")
+            raise BadValue(None, f"has {X.shape[1]} features and Y has {Y.shape[1]}", "as many in both")
         A, a = self._in_units(X)
         B, b = (A, a) if same else self._in_units(Y)
         K = row_product(A, B.T)

@@ -28,6 +28,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import settings
+from similia.core.errors import BadType, BadValue
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
 from similia.core.state import made, state
@@ -158,10 +159,11 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         kept = _not_held_out(d2ke.fit(X), n_objects(X))
         anew = bool(grid) and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT)
         if anew and isinstance(X, Distributed):
-            raise TypeError(
-                f"X is a Dask collection, and random objects made of training objects, {type(d2ke.sampler_).__name__}, "
-                "are drawn anew in each fold, which needs all objects here; tune others, such as RandomStrings(), or "
-                "fit to X.compute()"
+            raise BadType(
+                None,
+                f"is a Dask collection, and random objects made of training objects, {type(d2ke.sampler_).__name__}, "
+                "are drawn anew in each fold, which needs all objects here",
+                remedy="tune others, such as RandomStrings(), or fit to X.compute()",
             )
         splits = self._splits(X, y) if anew else []
         among = _all_distances(d2ke, X, len(splits))
@@ -239,7 +241,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
                 ) from None
             if bad.any():
                 i = int(np.argmax(bad))
-                raise ValueError(f"y[{i}] is {y[i]}, expected finite numbers to predict; drop that object")
+                raise BadValue(i, f"is {y[i]}", "finite numbers to predict", "drop that object", collection="y")
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:

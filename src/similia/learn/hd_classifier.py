@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
 from similia.core.state import array, count, labels, state
@@ -395,12 +396,13 @@ def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
     squared = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     if not (squared < _LARGEST_SQUARED_NORM).all():
         row = int(np.argmax(squared >= _LARGEST_SQUARED_NORM))
-        raise ValueError(f"X[{row}] has norm {np.sqrt(squared[row]):.3g}, expected less than 1e75; scale X down")
+        raise BadValue(row, f"has norm {np.sqrt(squared[row]):.3g}", "less than 1e75", "scale X down")
     tiny = squared < _SMALLEST_SQUARED_NORM
     if tiny.any() and (tiny := tiny & X.any(axis=1)).any():
-        raise ValueError(
-            f"X[{np.argmax(tiny)}] is smaller than other hypervectors or the prototypes learnt before by a factor "
-            "of 1e100 or more; scale it up or drop it"
+        raise BadValue(
+            np.argmax(tiny),
+            "is smaller than other hypervectors or the prototypes learnt before by a factor of 1e100 or more",
+            remedy="scale it up or drop it",
         )
     return squared
 
@@ -437,24 +439,26 @@ def _dimension(X: npt.NDArray) -> int:
 def _as_hypervectors(X: Any) -> npt.NDArray:
     """Return packed bits as they are, other numbers as a float array that holds them exactly."""
     if hasattr(X, "toarray"):
-        raise ValueError(f"X is a sparse {type(X).__name__}, expected dense hypervectors; give X.toarray()")
+        raise BadValue(None, f"is a sparse {type(X).__name__}", "dense hypervectors", "give X.toarray()")
     X = np.asarray(unmasked(X))
     X = np.ascontiguousarray(X) if X.ndim else X  # sums along rows take one order
     if X.dtype.kind == "c":
-        raise ValueError(not_real())
+        raise not_real()
     if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):
         X = X.astype(np.float64)  # of floats, which are no packed bits
     if X.dtype.kind not in "iuf":
-        raise ValueError(
-            f"X has dtype {X.dtype}, expected packed bits (uint8; numpy.packbits makes them from bits) "
-            "or integer or float hypervectors"
+        raise BadValue(
+            None,
+            f"has dtype {X.dtype}",
+            "packed bits (uint8",
+            "numpy.packbits makes them from bits) or integer or float hypervectors",
         )
     if X.ndim != 2:
-        raise ValueError(not_2d("X", X.shape))
+        raise not_2d("X", X.shape)
     if len(X) == 0:
-        raise ValueError(f"X is empty: found shape {X.shape}, expected at least one hypervector")
+        raise BadValue(None, f"is empty: found shape {X.shape}", "at least one hypervector")
     if X.shape[1] == 0:
-        raise ValueError(too_narrow("X", X.shape))
+        raise too_narrow("X", X.shape)
     if X.dtype == np.uint8:
         return check_codes(X, "X")
     if X.dtype.itemsize <= 2:
@@ -477,9 +481,11 @@ def _as_labels(y: Any, n: int) -> npt.NDArray:
         given = y.tolist() if y.dtype.kind in "fO" else ()
     for i, label in enumerate(given):
         if label is None or (isinstance(label, float) and not np.isfinite(label)):
-            raise ValueError(f"y[{i}] is {label}, expected a class label; drop that object")
+            raise BadValue(i, f"is {label}", "a class label", "drop that object", collection="y")
         if isinstance(label, str) != isinstance(given[0], str):
-            raise ValueError(f"y[{i}] is {label!r}, but y[0] is {given[0]!r}; give labels of one type")
+            raise BadValue(
+                i, f"is {label!r}, but y[0] is {given[0]!r}", remedy="give labels of one type", collection="y"
+            )
     refuse_fractions(y)
     check_classification_targets(y)
     return y
@@ -487,8 +493,8 @@ def _as_labels(y: Any, n: int) -> npt.NDArray:
 
 def _check_dimension(X: npt.NDArray, d: int, by: Any) -> None:
     if _dimension(X) != d:
-        bits = f" (packed in {X.shape[1]} bytes)" if X.dtype == np.uint8 else ""
-        raise ValueError(wrong_width(_dimension(X), d, by) + bits)
+        packed = f"X is packed in {X.shape[1]} bytes" if X.dtype == np.uint8 else ""
+        raise wrong_width(_dimension(X), d, by, remedy=packed)
 
 
 def _check_two_classes(classes: npt.NDArray, name: str) -> None:
@@ -501,8 +507,10 @@ def _positions(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int64]:
     unseen = ~np.isin(y, classes)
     if unseen.any():
         i = int(np.argmax(unseen))
-        raise ValueError(
-            f"y[{i}] is {y.tolist()[i]!r}, not one of the classes {classes.tolist()} of the first call; "
-            "start a new HDClassifier with all of them"
+        raise BadValue(
+            i,
+            f"is {y.tolist()[i]!r}, not one of the classes {classes.tolist()} of the first call",
+            remedy="start a new HDClassifier with all of them",
+            collection="y",
         )
     return np.searchsorted(classes, y)

@@ -242,7 +242,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         check_table(self, X, reset=False)
         rows = as_rows(X)
         if rows.shape[1] != self.n_features_in_:
-            raise ValueError(wrong_width(rows.shape[1], self.n_features_in_, self))
+            raise wrong_width(rows.shape[1], self.n_features_in_, self)
         rows = to_hypersphere(rows, self.kernel_.mapping, zero_rows=self.kernel_.zero_rows)
         n_classes = len(self.classes_)
         parts = []

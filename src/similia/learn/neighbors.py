@@ -23,6 +23,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadPairValue
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
@@ -170,7 +171,8 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         squares = diagonal(self.distance_, X)[:, None] + self._squared_norms - 2 * K
         if not np.isfinite(squares).all():
             i, j = np.argwhere(~np.isfinite(squares))[0]
-            raise ValueError(f"the kernel of X[{i + start}] and training object {j} is no finite number")
+            names = "X[{}] and training object {}"
+            raise BadPairValue("the kernel of", (int(i) + start, int(j)), " is not a finite number", names)
         return np.sqrt(np.maximum(squares, 0.0))
 
     def _weights(self, distances: Floats) -> npt.NDArray[np.float64]:

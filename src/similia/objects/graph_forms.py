@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadType, BadValue
 from similia.core.text import _short
 from similia.objects.vectors import endless
 
@@ -62,16 +63,19 @@ def is_graph(X: Any) -> bool:
 
 
 def read_graph(graph: Any, names: Names) -> Part:
-    """Return one graph as arrays, or raise TypeError or ValueError without saying which graph it is."""
+    """Return one graph as arrays, or raise a `BadItem` without the number of the graph."""
     if graph is None:
-        raise TypeError("is NoneType (None), expected a graph; drop what is missing")
+        raise BadType(None, "is NoneType (None)", "a graph", "drop what is missing")
     for known, read in _FORMS:
         if known(graph):
             return read(graph, names)
-    hint = "; from_smiles reads molecules written as SMILES" if isinstance(graph, str | bytes) else ""
-    raise TypeError(
-        f"is {type(graph).__name__} ({_short(graph)}), expected a networkx, igraph or PyG graph, an RDKit Mol, a "
-        f"square adjacency matrix, (edge_index, n_nodes) or a dict with these keys{hint}"
+    hint = "from_smiles reads molecules written as SMILES" if isinstance(graph, str | bytes) else ""
+    raise BadType(
+        None,
+        f"is {type(graph).__name__} ({_short(graph)})",
+        "a networkx, igraph or PyG graph, an RDKit Mol, a square adjacency matrix, (edge_index, n_nodes) or a dict "
+        "with these keys",
+        hint,
     )
 
 
@@ -96,7 +100,9 @@ class _Table:
             return None
         for i in missing:
             if default is None:
-                raise ValueError(f"has no {name!r} at {self.at(i)}, but at others; give it to all or to none")
+                raise BadValue(
+                    None, f"has no {name!r} at {self.at(i)}, but at others", remedy="give it to all or to none"
+                )
             values[i] = default
         return values
 
@@ -111,14 +117,14 @@ class _Table:
         rows = [np.atleast_1d(_numbers(value, f"{name} of {self.at(i)}")) for i, value in enumerate(values)]
         for i, row in enumerate(rows):
             if row.ndim != 1 or row.shape != rows[0].shape:
-                raise ValueError(f"has {name} of shape {row.shape} at {self.at(i)}, expected {rows[0].shape}")
+                raise BadValue(None, f"has {name} of shape {row.shape} at {self.at(i)}", f"{rows[0].shape}")
         return np.stack(rows)
 
     def weights(self, name: str | None) -> npt.NDArray[np.float64] | None:
         values = self.column(name, default=1.0)
         for i, value in enumerate(values or ()):
             if np.ndim(value) != 0:
-                raise ValueError(f"has a {name} of shape {np.shape(value)} at {self.at(i)}, expected one number")
+                raise BadValue(None, f"has a {name} of shape {np.shape(value)} at {self.at(i)}", "one number")
         return None if values is None else _numbers(values, f"{name}s of edges")
 
     def names(self) -> tuple[str, ...]:
@@ -169,7 +175,7 @@ def _from_igraph(graph: Any, names: Names) -> Part:
 def _labels(values: list[Any]) -> npt.NDArray[np.int64]:
     for i, label in enumerate(values):
         if label is None or (isinstance(label, float) and label != label):
-            raise ValueError(f"has a missing label ({_short(label)}) at position {i}, expected an integer or a text")
+            raise BadValue(None, f"has a missing label ({_short(label)}) at position {i}", "an integer or a text")
     return hash_labels(values)
 
 
@@ -180,21 +186,21 @@ def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
             raise TypeError("complex numbers")
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"has {what} that are not numbers: {_short(value)}") from None
+        raise BadValue(None, f"has {what} that are not numbers: {_short(value)}") from None
 
 
 def _array(value: Any, what: str) -> npt.NDArray[Any]:
     """Return `value` as an array, or raise ValueError."""
     if np.ma.is_masked(value):
-        raise ValueError(f"has {what} of which some are masked, expected all of them; fill or drop what is masked")
+        raise BadValue(None, f"has {what} of which some are masked", "all of them", "fill or drop what is masked")
     try:
         if not endless(value):
             return np.asarray(value)
         raise MemoryError
     except ValueError:
-        raise ValueError(f"has {what} that are no array: {_short(value)}") from None
+        raise BadValue(None, f"has {what} that are no array: {_short(value)}") from None
     except MemoryError:
-        raise ValueError(f"has {what} {_short(value)}, more than fit") from None
+        raise BadValue(None, f"has {what} {_short(value)}, more than fit") from None
 
 
 # --- adjacency matrices -----------------------------------------------------------------------
@@ -206,7 +212,7 @@ def _is_sparse(graph: Any) -> bool:
 
 def _from_sparse(graph: Any, names: Names) -> Part:
     if graph.shape[0] != graph.shape[1]:
-        raise ValueError(f"is a sparse matrix of shape {graph.shape}, expected a square adjacency matrix")
+        raise BadValue(None, f"is a sparse matrix of shape {graph.shape}", "a square adjacency matrix")
     if graph.dtype.kind in "iu":  # sums of int8 would overflow
         graph = graph.astype(np.float64)
     matrix = graph.tocoo().copy()
@@ -220,7 +226,7 @@ def _is_dense(graph: Any) -> bool:
 
 def _from_dense(graph: Any, names: Names) -> Part:
     if graph.shape[0] != graph.shape[1]:
-        raise ValueError(f"is an array of shape {graph.shape}, expected a square adjacency matrix")
+        raise BadValue(None, f"is an array of shape {graph.shape}", "a square adjacency matrix")
     row, col = np.nonzero(_array(graph, "entries"))
     return _from_entries(len(graph), row, col, graph[row, col], names)
 
@@ -261,12 +267,12 @@ def _from_dict(graph: Any, names: Names) -> Part:
     unknown = [key for key in graph if key not in _KEYS]
     if unknown or "edge_index" not in graph:
         problem = f"an unknown key {_short(unknown[0])}" if unknown else "no key 'edge_index'"
-        raise ValueError(f"is a dict with {problem}; keys are {', '.join(_KEYS)}")
+        raise BadValue(None, f"is a dict with {problem}", remedy=f"keys are {', '.join(_KEYS)}")
     n_nodes = graph.get("n_nodes")
     if n_nodes is None:  # also where what tells it is left out
         sizes = [len(graph[key]) for key in ("node_labels", "node_attributes") if graph.get(key) is not None]
         if not sizes:
-            raise ValueError("has no n_nodes, expected the number of nodes (isolated ones are not in edge_index)")
+            raise BadValue(None, "has no n_nodes", "the number of nodes (isolated ones are not in edge_index)")
         n_nodes = sizes[0]
     return _part(
         graph["edge_index"],
@@ -305,9 +311,11 @@ def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or not (array.dtype.kind in "biu" or np.array_equal(array, np.trunc(array))):
-        raise ValueError(
-            f"has {name} of {array.dtype} and shape {array.shape}, expected one integer for each node or one-hot rows; "
-            "numbers are attributes, which need no label"
+        raise BadValue(
+            None,
+            f"has {name} of {array.dtype} and shape {array.shape}",
+            "one integer for each node or one-hot rows",
+            "numbers are attributes, which need no label",
         )
     return array.astype(np.int64), (str(name),)
 
@@ -320,9 +328,11 @@ def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
     attr = np.asarray(attr)
     if attr.ndim == 2 and attr.shape[1] > 1:
         if not ((attr == 1).sum(axis=1) == 1).all() or np.count_nonzero(attr) != len(attr):
-            raise ValueError(
-                f"has edge_attr of {attr.shape[1]} columns, expected one column or one-hot rows (an edge has "
-                "one label and one weight); leave it out with edge_label=None, edge_weight=None"
+            raise BadValue(
+                None,
+                f"has edge_attr of {attr.shape[1]} columns",
+                "one column or one-hot rows (an edge has one label and one weight)",
+                "leave it out with edge_label=None, edge_weight=None",
             )
         attr = attr.argmax(axis=1)
     attr = attr.reshape(-1)
@@ -339,9 +349,9 @@ def _part(
     if arcs.size == 0:
         arcs = np.zeros((2, 0), dtype=np.int64)
     if arcs.ndim != 2 or arcs.shape[0] != 2 or arcs.dtype.kind not in "iu":
-        raise ValueError(f"has edge_index of {arcs.dtype} and shape {arcs.shape}, expected integers (2, n_arcs)")
+        raise BadValue(None, f"has edge_index of {arcs.dtype} and shape {arcs.shape}", "integers (2, n_arcs)")
     if not isinstance(n_nodes, Integral) or n_nodes < 0:
-        raise ValueError(f"has n_nodes={_short(n_nodes)}, expected an integer >= 0")
+        raise BadValue(None, f"has n_nodes={_short(n_nodes)}", "an integer >= 0")
     if node_attributes is not None:
         node_attributes = _numbers(node_attributes, "node attributes")
         if node_attributes.ndim == 1:
@@ -392,8 +402,8 @@ def _is_batch(graph: Any) -> bool:
 
 def _from_batch(graph: GraphBatch, names: Names) -> Part:
     if len(graph) != 1:
-        raise ValueError(
-            f"is a GraphBatch of {len(graph)} graphs, expected one graph; a batch is a collection by itself"
+        raise BadValue(
+            None, f"is a GraphBatch of {len(graph)} graphs", "one graph", "a batch is a collection by itself"
         )
     return Part(
         graph.n_nodes,

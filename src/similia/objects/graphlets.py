@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.progress import track
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
@@ -261,10 +262,8 @@ def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
     subsets = [comb(int(n), size) for n in np.diff(simple.offsets)]
     for g, n_subsets in enumerate(subsets):
         if n_subsets > _MOST_SUBSETS:
-            raise ValueError(
-                f"graph {g} has {np.diff(simple.offsets)[g]} nodes, hence {n_subsets:.1e} subsets of {size}, expected "
-                f"at most {_MOST_SUBSETS:.0e}; draw some of them: {instead}"
-            )
+            too_many = f"has {np.diff(simple.offsets)[g]} nodes, hence {n_subsets:.1e} subsets of {size}"
+            raise BadValue(g, too_many, f"at most {_MOST_SUBSETS:.0e}", f"draw some of them: {instead}", kind="graph")
     found: list[tuple] = [()] * (len(simple.offsets) - 1)
 
     def work(first: int, start: int, stop: int) -> None:
@@ -443,7 +442,8 @@ def _simple(graphs: Any, size: int, small: str) -> _Simple:
     n_nodes = np.diff(graphs.node_offsets)
     if small == "raise" and (n_nodes < size).any():
         g = int(np.argmax(n_nodes < size))
-        raise ValueError(f"graph {g} has {n_nodes[g]} nodes, expected at least size={size}; small='pad' adds nodes")
+        found, expected = f"has {n_nodes[g]} nodes", f"at least size={size}"
+        raise BadValue(g, found, expected, "small='pad' adds nodes", kind="graph")
     offsets = np.concatenate(([0], np.cumsum(np.maximum(n_nodes, size)))).astype(np.int64)
     arrays = [np.ascontiguousarray(a, np.int64) for a in (graphs.node_offsets, graphs.indptr, graphs.indices)]
     return _Simple(offsets, *loops.simple_adjacency(*arrays, offsets))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
+from similia.core.errors import BadItem, BadType, BadValue
 from similia.core.text import _short
 from similia.core.validation import unmasked
 from similia.objects.graph_forms import Names, Part, is_graph, read_graph
@@ -279,14 +280,14 @@ def as_graphs(
         _check_claims(parts)
         X = join_parts(parts)
     if len(X) == 0:
-        raise ValueError("X is empty: found 0 graphs, expected at least one")
+        raise BadValue(None, "is empty: found 0 graphs", "at least one")
     return X
 
 
 def _items(X: Any) -> list[Any]:
     X = objects_in(X)
     if is_frame(X):
-        raise TypeError(not_a_column(X, "graphs"))
+        raise not_a_column(X, "graphs")
     if not isinstance(X, list | tuple) and hasattr(X, "to_pylist"):  # Arrow: structs of arrays
         return list(X.to_pylist())
     if hasattr(X, "to_data_list"):  # a PyG Batch is one graph and a collection
@@ -294,21 +295,19 @@ def _items(X: Any) -> list[Any]:
     if callable(getattr(X, "get", None)) and callable(getattr(X, "len", None)):  # a PyG data set
         return [X[i] for i in range(len(X))]
     if is_graph(X):
-        raise TypeError(f"X must be a collection of graphs, got one {type(X).__name__}; write [graph]")
+        raise BadType(None, f"is one {type(X).__name__}", "a collection of graphs", "write [graph]")
     ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, range | type)
     if not ordered or getattr(X, "shape", None) == ():
-        raise TypeError(f"X must be a sequence of graphs, got {type(X).__name__} ({_short(X)}); use a list")
+        raise BadType(None, f"is {type(X).__name__} ({_short(X)})", "a sequence of graphs", "use a list")
     return list(X)
 
 
 def _read(i: int, graph: Any, names: Names) -> Part:
-    """Read graph i and check it alone, so that the sentence names it."""
+    """Read graph i and check it alone, so that errors name it."""
     try:
         part = read_graph(graph, names)
-    except TypeError as error:
-        raise TypeError(f"graph {i} {error}") from None
-    except ValueError as error:
-        raise ValueError(f"graph {i} {error}") from None
+    except BadItem as error:
+        raise error.changed(index=i, kind="graph") from None
     _check(i, part)
     return part
 
@@ -349,10 +348,8 @@ def _check(i: int, part: Part) -> None:
     outside = ((part.edge_index < 0) | (part.edge_index >= part.n_nodes)).any(axis=0)
     if outside.any():
         arc = int(np.argmax(outside))
-        raise ValueError(
-            f"graph {i}, arc {arc} joins nodes {part.edge_index[:, arc].tolist()}, "
-            f"but the graph has {part.n_nodes} nodes, numbered from 0"
-        )
+        found = f"joins nodes {part.edge_index[:, arc].tolist()}, but the graph has {part.n_nodes} nodes"
+        raise BadValue(i, found, "numbers from 0", kind="graph", place=f"arc {arc}")
     for name, size, what in (
         ("node_labels", part.n_nodes, "nodes"),
         ("node_attributes", part.n_nodes, "nodes"),
@@ -361,10 +358,12 @@ def _check(i: int, part: Part) -> None:
     ):
         value = getattr(part, name)
         if value is not None and (np.ndim(value) == 0 or len(value) != size):
-            raise ValueError(f"graph {i} has {len(np.atleast_1d(value))} rows of {name} for {size} {what}")
+            found = f"has {len(np.atleast_1d(value))} rows of {name} for {size} {what}"
+            raise BadValue(i, found, "one for each", kind="graph")
         if value is not None and not np.isfinite(value).all():
             row = int(np.argwhere(~np.isfinite(value))[0, 0])
-            raise ValueError(f"graph {i}, {what[:-1]} {row}: {name} are NaN or infinite, expected finite numbers")
+            found, place = f"has {name} that are NaN or infinite", f"{what[:-1]} {row}"
+            raise BadValue(i, found, "finite numbers", kind="graph", place=place)
 
 
 def _check_claims(parts: list[Part]) -> None:
@@ -374,10 +373,12 @@ def _check_claims(parts: list[Part]) -> None:
         rows = [column for column in (part.node_labels, part.node_attributes) if column is not None]
         claimed += 0 if rows else max(0, part.n_nodes - part.edge_index.size)
         if claimed > limit:
-            raise ValueError(
-                f"graph {i} has {_short(part.n_nodes)} nodes and {part.edge_index.shape[1]} arcs: nodes without arcs, "
-                "counted over all graphs, would take more than the working memory; is the number right? "
-                "similia.config(max_memory=...) allows more"
+            raise BadValue(
+                i,
+                f"has {_short(part.n_nodes)} nodes and {part.edge_index.shape[1]} arcs: the nodes without arcs of all "
+                "graphs would take more than the working memory",
+                remedy="is the number right? similia.config(max_memory=...) allows more",
+                kind="graph",
             )
 
 
@@ -415,12 +416,11 @@ def _column(parts: list[Part], name: str) -> Any:
     for i, (part, column) in enumerate(zip(parts, columns, strict=True)):
         size = part.n_nodes if name.startswith("node") else part.edge_index.shape[1]
         if column is None and size:
-            raise ValueError(f"graph {i} has no {name}, but graph {having[0]} has; give them to all graphs or to none")
+            found, remedy = f"has no {name}, but {{other}} has", "give them to all graphs or to none"
+            raise BadValue(i, found, remedy=remedy, kind="graph", other=having[0])
         if column is not None and size and column.shape[1:] != example.shape[1:]:
-            raise ValueError(
-                f"graph {i} has node attributes of shape {column.shape}, "
-                f"but graph {having[0]} has {example.shape[1:]} of them a node"
-            )
+            found = f"has node attributes of shape {column.shape}, but {{other}} has {example.shape[1:]} for each node"
+            raise BadValue(i, found, kind="graph", other=having[0])
     return np.concatenate([column for column in columns if column is not None and len(column)] or [example])
 
 

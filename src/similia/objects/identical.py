@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from similia.core.errors import BadValue
 from similia.objects.graphs import GraphBatch
 from similia.objects.sequences import n_objects
 from similia.objects.series import SeriesBatch
@@ -48,7 +49,9 @@ def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int6
     missing = np.array([name is None or name != name for name in groups.tolist()])
     if missing.any():
         i = int(np.argmax(missing))
-        raise ValueError(f"groups[{i}] is {groups[i]}, expected a name or number; give an object alone its own")
+        raise BadValue(
+            i, f"is {groups[i]}", "a name or number", "give an object alone its own group", collection="groups"
+        )
     given = np.unique(groups.astype(str) if groups.dtype == object else groups, return_inverse=True)[1]
     rows = np.arange(n)
     links = sp.coo_array((np.ones(2 * n), (np.r_[rows, rows], np.r_[n + same, 2 * n + given])), shape=(3 * n, 3 * n))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
+from similia.core.errors import BadValue
 from similia.core.text import _short
 from similia.objects.graph_forms import Names, Part, read_graph
 from similia.objects.graphs import GraphBatch, join_parts
@@ -88,7 +89,7 @@ def read_smiles(smiles: Any, hydrogens: bool = False, bad: Callable[[int, str], 
 
 
 def _refuse(i: int, why: str) -> None:
-    raise ValueError(f"smiles[{i}] is {why}; correct or drop it")
+    raise BadValue(i, f"is {why}", remedy="correct or drop it", collection="smiles")
 
 
 def import_rdkit() -> tuple[Any, Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from similia.core.errors import BadType, BadValue
 from similia.core.state import state
 from similia.core.text import _short
-
-T = TypeVar("T")
 
 
 def n_objects(X: Any) -> int:
@@ -37,14 +36,14 @@ def n_objects(X: Any) -> int:
     2
     """
     if isinstance(X, str | bytes):
-        raise TypeError(f"expected a collection of objects, got one {type(X).__name__}: {_short(X)}; write [x]")
+        raise BadType(None, f"is one {type(X).__name__}, {_short(X)}", "a collection of objects", "write [x]")
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 0:
         return int(shape[0])
     if not hasattr(X, "__len__") and hasattr(X, "__array__"):
         return n_objects(np.asarray(X))
     if shape is not None or not hasattr(X, "__len__"):
-        raise TypeError(f"expected a collection of objects, got {type(X).__name__}: {_short(X)}; use a list")
+        raise BadType(None, f"is {type(X).__name__} ({_short(X)})", "a collection of objects", "use a list")
     return len(X)
 
 
@@ -52,7 +51,7 @@ def at_least_one(X: Any, name: str = "X") -> int:
     """Return the number of objects, or raise if there are none."""
     n = n_objects(X)
     if n == 0:
-        raise ValueError(f"{name} is empty: found 0 objects, expected at least one")
+        raise BadValue(None, "is empty: found 0 objects", "at least one", collection=name)
     return n
 
 
@@ -148,17 +147,6 @@ def as_csr(X: Any) -> sp.csr_array:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def as_second(read: Callable[[Any], T], Y: Any) -> T:
-    """Return ``read(Y)`` for the second of two collections; what it raises names Y, not X."""
-    try:
-        return read(Y)
-    except (TypeError, ValueError) as error:
-        if type(error) not in (TypeError, ValueError):
-            raise
-        text = str(error)
-        raise type(error)(f"Y{text[1:]}" if text.startswith(("X ", "X[")) else f"Y, {text}") from None
 
 
 @state()

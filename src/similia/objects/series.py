@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadType, BadValue
 from similia.core.text import _short, counted
 from similia.objects.sequences import at_least_one
-from similia.objects.tables import wide_series
+from similia.objects.tables import is_missing, wide_series
 from similia.objects.vectors import VectorsBatch, check_finite, collection, laid_out, read_each
 
 _AXES = ("time, channel", "channel, time")
-_PLACE = "series {i}, time point {place}, channel {column}"
 
 
 class SeriesBatch(VectorsBatch):
@@ -33,7 +33,7 @@ class SeriesBatch(VectorsBatch):
     def _check(self) -> None:
         super()._check()
         if len(self) and self.lengths.min() == 0:
-            raise ValueError(f"series {int(self.lengths.argmin())} has length 0, expected at least one time point")
+            raise BadValue(int(self.lengths.argmin()), "has length 0", "at least one time point", kind="series")
 
 
 def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
@@ -95,7 +95,7 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
         X = collection(wide_series(X) if axes is None else X, "series")
         at_least_one(X)
         X = _from_array(X, axes) if isinstance(X, np.ndarray) and X.ndim > 1 else _from_each(X, axes)
-        check_finite(X.values, X.offsets, _PLACE)
+        check_finite(X, "series")
     at_least_one(X)
     return X
 
@@ -243,7 +243,7 @@ def from_sktime(X: Any) -> SeriesBatch:
             return as_series([_table(i, frame) for i, frame in enumerate(X)])
         return as_series(X) if isinstance(X, np.ndarray) and X.ndim == 2 else as_series(X, axes="channel, time")
     if not hasattr(X, "index"):
-        raise TypeError(f"X is {type(X).__name__} of {type(X).__module__}, expected a pandas frame; use .to_pandas()")
+        raise BadType(None, f"is {type(X).__name__} of {type(X).__module__}", "a pandas frame", "use .to_pandas()")
     at_least_one(X)
     levels = getattr(X.index, "nlevels", 1)
     if levels == 2:
@@ -251,7 +251,7 @@ def from_sktime(X: Any) -> SeriesBatch:
         frame = X.set_axis(names, axis=1).reset_index(names=[_INSTANCE, _TIME])
         return series_from_long(frame, id=_INSTANCE, time=_TIME, values=names)[0]
     if levels > 2:
-        raise TypeError(f"X has an index of {levels} levels, expected two: instance and time")
+        raise BadType(None, f"has an index of {levels} levels", "two: instance and time")
     if X.shape[1] and {dtype.kind for dtype in X.dtypes} == {"O"}:
         return as_series([_row(i, cells) for i, cells in enumerate(X.itertuples(index=False, name=None))])
     return as_series(np.asarray(X))
@@ -296,28 +296,30 @@ def _from_array(X: npt.NDArray, axes: str | None) -> SeriesBatch:
     """Return the series of a rectangular array, without the padding at their ends."""
     if X.ndim == 2:
         if axes is not None:
-            raise ValueError(
-                f"X is a 2-D array of shape {X.shape}, {len(X)} series of one channel, for which axes means nothing; "
-                "leave it out, or write X[None] if X is one series of several channels"
+            raise BadValue(
+                None,
+                f"is a 2-D array of shape {X.shape}, {len(X)} series of one channel, which have no axes to name",
+                remedy="leave axes out, or write X[None] if X is one series of several channels",
             )
         X = X[:, :, None]
     elif X.ndim != 3:
-        raise ValueError(f"X is an array of shape {X.shape}, expected 2 or 3 axes")
+        raise BadValue(None, f"is an array of shape {X.shape}", "2 or 3 axes")
     elif axes is None:
-        raise ValueError(
-            f"X is a 3-D array of shape {X.shape}, which may be two things; write as_series(X, axes='time, channel') "
-            "for (n, length, n_channels), as tslearn has it, or axes='channel, time' for (n, n_channels, length), as "
-            "aeon and sktime have it"
+        raise BadValue(
+            None,
+            f"is a 3-D array of shape {X.shape}, whose axes have two common orders",
+            remedy="write as_series(X, axes='time, channel') for (n, length, n_channels), as in tslearn, or "
+            "axes='channel, time' for (n, n_channels, length), as in aeon and sktime",
         )
     X = X.swapaxes(1, 2) if axes == _AXES[1] else X
     if 0 in X.shape[1:]:
-        raise ValueError(f"X is an array of shape {X.shape} (series, time, channel): its series are empty")
+        raise BadValue(None, f"is an array of shape {X.shape} (series, time, channel): its series are empty")
     X = X.astype(_float_type(X.dtype), copy=False)
     present = ~np.isnan(X).all(axis=2)
     lengths = X.shape[1] - np.argmax(present[:, ::-1], axis=1)
     lengths[~present.any(axis=1)] = 0
     if lengths.min() == 0:
-        raise ValueError(f"series {int(lengths.argmin())} is all NaN (padding), expected at least one time point")
+        raise BadValue(int(lengths.argmin()), "is all NaN (padding)", "at least one time point", kind="series")
     values = np.ascontiguousarray(X[np.arange(X.shape[1]) < lengths[:, None]])
     return SeriesBatch(values, np.concatenate(([0], np.cumsum(lengths))).astype(np.int64))
 
@@ -328,15 +330,19 @@ def _from_each(X: Any, axes: str | None) -> SeriesBatch:
     for i, array in enumerate(arrays):
         if array.ndim > 2 or array.size == 0:
             what = "2-D (length, n_channels) or 1-D" if array.size else "at least one time point and one channel"
-            raise ValueError(f"series {i} has shape {array.shape}, expected {what}")
+            raise BadValue(i, f"has shape {array.shape}", what, kind="series")
         if array.ndim == 1:
             arrays[i] = array[:, None]
         elif axes == _AXES[1]:
             arrays[i] = array.T
         if arrays[i].shape[1] != arrays[0].shape[1]:
-            raise ValueError(
-                f"series {i} has {counted(arrays[i].shape[1], 'channel')} and series 0 has {arrays[0].shape[1]}, "
-                f"expected one number of channels; arrays (n_channels, length) need as_series(X, axes={_AXES[1]!r})"
+            raise BadValue(
+                i,
+                f"has {counted(arrays[i].shape[1], 'channel')} and {{other}} has {arrays[0].shape[1]}",
+                "one number of channels",
+                f"arrays (n_channels, length) need as_series(X, axes={_AXES[1]!r})",
+                kind="series",
+                other=0,
             )
     return SeriesBatch(*laid_out(arrays, _float_type(*{array.dtype for array in arrays})))
 
@@ -360,16 +366,10 @@ def _column(frame: Any, name: str) -> npt.NDArray[Any]:
     return np.asarray(frame[name])
 
 
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    )
-
-
 def _first_missing(column: npt.NDArray[Any]) -> int | None:
     """Return the first row that holds None, NaN, NaT or NA, or None if none does."""
     missing = (
-        np.array([_is_missing(value) for value in column])
+        np.array([is_missing(value) for value in column])
         if column.dtype == object
         else column != column  # true of NaN and NaT
     )
@@ -431,7 +431,7 @@ def _is_frames(X: Any) -> bool:
 
 def _table(i: int, frame: Any) -> npt.NDArray[Any]:
     if not hasattr(frame, "columns"):
-        raise TypeError(f"X[{i}] is {type(frame).__name__} ({_short(frame)}) among frames, expected a frame")
+        raise BadType(i, f"is {type(frame).__name__} ({_short(frame)}) among frames", "a frame")
     return np.asarray(frame)
 
 
@@ -440,12 +440,10 @@ def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
     channels = [np.asarray(cell) for cell in cells]
     for c, channel in enumerate(channels):
         if channel.ndim != 1:
-            raise TypeError(f"row {i}, column {c} holds {_short(cells[c])}, expected a series (a nested frame)")
+            raise BadType(i, f"holds {_short(cells[c])}", "a series (a nested frame)", kind="row", place=f"column {c}")
         if len(channel) != len(channels[0]):
-            raise ValueError(
-                f"row {i} has {len(channel)} time points in column {c} and {len(channels[0])} in column 0, expected "
-                "one length; resample its channels"
-            )
+            found = f"has {len(channel)} time points in column {c} and {len(channels[0])} in column 0"
+            raise BadValue(i, found, "one length", "resample its channels", kind="row")
     return np.column_stack(channels)
 
 

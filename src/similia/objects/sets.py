@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadType, BadValue
 from similia.objects.sequences import at_least_one
 from similia.objects.tables import objects_in
 from similia.objects.vectors import VectorsBatch, check_finite, collection, laid_out, read_each
-
-_PLACE = "set {i}, point {place}, coordinate {column}"
 
 
 class SetBatch(VectorsBatch):
@@ -71,10 +70,10 @@ def as_sets(X: Any) -> SetBatch:
     if not isinstance(X, SetBatch):
         X = collection(objects_in(X, numbers=True), "set")
         if isinstance(X, np.ndarray) and X.ndim == 2:
-            raise TypeError(f"X is one array of shape {X.shape}, expected a collection of sets; one set is [X]")
+            raise BadType(None, f"is one array of shape {X.shape}", "a collection of sets", "write one set as [X]")
         at_least_one(X)
         X = SetBatch(*_from_each(X))
-        check_finite(X.values, X.offsets, _PLACE)
+        check_finite(X, "set")
     at_least_one(X)
     return X
 
@@ -84,21 +83,20 @@ def _from_each(X: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
     arrays = read_each(X, "set")
     for i, array in enumerate(arrays):
         if array.ndim != 2 and array.shape != (0,):
-            raise ValueError(
-                f"set {i} has shape {array.shape}, expected (size, p): points on a line are x[:, None], one point is "
-                "[x], and time series go to as_series"
-            )
+            remedy = "write points on a line as x[:, None] and one point as [x]; as_series reads time series"
+            raise BadValue(i, f"has shape {array.shape}", "(size, p)", remedy, kind="set")
     known = [(i, array.shape[1]) for i, array in enumerate(arrays) if array.ndim == 2]
     if not known:
-        raise ValueError(
-            "all sets are empty lists, which leaves the dimension of their points open; "
-            "for points of the plane, write np.zeros((0, 2)) in place of []"
+        raise BadValue(
+            None,
+            "holds empty lists only: the dimension of the points is unknown",
+            remedy="for points of the plane, write np.zeros((0, 2)) instead of []",
         )
     first, p = known[0]
     for i, dimension in known:
         if dimension != p or p == 0:
-            expected = f"{p} as in set {first}" if p else "at least 1"
-            raise ValueError(f"set {i} holds points of dimension {dimension}, expected {expected}")
+            found = f"holds points of dimension {dimension}" + (f", but {{other}} of {p}" if p else "")
+            raise BadValue(i, found, "one dimension" if p else "at least 1", kind="set", other=first)
     # An empty set says nothing of the dtype: numpy makes float64 of [].
     dtypes = {array.dtype for array in arrays if array.size} or {array.dtype for array in arrays}
     dtype = np.float32 if np.can_cast(np.result_type(*dtypes), np.float32) else np.float64

@@ -11,9 +11,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadType, BadValue
 from similia.core.text import _short
 from similia.objects.sequences import Batch, check_array, check_offsets, joined, resolve_indices, segments
-from similia.objects.tables import is_frame, not_a_column, objects_in
+from similia.objects.tables import is_frame, is_missing, not_a_column, objects_in
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +139,7 @@ def as_strings(X: Any) -> StringBatch:
     if not isinstance(X, StringBatch):
         X = StringBatch.from_list(_items(X))
     if len(X) == 0:
-        raise ValueError("X is empty: found 0 strings, expected at least one")
+        raise BadValue(None, "is empty: found 0 strings", "at least one")
     return X
 
 
@@ -146,16 +147,16 @@ def _items(X: Any) -> list[str] | list[bytes]:
     """Return the strings as a list that holds only str or only bytes."""
     X = objects_in(X, numbers=True)
     if is_frame(X):
-        raise TypeError(not_a_column(X, "strings"))
+        raise not_a_column(X, "strings")
     if isinstance(X, str | bytes | bytearray) or _is_biological(X):
-        raise TypeError(f"X must be a collection of strings, got one {_short(X)}; write [x]")
+        raise BadType(None, f"is one string, {_short(X)}", "a collection of strings", "write [x]")
     if isinstance(X, Mapping | Set | range) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
-        raise TypeError(f"X must be an ordered collection of strings, got {type(X).__name__}; use a list")
+        raise BadType(None, f"is {type(X).__name__}", "an ordered collection of strings", "use a list")
     if hasattr(X, "coordinates") and hasattr(X, "sequences"):  # an alignment of Biopython, which has a shape
         X = [X[i] for i in range(len(X))]
     if len(getattr(X, "shape", (0,))) != 1:
         found = f"{type(X).__name__} of {X.dtype} and shape" if hasattr(X, "dtype") else f"{type(X).__name__} of shape"
-        raise TypeError(f"X must be one column of strings, got {found} {X.shape}; select a column")
+        raise BadType(None, f"is {found} {X.shape}", "one column of strings", "select a column")
     items = _to_list(X)
     kinds = set(map(type, items))
     if kinds <= {str} or kinds <= {bytes}:
@@ -180,12 +181,10 @@ def _checked(items: list) -> list:
             value = _letters(i, value)
         found = str if isinstance(value, str) else bytes if isinstance(value, bytes) else None
         if found is None:
-            raise TypeError(_complaint(i, value))
-        if kind not in (None, found):
-            raise TypeError(
-                f"X[{i}] is {found.__name__} among {kind.__name__}; "
-                "give all strings as str (bytes.decode) or all as bytes (str.encode)"
-            )
+            raise _no_string(i, value)
+        if kind is not None and kind is not found:
+            remedy = "give all strings as str (bytes.decode) or all as bytes (str.encode)"
+            raise BadType(i, f"is {found.__name__} among {kind.__name__}", remedy=remedy)
         kind = found
         checked.append(found(value))
     return checked
@@ -200,14 +199,14 @@ def _letters(i: int, sequence: Any) -> str:
     try:
         return str(getattr(sequence, "seq", sequence))
     except Exception as error:  # a length without letters
-        raise TypeError(f"X[{i}] is {_short(sequence)}, whose letters are unknown ({error}); drop it") from None
+        raise BadType(i, f"is {_short(sequence)}, whose letters are unknown ({error})", remedy="drop it") from None
 
 
-def _complaint(i: int, value: Any) -> str:
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
-        return f"X[{i}] is missing ({value}), expected a string; drop it or replace it by ''"
-    hint = "; convert numbers with str()" if isinstance(value, int | float | np.number) else ""
-    return f"X[{i}] is {type(value).__name__} ({_short(value)}), expected str or bytes{hint}"
+def _no_string(i: int, value: Any) -> BadType:
+    if is_missing(value):
+        return BadType(i, f"is missing ({value})", "a string", "drop it or replace it by ''")
+    remedy = "convert numbers with str()" if isinstance(value, int | float | np.number) else ""
+    return BadType(i, f"is {type(value).__name__} ({_short(value)})", "str or bytes", remedy)
 
 
 def _array(data: bytes, dtype: type[np.uint8] | type[np.uint32]) -> npt.NDArray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadType, BadValue
 from similia.core.text import _short
 
 _NUMBERS = "biufcmM"  # kinds of numpy: numbers and times
@@ -50,15 +51,18 @@ def wide_series(X: Any) -> Any:
     n, width = X.shape
     names = [str(name) for name in getattr(X, "column_names", X.columns)]
     if width == 1:
-        raise ValueError(
-            f"X is a table of one column of {n} numbers, which may be one series or {n} of one time point; write "
-            f"[X.to_numpy().ravel()] for one series, X.to_numpy() for {n}"
+        raise BadValue(
+            None,
+            f"is a table of one column of {n} numbers, which may be one series or {n} of one time point",
+            remedy=f"write [X.to_numpy().ravel()] for one series, X.to_numpy() for {n}",
         )
     long = [name for name in names if name.lower() in _OF_LONG_TABLES]
     if long:
-        raise ValueError(
-            f"X is a table with a column {long[0]!r}, which may be a long one (a row for each time point) or hold one "
-            "series in each row; similia.objects.series_from_long reads a long one, else drop the column"
+        raise BadValue(
+            None,
+            f"is a table with a column {long[0]!r}: it may have a row for each time point (a long table) or for each "
+            "series",
+            remedy="similia.objects.series_from_long reads a long table; otherwise drop the column",
         )
     return to_array(X)
 
@@ -67,13 +71,15 @@ def to_array(X: Any) -> npt.NDArray[Any]:
     """Return a data frame of numbers as an array, or raise."""
     columns = _columns(X)
     if not columns:
-        raise ValueError("X is a table without columns, expected a column of objects, or columns of numbers")
+        raise BadValue(None, "is a table without columns", "a column of objects, or columns of numbers")
     names = getattr(X, "column_names", X.columns)
     for name, column in zip(names, columns, strict=True):
         if not _holds_real_numbers(column):
-            raise TypeError(
-                f"X is a table of {len(columns)} columns, and column {name!r} holds no numbers; select one column of "
-                "objects, as in X[[name]], or columns of numbers (similia.objects.from_sktime takes nested tables)"
+            raise BadType(
+                None,
+                f"is a table of {len(columns)} columns, and column {name!r} holds no numbers",
+                remedy="select one column of objects, as in X[[name]], or columns of numbers "
+                "(similia.objects.from_sktime takes nested tables)",
             )
     return np.column_stack([np.asarray(column) for column in columns])
 
@@ -99,8 +105,16 @@ def _holds_real_numbers(column: Any) -> bool:
     return _holds_numbers(column) and np.asarray(column).dtype.kind in "biuf"
 
 
-def not_a_column(X: Any, what: str) -> str:
-    """Return what is wrong with a table of more than one column where objects are wanted."""
+def not_a_column(X: Any, what: str) -> BadType:
+    """Return the error of a table of several columns where one of objects is wanted."""
     names = [str(name) for name in getattr(X, "column_names", X.columns)]
     shown = ", ".join([*map(_short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
-    return f"X is a table of {len(names)} columns ({shown}), expected one column of {what}; select it, as in X[[name]]"
+    found = f"is a table of {len(names)} columns ({shown})"
+    return BadType(None, found, f"one column of {what}", "select it, as in X[[name]]")
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, NaT or NA."""
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.state import array, state
 from similia.core.transformers import ObjectsOut
@@ -118,10 +119,8 @@ class FromColumn(ObjectsOut):
         if len(shape) == 1:
             return X
         if shape != (n, 1):
-            raise ValueError(
-                f"X has shape {shape}, expected one column of objects; similia.objects.as_column(X) makes it, "
-                "ColumnTransformer picks one of a table"
-            )
+            remedy = "similia.objects.as_column(X) makes it, ColumnTransformer picks one of a table"
+            raise BadValue(None, f"has shape {shape}", "one column of objects", remedy)
         return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=object)[:, 0]
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadType, BadValue
 from similia.core.text import _short
 from similia.objects.sequences import Batch, check_array, check_offsets, joined, resolve_indices, segments
 
@@ -85,23 +86,22 @@ def collection(X: Any, noun: str) -> Any:
     """Return `X` as an array of at least two axes or as an iterable of its objects, or raise if it is neither."""
     many = _PLURAL[noun]
     if isinstance(X, Batch):
-        raise TypeError(f"X must hold {many}, got a {type(X).__name__}; list(X) takes its objects out")
+        raise BadType(None, f"is a {type(X).__name__}", many, "list(X) takes its objects out")
     if hasattr(X, "columns"):
-        hint = "similia.objects.series_from_long reads a long table, from_sktime a nested or multi-indexed one"
-        raise TypeError(
-            f"X must be a collection of {many}, got a table ({type(X).__name__}) of {X.shape[1]} columns; select one "
-            f"column of {many}, as in X[[name]]" + (f" ({hint})" if noun == "series" else "")
+        hint = " (similia.objects.series_from_long reads a long table, from_sktime a nested or multi-indexed one)"
+        raise BadType(
+            None,
+            f"is a table ({type(X).__name__}) of {X.shape[1]} columns",
+            f"a collection of {many}",
+            f"select one column of {many}, as in X[[name]]{hint if noun == 'series' else ''}",
         )
     ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, Mapping | Set | range)
     if not ordered or isinstance(X, str | bytes | bytearray) or hasattr(X, "toarray") or getattr(X, "ndim", 1) == 0:
-        raise TypeError(f"X must be an ordered collection of {many}, got {type(X).__name__} ({_short(X)}); use a list")
+        raise BadType(None, f"is {type(X).__name__} ({_short(X)})", f"an ordered collection of {many}", "use a list")
     if hasattr(getattr(X, "dtype", None), "pyarrow_dtype"):  # pandas gives Python floats, Arrow keeps float32
         return X.array.__arrow_array__()
     if getattr(X, "ndim", 1) > 1:
-        try:
-            return numbers(X)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"X {error}") from None
+        return numbers(X, None, "")
     return X
 
 
@@ -110,15 +110,15 @@ def endless(item: Any) -> bool:
     return isinstance(item, range) and bool(item[2**28 :])
 
 
-def numbers(item: Any) -> npt.NDArray:
-    """Return one object as an array of numbers in the dtype it has; what is raised goes on after its name."""
+def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
+    """Return object i as an array of numbers in the dtype it has, or raise."""
     if hasattr(item, "as_py"):  # an Arrow scalar: of a list the values, without a detour over Python floats
         item = item.values if hasattr(item, "values") else item.as_py()
     readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)
     if not readable or isinstance(item, str | bytes):  # of a dict, set or graph, numpy takes the keys
-        raise TypeError(f"is {_short(item)}, expected an array of numbers")
+        raise BadType(i, f"is {_short(item)}", "an array of numbers", kind=noun)
     if endless(item):
-        raise ValueError(f"is {_short(item)}, more numbers than fit")
+        raise BadValue(i, f"is {_short(item)}, more numbers than fit", kind=noun)
     if np.ma.isMaskedArray(item):
         item = np.ma.filled(item.astype(np.result_type(item, np.float32)), np.nan)
     try:
@@ -126,11 +126,12 @@ def numbers(item: Any) -> npt.NDArray:
         if array.dtype == object:  # rows that are arrays, as in nested Arrow and polars lists
             array = np.array(array.tolist())
     except ValueError:
-        raise ValueError("has rows of different lengths, expected an array") from None
+        raise BadValue(i, "has rows of different lengths", "an array", kind=noun) from None
     except MemoryError:
-        raise ValueError(f"is {_short(item)}, more numbers than fit") from None
+        raise BadValue(i, f"is {_short(item)}, more numbers than fit", kind=noun) from None
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"holds {_short(array.ravel()[:1].tolist())} of dtype {array.dtype}, expected real numbers")
+        found = f"holds {_short(array.ravel()[:1].tolist())} of dtype {array.dtype}"
+        raise BadType(i, found, "real numbers", kind=noun)
     return array
 
 
@@ -138,12 +139,9 @@ def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:
     """Return each object as an array of numbers, or raise naming the first that is none."""
     arrays = []
     for i, item in enumerate(items):
-        try:
-            array = numbers(item)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{noun} {i} {error}") from None
+        array = numbers(item, i, noun)
         if array.ndim == 0:
-            raise TypeError(f"{noun} {i} is one number ({array}), expected an array; a single {noun} x is written [x]")
+            raise BadType(i, f"is one number ({array})", "an array", f"write a single {noun} x as [x]", kind=noun)
         arrays.append(array)
     return arrays
 
@@ -155,11 +153,15 @@ def laid_out(arrays: list[npt.NDArray], dtype: npt.DTypeLike) -> tuple[npt.NDArr
     return np.ascontiguousarray(np.concatenate(arrays, dtype=dtype, casting="unsafe")), offsets
 
 
-def check_finite(values: npt.NDArray, offsets: npt.NDArray[np.int64], sentence: str) -> None:
-    """Raise at the first NaN or infinity; `sentence` begins with its place: ``{i}``, ``{place}``, ``{column}``."""
-    finite = np.isfinite(values)
+def check_finite(batch: VectorsBatch, noun: str = "", collection: str = "X") -> None:
+    """Raise at the first NaN or infinity; `noun` is what sentences call an object, if not ``X[i]``."""
+    finite = np.isfinite(batch.values)
     if not finite.all():
-        row, column = divmod(int(finite.argmin()), values.shape[1])
-        i = int(np.searchsorted(offsets, row, side="right")) - 1
-        where = sentence.format(i=i, place=row - offsets[i], column=column)
-        raise ValueError(f"{where} is {values[row, column]}, expected a finite number; drop or impute it")
+        row, column = divmod(int(finite.argmin()), batch.values.shape[1])
+        i = int(np.searchsorted(batch.offsets, row, side="right")) - 1
+        at = {"series": "time point {}, channel {}", "sets": "point {}, coordinate {}"}[batch.kind]
+        place = at.format(row - batch.offsets[i], column)
+        raise BadValue(
+            i, f"is {batch.values[row, column]}", "a finite number", "drop or impute it",
+            kind=noun, collection=collection, place=place,
+        )  # fmt: skip

@@ -10,7 +10,6 @@ fingerprint, and two flushes to the disk per chunk.
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -22,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import part_of_more, settings
-from similia.core.errors import BadPair
+from similia.core.errors import BadItem, BadPair
 from similia.core.fingerprints import fingerprint
 from similia.core.progress import meter
 from similia.core.text import _short
@@ -460,9 +459,6 @@ def kind_of_arrays(model: Any) -> str | None:
 
 
 # ---- where a bad object is
-_OBJECT = re.compile(r"(?:X\[|series |set |graph )(\d+)\b\]?(:?) ")
-
-
 @contextmanager
 def places_named(source: Source, start: int = 0, mark: str | None = None, numbers: Any = None) -> Iterator[None]:
     """Let errors about an object name it and its line in the file.
@@ -481,9 +477,7 @@ def places_named(source: Source, start: int = 0, mark: str | None = None, number
 
 def _located(error: Exception, source: Source, start: int, mark: str | None, numbers: Any) -> str | None:
     """Return the message of an error with the place of its object, or None if it names none."""
-    text = str(error)
-    found = _OBJECT.match(text)
-    number = error.index[0] if isinstance(error, BadPair) else int(found[1]) if found else None
+    number = error.index[0] if isinstance(error, BadPair) else error.index if isinstance(error, BadItem) else None
     if number is None or (numbers is not None and number >= len(numbers)):
         return None
     number = number if numbers is None else int(numbers[number])
@@ -494,5 +488,5 @@ def _located(error: Exception, source: Source, start: int, mark: str | None, num
     i = number - chunk.start
     place = f"object {number} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
     place += f", {_short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else ""
-    said = text if found is None else text[found.end() :] if found[2] else f"it {text[found.end() :]}"
+    said = error.about("it") if isinstance(error, BadItem) else str(error)
     return f"{source.source}, {place}: {said}"

@@ -17,7 +17,6 @@ import socket
 import threading
 import time
 import uuid
-import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from similia.core.config import config, settings
-from similia.core.errors import BadPair, names_object, shifted_text
+from similia.core.errors import BadItem, BadPair, DataError, Said, said_of_part, say_once
 from similia.core.threads import heard, limited_to
 from similia.objects import n_objects, take
 
@@ -103,12 +102,10 @@ def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, Non
 
 
 # ---- which object it was
-_COUNTED = re.compile(r"^(\d+) of (\d+) objects\b")
-Said = list[tuple[type[Warning], str]]
-Heard = set[tuple[type[Warning], str]]  # without numbers
+Heard = set[tuple[Any, str]]  # kinds of warnings
 
 
-def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, Said]:
+def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[Said]]:
     """Return the result and the warnings of a chunk; errors and warnings have the numbers of the stream."""
     with heard() as caught:
         try:
@@ -116,43 +113,29 @@ def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[A
         except Exception as error:
             located = _located(error, function, model, objects, start)
             raise located from (None if located is error else error)
-    n = n_objects(objects)
-    return result, list(dict.fromkeys((w.category, _renumbered(str(w.message), n, start)) for w in caught))
+    return result, [said_of_part(warning, start) for warning in caught]
 
 
-def _say(said: Said, known: Heard) -> None:
-    """Warn of what was not heard of in this run: the next chunks would say the same with other numbers."""
-    for category, text in said:
-        kind = category, re.sub(r"\d+", "", text)
-        if kind not in known:
-            known.add(kind)
-            warnings.warn(text, category, stacklevel=2)
-
-
-def _renumbered(text: str, n: int, start: int) -> str:
-    """Return a sentence about the n objects of a chunk with their numbers in the stream."""
-    found = _COUNTED.match(text)
-    if found and int(found[2]) == n:
-        text = f"{found[1]} of the objects {start} to {start + n - 1}{text[found.end() :]}"
-    return shifted_text(text, start, n)
+def _say(said: list[Said], known: Heard) -> None:
+    """Emit each kind of warning once per run."""
+    for warning in said:
+        say_once(warning, known)
 
 
 def _located(error: Exception, function: Function, model: Any, objects: Any, start: int) -> Exception:
     """Return the error with the number of the object in the stream, which the chunk begins at `start`.
 
-    A sentence about ``X[i]`` is given the right number; for others the object is looked for, by halves.
+    An error that names its object has its number shifted; for others the object is searched, by halves.
     """
-    n, text = n_objects(objects), str(error)
+    n = n_objects(objects)
     where = f"objects {start} to {start + n - 1}"
     if isinstance(error, MemoryError):
-        return OSError(f"{where} do not fit into memory at once ({text}); take a smaller chunk or max_memory")
+        return OSError(f"{where} do not fit into memory at once ({error}); take a smaller chunk or max_memory")
     if isinstance(error, OSError):
         return error
     kind = TypeError if isinstance(error, TypeError) else ValueError
-    if isinstance(error, BadPair):
+    if isinstance(error, BadPair) or (isinstance(error, BadItem) and error.index is not None):
         return error.shifted(start)
-    if names_object(text, n):
-        return kind(_renumbered(text, n, start))
     first, size = 0, n
     while size > 1:
         half = size // 2
@@ -162,7 +145,7 @@ def _located(error: Exception, function: Function, model: Any, objects: Any, sta
     if _fails(function, model, take(objects, [first])):
         where = f"X[{start + first}]"
     name = "" if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: "
-    return kind(f"{where}: {name}{text}")
+    return kind(f"{where}: {name}{error}")
 
 
 def _fails(function: Function, model: Any, objects: Any) -> bool:
@@ -254,8 +237,7 @@ class OnDask:
         done, value = self._wait(future, chunk)
         under_way.popleft()
         if not done:
-            kind, text = value
-            raise kind(text)
+            raise value
         result, said = value
         _say(said, known)
         return chunk, result
@@ -350,15 +332,15 @@ def _ignore_interrupts() -> None:
 
 
 def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory: int) -> tuple[bool, Any]:
-    """Return True, the result and warnings, or False, kind and text of the error: a task never fails by itself."""
+    """Return True, the result and warnings, or False and the error: a task never fails by itself."""
     function, fitted = model
     with config(max_memory=max_memory, progress=False), limited_to(1):
         try:
             return True, _worked(function, fitted, objects, start)
         except (TypeError, OSError, ValueError) as error:
-            return False, next(
-                (kind, str(error)) for kind in (TypeError, OSError, ValueError) if isinstance(error, kind)
-            )
+            if isinstance(error, DataError):
+                return False, error
+            return False, next(k(str(error)) for k in (TypeError, OSError, ValueError) if isinstance(error, k))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import part_from
+from similia.core.errors import BadType, part_from
 from similia.core.fitting import all_at_once, twin_of
 from similia.core.locks import exclusively, lock_of
 from similia.core.products import chosen_products
@@ -169,9 +169,11 @@ class SimilaritySearch(BaseEstimator):
         """
         self._check()
         if is_lazy(X):
-            raise TypeError(
-                "X is a Dask collection, expected objects in memory; encode it with encoder.fit(X).transform(X), and "
-                "search the codes with similia.scale.ShardedIndex"
+            raise BadType(
+                None,
+                "is a Dask collection",
+                "objects in memory",
+                "encode it with encoder.fit(X).transform(X), and search the codes with similia.scale.ShardedIndex",
             )
         at_least_one(X)
         metric = self._metric()

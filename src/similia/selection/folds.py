@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
+from similia.core.errors import BadValue
 from similia.core.text import _short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.learn.targets import Task, as_numbers, suits, task_of
@@ -41,7 +42,7 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([label is None or label != label for label in y])
     if missing.any():
         i = int(np.argmax(missing))
-        raise ValueError(f"y[{i}] is {y[i]}, expected a label or a finite number; leave that object out")
+        raise BadValue(i, f"is {y[i]}", "a label or a finite number", "leave that object out", collection="y")
     if task == "regression":
         task_of(y, task)  # raises if one is no number
         numbers = as_numbers(y)
@@ -51,7 +52,7 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
         y = numbers
     elif y.dtype.kind == "f" and (fractions := y != np.round(y)).any():
         i = int(np.argmax(fractions))
-        raise ValueError(f"y[{i}] is {y[i]:g}, which is no class; AutoRegressor predicts numbers")
+        raise BadValue(i, f"is {y[i]:g}, which is no class", "", "AutoRegressor predicts numbers", collection="y")
     if suits(scoring) not in (None, task):
         raise ValueError(f"scoring={scoring!r} does not score a {task}")
     return y

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import config, part_of_more, settings
-from similia.core.errors import BadPair, shifted
+from similia.core.errors import BadType, BadValue, DataError
 from similia.core.threads import limited_to, n_threads
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source
@@ -99,7 +99,7 @@ class Distributed(Source):
                 for convert in self.converters:
                     here = convert(here)
                 return take(here, [0])
-        raise ValueError("X is empty: found 0 objects, expected at least one")
+        raise BadValue(None, "is empty: found 0 objects", "at least one")
 
     def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
         begin = 0
@@ -146,7 +146,7 @@ class Distributed(Source):
 
         tasks = [task for task, n in zip(self.lazy(function, *args, along=along), self.lengths, strict=True) if n]
         if not tasks:
-            raise ValueError("X is empty: found 0 objects, expected at least one")
+            raise BadValue(None, "is empty: found 0 objects", "at least one")
         step = 4 * _n_workers() if few else len(tasks)
         return chain.from_iterable(dask.compute(*tasks[i : i + step]) for i in range(0, len(tasks), step))
 
@@ -246,9 +246,11 @@ def as_partitions(X: Any) -> Distributed:
         return Distributed(list(X.to_delayed().ravel()), lengths, meta=meta, name=X.name)
     if kind in ("Series", "DataFrame"):
         return Distributed(_without_aliases(X.to_delayed()), name=getattr(X, "_name", ""))
-    raise TypeError(
-        f"X is a Dask {kind}, expected a bag of objects, an array of vectors or a column of a dataframe; "
-        "dask.bag.from_delayed makes a bag of delayed lists"
+    raise BadType(
+        None,
+        f"is a Dask {kind}",
+        "a bag of objects, an array of vectors or a column of a dataframe",
+        "dask.bag.from_delayed makes a bag of delayed lists",
     )
 
 
@@ -385,9 +387,11 @@ def _work(
     except (TypeError, ValueError) as error:
         if of_part:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            if type(error) is kind or isinstance(error, BadPair):
+            if type(error) is kind or isinstance(error, DataError):
                 raise kind(f"partition {start}: {error}") from error
-        raise shifted(error, start) from error
+        if isinstance(error, DataError):
+            raise error.shifted(start) from error
+        raise
 
 
 def _call(part: Any, start: int, model: Any, name: str, meta: Any, args: Any, kwargs: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from similia.core.errors import BadType
 from similia.sources.dask import Distributed, apply, as_partitions
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -51,7 +52,7 @@ def as_parts(X: Any) -> Any:
 def refuse_lazy(X: Any, needs: str) -> None:
     """Raise for a Dask collection; `needs` says what for the objects must be here, and what does without."""
     if is_lazy(X):
-        raise TypeError(f"X is a Dask collection, and {needs}")
+        raise BadType(None, f"is a Dask collection, and {needs}")
 
 
 def _here(value: Any) -> Any:

@@ -8,7 +8,6 @@ the process; a header is believed only if it agrees with the size of the file, a
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import shifted_text
+from similia.core.errors import BadItem, BadValue
 from similia.core.npy import read_header
 from similia.core.text import _short, counted
 from similia.core.validation import check_vectors
@@ -423,19 +422,16 @@ def _as_vectors(items: list[Any]) -> Any:
     rows = [np.asarray(item) for item in items]
     for i, row in enumerate(rows):
         if row.ndim != 1 or len(row) != len(rows[0]):
-            raise ValueError(f"X[{i}] has shape {row.shape}, expected a vector of shape {rows[0].shape}")
+            raise BadValue(i, f"has shape {row.shape}", f"a vector of shape {rows[0].shape}")
     return check_vectors(np.stack(rows))
 
 
 def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
-    """Return ``read(items)``; what it raises about X[i] names the item by its number in the stream."""
+    """Return ``read(items)``; errors name an item by its number in the stream."""
     try:
         return read(items)
-    except (TypeError, ValueError) as error:
-        if type(error) not in (TypeError, ValueError):
-            raise
-        text = shifted_text(str(error), first)
-        raise type(error)(re.sub(r"^X\[(\d+)\]", r"item \1", text)) from None
+    except BadItem as error:
+        raise error.shifted(first).changed(kind=error.kind or "item") from None
 
 
 def _sizes(batch: Any) -> np.ndarray:
