@@ -21,6 +21,7 @@ import atheris
 with atheris.instrument_imports(include=["similia.objects"]):
     import similia as sm
     from similia import sources
+    from similia.core.errors import BadFile, BadValue
     from similia.objects import tudataset
 
 MEMBERS = ("A", "graph_indicator", "graph_labels", "node_labels", "edge_attributes")
@@ -69,7 +70,8 @@ def main() -> None:
                     run(data, Path(folder))
             except (ValueError, FileNotFoundError) as error:
                 said = str(error)
-                if type(error) not in (ValueError, FileNotFoundError) or len(said) >= 500 or "\n" in said:
+                known = (ValueError, FileNotFoundError, BadValue, BadFile)
+                if type(error) not in known or len(said) >= 500 or "\n" in said:
                     raise
 
         atheris.Setup(sys.argv, one)

@@ -33,6 +33,7 @@ from _targets import Target, targets
 from sklearn.exceptions import NotFittedError
 
 import similia as sm
+from similia.core.errors import BadFile, BadParameter, BadType, BadValue
 
 TITLE = "Hostile input"
 TEXT = """
@@ -54,7 +55,17 @@ MEMORY = 2**30  # bytes of address space an input may take
 SECONDS = 2.0  # of processor time
 HANG = 30.0  # seconds on the clock after which a process is ended
 _CHUNK = 1000
-_REFUSALS = (ValueError, TypeError, FileNotFoundError, OSError, IsADirectoryError)
+_REFUSALS = (
+    ValueError,
+    TypeError,
+    FileNotFoundError,
+    OSError,
+    IsADirectoryError,
+    BadValue,
+    BadType,
+    BadParameter,
+    BadFile,
+)
 _SHORTEST, _LONGEST = 10, 500
 _ROOM = os.path.dirname(sm.__file__)
 

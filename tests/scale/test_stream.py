@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import similia as sm
+from similia.core.errors import ObjectsWarning
 from similia.scale import workers as _workers
 from similia.scale.stream import add_stream, bounds, encode_stream, partial_of, predict_stream
 from similia.search.on_disk import SearchFolder
@@ -260,14 +261,17 @@ class Warning73(Refusing):
     def transform(self, X):
         if self.bad in list(X):
             for _ in range(2):
-                warnings.warn(f"X[{list(X).index(self.bad)}] is odd, X[999] is no object", self.error, stacklevel=2)
+                odd = ObjectsWarning(1, len(X), "are odd", list(X).index(self.bad), "X[999] is no object")
+                warnings.warn(odd, stacklevel=2)
         return np.zeros((len(X), 1), np.uint8)
 
 
 def test_warnings_have_the_numbers_of_the_stream_too(tmp_path):
-    with pytest.warns(RuntimeWarning) as caught:
-        encode_stream(Warning73(WORDS[73], RuntimeWarning), WORDS, tmp_path / "x.npy", chunk=10)
-    assert [str(warning.message) for warning in caught] == ["X[73] is odd, X[999] is no object"]
+    with pytest.warns(ObjectsWarning) as caught:
+        encode_stream(Warning73(WORDS[73], ObjectsWarning), WORDS, tmp_path / "x.npy", chunk=10)
+    [warning] = caught
+    assert (warning.message.index, warning.message.start) == (73, 70)
+    assert str(warning.message) == "1 of the objects 70 to 79 are odd, e.g. X[73]; X[999] is no object"
 
 
 def heard(*arguments, **options):

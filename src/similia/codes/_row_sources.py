@@ -432,9 +432,8 @@ def as_floats(block: Any, dtype: np.dtype) -> npt.NDArray:
     try:
         return np.asarray(block, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"X holds {np.asarray(block).dtype} entries, expected numbers ({error}); encode them"
-        ) from None
+        found = f"holds {np.asarray(block).dtype} entries ({error})"
+        raise BadValue(None, found, "numbers", "encode them") from None
 
 
 def _check_matrix(X: Any) -> npt.NDArray:

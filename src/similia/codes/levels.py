@@ -34,6 +34,7 @@ from similia.codes.hypervectors import (
     to_words,
 )
 from similia.core.config import rows_per_block
+from similia.core.errors import BadItem, BadValue
 from similia.core.fitting import all_at_once
 from similia.core.state import Sizes, array, count, state
 from similia.core.threads import run_in_ranges
@@ -260,8 +261,10 @@ def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
         if values.dtype.kind == "c":
             raise not_real()
         values = values.astype(np.float64)
+    except BadItem:
+        raise
     except (TypeError, ValueError) as error:
-        raise type(error)(f"X must hold numbers ({error}); encode strings with NGramEncoder") from None
+        raise BadValue(None, f"holds no numbers ({error})", "numbers", "encode strings with NGramEncoder") from None
     if values.ndim == 1 and n_features is not None and n_features > 1:
         raise not_2d("X", values.shape)
     columns = check_vectors(values[:, None] if values.ndim == 1 else values, n_features=n_features, by=by)

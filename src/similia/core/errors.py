@@ -65,7 +65,11 @@ class BadItem(DataError):
         Where in the object: "time point 3, channel 0"; may be empty.
     other : int or None
         Position of the object that this one is compared with.
+    where : str
+        The file and line of the object, where it is read from one; takes the place of its name.
     """
+
+    where = ""
 
     def __init__(
         self,
@@ -85,7 +89,7 @@ class BadItem(DataError):
         self.collection, self.kind, self.place = collection, kind, place
 
     def __str__(self) -> str:
-        return self.about(self._name(self.index))
+        return f"{self.where}: {self.about('it')}" if self.where else self.about(self._name(self.index))
 
     def about(self, subject: str) -> str:
         """Return the sentence with `subject` as the name of the object."""

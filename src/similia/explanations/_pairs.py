@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from similia.core.errors import BadItem
 from similia.core.text import _short
 from similia.distances.dtw import DTW
 from similia.distances.edit import Hamming, Levenshtein
@@ -74,8 +75,9 @@ def one(kernel: Any, x: Any, which: str) -> Any:
     try:
         return as_objects(kernel, items)
     except (TypeError, ValueError) as error:
-        said = str(error).replace("X[0]", which).replace("graph 0", which)
-        raise type(error)(f"{which} is no object that {name_of(kernel)} compares ({_short(x)}): {said}") from None
+        said = error.about(which) if isinstance(error, BadItem) else str(error)
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{which} is no object that {name_of(kernel)} compares ({_short(x)}): {said}") from None
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:

@@ -126,9 +126,8 @@ def _as_array(X: Any, name: str) -> npt.NDArray:
                 raise ValueError(f"found {X.dtype}")
             X = X.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{name} cannot be read as a table of numbers ({error}); drop or encode what is no number"
-        ) from None
+        found = f"cannot be read as a table of numbers ({error})"
+        raise BadValue(None, found, remedy="drop or encode what is not a number", collection=name) from None
     return X
 
 

@@ -468,16 +468,18 @@ def places_named(source: Source, start: int = 0, mark: str | None = None, number
     """
     try:
         yield
-    except (TypeError, ValueError) as error:
-        said = _located(error, source, start, mark, numbers) if source.again else None
-        if said is None:
+    except (BadItem, BadPair) as error:
+        where = _place(error, source, start, mark, numbers) if source.again else None
+        if where is None:
             raise
-        raise (TypeError if isinstance(error, TypeError) else ValueError)(said) from error
+        if isinstance(error, BadItem):
+            raise error.changed(where=where) from error
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{where}: {error}") from error
 
 
-def _located(error: Exception, source: Source, start: int, mark: str | None, numbers: Any) -> str | None:
-    """Return the message of an error with the place of its object, or None if it names none."""
-    number = error.index[0] if isinstance(error, BadPair) else error.index if isinstance(error, BadItem) else None
+def _place(error: BadItem | BadPair, source: Source, start: int, mark: str | None, numbers: Any) -> str | None:
+    """Return file and line of the object that an error is about, or None if it names none."""
+    number = error.index[0] if isinstance(error, BadPair) else error.index if error.collection == "X" else None
     if number is None or (numbers is not None and number >= len(numbers)):
         return None
     number = number if numbers is None else int(numbers[number])
@@ -488,5 +490,4 @@ def _located(error: Exception, source: Source, start: int, mark: str | None, num
     i = number - chunk.start
     place = f"object {number} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
     place += f", {_short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else ""
-    said = error.about("it") if isinstance(error, BadItem) else str(error)
-    return f"{source.source}, {place}: {said}"
+    return f"{source.source}, {place}"

@@ -264,9 +264,9 @@ def _check_sparse(data: bytes) -> None:
         matrix.check_format(full_check=True)
         if matrix.indptr.min() < 0 or matrix.data.dtype.kind not in "biufc":
             raise _refused("has a sparse array that points out of itself")
-    except ValueError as error:
-        if str(error).startswith(("has a ", "is ")):
-            raise
+    except _Refused:
+        raise
+    except ValueError:
         raise _refused("has a sparse array that points out of itself") from None
     except (KeyError, IndexError, TypeError, OverflowError, MemoryError) as error:
         raise _refused(f"has a sparse array that is none ({type(error).__name__})") from None
@@ -278,8 +278,12 @@ def _typed(value: Any, kind: type) -> Any:
     return value
 
 
-def _refused(what: str) -> ValueError:
-    return ValueError(f"{what}; it was not loaded, save the model again")
+class _Refused(ValueError):
+    """A file that is not loaded."""
+
+
+def _refused(what: str) -> _Refused:
+    return _Refused(f"{what}; it was not loaded, save the model again")
 
 
 def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
