@@ -333,7 +333,7 @@ level, sequence, power = codes.LevelEncoder(4, 64), codes.SequenceEncoder(4, n_b
         (lambda: level.fit([[1.0], [np.inf]]), r"X\[1\] holds NaN or infinity"),
         (lambda: level.fit(np.zeros((2, 0))), r"X has 0 feature\(s\)"),
         (lambda: level.fit(np.zeros((2, 2, 2))), r"X must be a 2-D array .* got shape \(2, 2, 2\)"),
-        (lambda: level.fit([[1.0, 2.0]]).transform([1.0]), r"got shape \(1,\)\. Reshape your data"),
+        (lambda: level.fit([[1.0, 2.0]]).transform([1.0]), r"got shape \(1,\); Reshape your data"),
         (lambda: codes.SequenceEncoder(n=0).fit([[1.0]]), "n must be an integer >= 1, got 0"),
         (lambda: codes.SequenceEncoder(0).fit([[1.0]]), "n_levels must be an integer >= 2, got 0"),
         (lambda: codes.SequenceEncoder(low=[0, 0]).fit([[1.0]]), "low must be a finite number or 1 of them, one for"),

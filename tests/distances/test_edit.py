@@ -165,7 +165,7 @@ def test_bad_input(distance):
         distance(["a", 3])
     with pytest.raises(TypeError, match=r"^Y\[1\] is int"):
         distance(["a"], ["a", 3])
-    with pytest.raises(TypeError, match="got one"):
+    with pytest.raises(TypeError, match="is one string"):
         distance("abc")
     with pytest.raises(ValueError, match="empty"):
         distance([])

@@ -291,7 +291,7 @@ BAD = [
     ("NGram", WORDS, 7, r"X\[290\] is int"),
     ("FeatureScaler", VECTORS, np.nan, r"X\[290\] holds NaN"),
     ("Optical", VECTORS, np.inf, r"X\[290\] holds NaN or infinity"),
-    ("Heat", VECTORS, np.inf, r"X\[290, 0\] is inf"),
+    ("Heat", VECTORS, np.inf, r"X\[290\], column 0 is inf"),
     ("FractionalPower", VECTORS, np.nan, r"X\[290\] holds NaN"),
     ("Level", VECTORS, np.nan, r"X\[290\] holds NaN"),
     ("Sequence", SERIES, np.array([[1.0, np.nan]]), r"series 290, time point 0, channel 1 is nan"),

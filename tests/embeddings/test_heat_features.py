@@ -260,7 +260,7 @@ def test_refuses_bad_rows():
         embedding.transform(zero)
     with pytest.raises(ValueError, match=r"X has 9 features, but \w+ is expecting 10 features"):
         embedding.transform(X[:, 1:])
-    with pytest.raises(ValueError, match=r"X\[0, 0\] is nan"):
+    with pytest.raises(ValueError, match=r"X\[0\], column 0 is nan"):
         HeatRandomFeatures(8).fit(np.full((2, 3), np.nan))
     with pytest.raises(ValueError, match="norm"):
         HeatRandomFeatures(8, mapping=None).fit(X).transform(X)

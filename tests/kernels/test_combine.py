@@ -187,7 +187,7 @@ def test_features_of_normalized():
         (Sum([Spectrum()], weights=[1, 2]), ValueError, r"one number for each of 1 kernels, got shape \(2,\)"),
         (Sum([Spectrum()], weights=[-1]), ValueError, r"weights must be finite and >= 0 .*, got \[-1\]"),
         (Sum([lambda X, Y=None: np.ones(3)]), ValueError, r"shape \(3,\) for 6 x 6 objects, expected \(6, 6\); lift"),
-        (Normalized(lambda X, Y=None: -np.ones((len(X), len(X)))), ValueError, r"X\[0\] with itself is -1.0"),
+        (Normalized(lambda X, Y=None: -np.ones((len(X), len(X)))), ValueError, r"X\[0\] has kernel -1.0 with itself"),
     ],
 )
 def test_a_wrong_part_is_named(kernel, error, message):

@@ -156,7 +156,7 @@ def test_what_is_refused(form, block, monkeypatch):
 
 
 def test_one_vector_is_refused():
-    with pytest.raises(ValueError, match=r"X must be a 2-D .*, got shape \(3,\)\. Reshape your data: one vector"):
+    with pytest.raises(ValueError, match=r"X must be a 2-D .*, got shape \(3,\); Reshape your data: one vector"):
         Cosine()([1.0, 2.0, 3.0])
 
 
@@ -362,7 +362,7 @@ def test_whoever_learns_decides_the_map_once():
         (
             np.ma.array([[1.0, 5.0]], mask=[[0, 1]]),
             ValueError,
-            r"X\[0, 1\] is masked, expected data without gaps; fill",
+            r"X\[0\], entry 1 is masked, expected data without gaps; fill",
         ),
     ],
 )

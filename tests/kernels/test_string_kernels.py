@@ -282,7 +282,7 @@ def test_a_wrong_parameter_is_named(kernel, message):
 def test_a_wrong_object_is_named():
     with pytest.raises(TypeError, match=r"X\[1\] is int"):
         Spectrum()(["ACGT", 3])
-    with pytest.raises(TypeError, match="got one"):
+    with pytest.raises(TypeError, match="is one string"):
         Spectrum()("ACGT")
     with pytest.raises(ValueError, match="empty"):
         Spectrum()([])

@@ -349,7 +349,7 @@ BAD = [
     ("negative contrast", lambda: HeatSVC([1, -2]).fit(X_BAD, Y_BAD), r"contrast\[1\] must be a positive number"),
     ("empty contrasts", lambda: HeatSVC([]).fit(X_BAD, Y_BAD), "contrast is an empty sequence"),
     ("C of zero", lambda: HeatSVC(C=0).fit(X_BAD, Y_BAD), 'C must be a positive number, got 0; C is "tune"'),
-    ("NaN", lambda: HeatSVC().fit(NAN, Y_BAD), r"X\[4, 2\]"),
+    ("NaN", lambda: HeatSVC().fit(NAN, Y_BAD), r"X\[4\], column 2"),
     ("fractions", lambda: HeatSVC().fit(X_BAD, X_BAD[:, 0] / 7), "y holds fractions"),
     ("label that is NaN", lambda: HeatSVC().fit(X_BAD, [0, 1, np.nan] * 4), r"y\[2\] is nan, expected a label"),
     ("one class", lambda: HeatSVC().fit(X_BAD, ["a"] * 12), "y holds one class, 'a'"),

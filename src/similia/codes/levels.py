@@ -264,7 +264,7 @@ def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
     except BadItem:
         raise
     except (TypeError, ValueError) as error:
-        raise BadValue(None, f"holds no numbers ({error})", "numbers", "encode strings with NGramEncoder") from None
+        raise BadValue(None, f"must hold numbers ({error})", remedy="encode strings with NGramEncoder") from None
     if values.ndim == 1 and n_features is not None and n_features > 1:
         raise not_2d("X", values.shape)
     columns = check_vectors(values[:, None] if values.ndim == 1 else values, n_features=n_features, by=by)

@@ -232,13 +232,13 @@ def check_encoder(encoder: Any) -> None:
 
 
 def not_real(name: str = "X") -> BadValue:
-    found = "holds complex numbers (Complex data not supported)"
-    return BadValue(None, found, "real numbers", "make two columns of each", collection=name)
+    expected = "real ones (Complex data not supported)"
+    return BadValue(None, "holds complex numbers", expected, "make two columns of each", collection=name)
 
 
 def not_2d(name: str, shape: tuple[int, ...]) -> BadValue:
-    remedy = "Reshape your data: one vector v is v[None]"
-    return BadValue(None, f"has shape {shape}", "a 2-D array (n, n_features)", remedy, collection=name)
+    found = f"must be a 2-D array (n, n_features), got shape {shape}"
+    return BadValue(None, found, remedy="Reshape your data: one vector v is v[None]", collection=name)
 
 
 def too_narrow(name: str, shape: tuple[int, ...], least: int = 1) -> BadValue:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia.core.config import rows_per_block, settings
-from similia.core.errors import BadValue
+from similia.core.errors import BadType, BadValue
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.kernels._versines import of_dense, of_sparse, row_sums
 from similia.objects import concatenate
@@ -127,7 +127,8 @@ def _as_array(X: Any, name: str) -> npt.NDArray:
             X = X.astype(np.float64)
     except (TypeError, ValueError) as error:
         found = f"cannot be read as a table of numbers ({error})"
-        raise BadValue(None, found, remedy="drop or encode what is not a number", collection=name) from None
+        kind = BadType if isinstance(error, TypeError) else BadValue
+        raise kind(None, found, remedy="drop or encode what is not a number", collection=name) from None
     return X
 
 
