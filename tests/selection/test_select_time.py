@@ -358,9 +358,7 @@ def test_notes_count_what_was_never_tried_and_say_nothing_of_zero(monkeypatch, o
 
 def test_neighbours_chosen_on_a_rung_before_the_last_do_not_vote(objects):
     X, y = objects
-    search = _select.Search(
-        *_search_of(X, y, [timed("floor", 0.0, 0.7, floor=True), timed("a", 0.0, 0.7)]), max_voters=5
-    )
+    search = _select.Search(*_search_of(X, y, [timed("floor", 0.0, 0.7, floor=True), timed("a", 0.0, 0.7)]), voters=5)
     floor = np.array([0.7, 0.6, 0.65, 0.6, 0.7])
     nearly = floor - np.array([0.04, -0.03, 0.03, -0.02, 0.0])
     search.main.tables = [{(0, 0): floor, (1, 0): nearly}, {(1, 0): np.full(5, 0.8)}]

@@ -1,4 +1,4 @@
-"""The command line: ``similia demo | fit | predict | encode | index``.
+"""The command line: ``similia fit``, ``predict``, ``report``, ``index`` and others, a module each.
 
 Commands import what they need when they run, so that ``similia --help`` answers at once.
 """

@@ -51,6 +51,7 @@ _logger = logger_of(__name__)
 _MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
 _PER_CLASS = 10  # objects of a class on the first rung, on average
 _FIRST = 300
+_TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
 # Variance of an estimated accuracy over that of as many independent answers: models of different folds, and what they
 # chose, have objects in common. Simulated on 20 to 80 objects; by fold: choice from other folds only, search repeated.
 _WIDER = {False: 2.25, True: 1.5}
@@ -352,7 +353,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
     >>> import similia as sm
     >>> X = ["ACGTACGTAC", "ACGTACGAAC", "ACGAACGTAC", "ACGTACGTAA"] * 3
     >>> X += ["GGCCGGCCGG", "GGCCGGCTGG", "GGTCGGCCGG", "GGCCGGCCGA"] * 3
-    >>> auto = sm.AutoClassifier(budget=60, cv=3, random_state=0).fit(X, ["a"] * 12 + ["b"] * 12)
+    >>> auto = sm.AutoClassifier(budget=10, cv=3, random_state=0).fit(X, ["a"] * 12 + ["b"] * 12)
     >>> auto.predict(["ACGTACGTTT", "GGCCGGCCCC"])
     array(['a', 'b'], dtype='<U1')
     >>> auto.best_score_
@@ -417,7 +418,7 @@ class AutoRegressor(RegressorMixin, _Auto):
     --------
     >>> import similia as sm
     >>> X, y = ["A" * n + "C" * (12 - n) for n in range(12)] * 2, [float(n) for n in range(12)] * 2
-    >>> auto = sm.AutoRegressor(budget=60, cv=3, nested=False, random_state=0).fit(X, y)
+    >>> auto = sm.AutoRegressor(budget=4, cv=3, nested=False, random_state=0).fit(X, y)
     >>> bool(auto.score(X, y) > 0.9)
     True
     """
@@ -563,27 +564,54 @@ class _Run:
             self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())
 
     def rows(self, choice: tuple[Candidate, ...] = ()) -> list[dict[str, Any]]:
-        """Return the table: candidates of the last rung by score, then those of the rung before, then the others.
-
-        What was chosen comes first.
-        """
+        """Return the candidates, the chosen one first: those of the rung that decides by score, then the others."""
         ranked: dict[Candidate, tuple[int, npt.NDArray]] = {}
         tables = self.search.main.tables
         decided = self.search.best(self.search.main)[1] if any(tables) else 0
         for r in sorted(range(len(tables)), key=lambda r: (r != decided, -r)):
             by_score = sorted(tables[r], key=lambda c: -tables[r][c].mean())
             ranked |= {c: (r, tables[r][c]) for c in by_score if c not in ranked}
-        rows = [self._row(c, *found, choice) for c, found in ranked.items()]
+        groups, out, failed = self.evaluator.groups, self.search.out, self.evaluator.failed
+        rows = []
+        for (g, i), (r, scores) in ranked.items():
+            n = self.search.steps[r].n
+            state = out.get((g, i), "finalist" if r == decided else f"dropped after {n} objects")
+            if (g, i) in choice:
+                state = "chosen" if len(choice) == 1 else "votes"
+            seconds = self.search.fit_seconds.get((g, i, n), float("nan"))
+            rows.append(self._row(groups[g].named(i), groups[g].pipeline(i), state, scores, seconds, n))
         rows.sort(key=lambda row: row["state"] != "chosen")  # stable
         if len(choice) > 1:
             r = ranked[choice[0]][0]
-            scores = self.search.voted(choice, r)
             seconds = sum(row["mean_fit_time"] for row in rows if row["state"] == "votes")
-            rows.insert(0, self._scored(self.name(choice), scores, seconds, r, "chosen", self.unfitted(choice)))
-        rest = [(g, i) for g, group in enumerate(self.evaluator.groups) for i in range(len(group.learners))]
-        rows += [self._untried(*c) for c in rest if c not in ranked]
-        nothing = "too large: n x n numbers do not fit into config(max_memory)"
-        return rows + [self._nothing(group, i, nothing) for group in self.too_large for i in range(len(group.learners))]
+            vote = self.name(choice), self.unfitted(choice), "chosen"
+            rows.insert(0, self._row(*vote, self.search.voted(choice, r), seconds, self.search.steps[r].n))
+        for g, i in ((g, i) for g, group in enumerate(groups) for i in range(len(group.learners))):
+            if (g, i) not in ranked:
+                why = failed.get((g, -1)) or failed.get((g, i))
+                state = f"failed: {why}" if why else out.get((g, i), "not tried")
+                rows.append(self._row(groups[g].named(i), groups[g].pipeline(i), state))
+        large = [(group, i) for group in self.too_large for i in range(len(group.learners))]
+        return rows + [self._row(group.named(i), group.pipeline(i), _TOO_LARGE) for group, i in large]
+
+    def _row(
+        self,
+        name: str,
+        pipeline: Any,
+        state: str,
+        scores: npt.NDArray | None = None,
+        seconds: float = float("nan"),
+        n: int = 0,
+    ) -> dict[str, Any]:
+        return {
+            "name": name,
+            "mean_test_score": float("nan") if scores is None else float(scores.mean()),
+            "standard_error": float("nan") if scores is None else noise(scores, self.folds),
+            "mean_fit_time": seconds,
+            "n_objects": n,
+            "state": state,
+            "estimator": sized(pipeline, len(self.y)),
+        }
 
     def name(self, choice: tuple[Candidate, ...]) -> str:
         """Return the name of a candidate, or of some that vote."""
@@ -595,39 +623,6 @@ class _Run:
         pipelines = [self.evaluator.groups[g].pipeline(i) for g, i in choice]
         vote = VoteClassifier if self.task == "classification" else VoteRegressor
         return pipelines[0] if len(pipelines) == 1 else vote(pipelines)
-
-    def _row(self, c: Candidate, r: int, scores: npt.NDArray, choice: tuple[Candidate, ...]) -> dict[str, Any]:
-        group, n = self.evaluator.groups[c[0]], self.search.steps[r].n
-        last = r == self.search.best(self.search.main)[1]
-        state = "finalist" if last else f"dropped after {n} objects"
-        state = self.search.out.get(c, state)
-        if c in choice:
-            state = "chosen" if len(choice) == 1 else "votes"
-        seconds = self.search.fit_seconds.get((*c, n), float("nan"))
-        return self._scored(group.named(c[1]), scores, seconds, r, state, group.pipeline(c[1]))
-
-    def _scored(
-        self, name: str, scores: npt.NDArray, seconds: float, r: int, state: str, pipeline: Any
-    ) -> dict[str, Any]:
-        return {
-            "name": name,
-            "mean_test_score": float(scores.mean()),
-            "standard_error": noise(scores, self.folds),
-            "mean_fit_time": seconds,
-            "n_objects": self.search.steps[r].n,
-            "state": state,
-            "estimator": sized(pipeline, len(self.y)),
-        }
-
-    def _untried(self, g: int, i: int) -> dict[str, Any]:
-        failed = self.evaluator.failed.get((g, -1)) or self.evaluator.failed.get((g, i))
-        state = f"failed: {failed}" if failed else self.search.out.get((g, i), "not tried")
-        return self._nothing(self.evaluator.groups[g], i, state)
-
-    def _nothing(self, group: Group, learner: int, state: str) -> dict[str, Any]:
-        numbers = dict.fromkeys(("mean_test_score", "standard_error", "mean_fit_time"), float("nan"))
-        named = {"name": group.named(learner), **numbers, "n_objects": 0, "state": state}
-        return {**named, "estimator": sized(group.pipeline(learner), len(self.y))}
 
 
 def results(rows: list[dict[str, Any]]) -> dict[str, npt.NDArray]:
