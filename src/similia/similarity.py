@@ -569,8 +569,13 @@ class Parts:
         return [*self.transformers, *([] if self.learner is None else [self.learner])]
 
     def comparison(self, *, fitted: bool = True) -> Comparison | None:
-        """Return the kernel or distance of the first step that has one; see `comparison_of`."""
-        return next(filter(None, (comparison_of(step, fitted=fitted) for step in self.steps)), None)
+        """Return the kernel or distance of the first step that has one, or has it inside; see `comparison_of`."""
+        for step in self.steps:
+            inside = members_of(step)
+            found = parts_of(inside[0]).comparison(fitted=fitted) if inside else comparison_of(step, fitted=fitted)
+            if found is not None:
+                return found
+        return None
 
     def __repr__(self) -> str:
         steps = " → ".join(type(step).__name__ for step in self.steps)
@@ -638,10 +643,12 @@ def steps_of(model: Any) -> list[Any]:
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     """Return the kernel or distance that a step compares objects by, or None.
 
-    If `fitted`, a kernel as it was decided in ``fit`` comes before the parameter.
+    If `fitted`, a kernel as it was decided in ``fit`` comes before the parameter. A parameter `distance` may hold a
+    kernel (nearest neighbours in its feature space); a lifted function is what the parameter is called.
     """
     for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
         function = getattr(step, name, None)
         if callable(function) and not isinstance(function, type):
-            return Comparison(function, is_kernel and not isinstance(function, Distance))
+            ours = isinstance(function, Kernel) and not isinstance(function, Pairwise)
+            return Comparison(function, ours or (is_kernel and not isinstance(function, Distance)))
     return None

@@ -140,6 +140,22 @@ def test_a_distance_in_the_place_of_a_kernel_is_a_distance():
     assert not comparison_of(SimpleNamespace(kernel=sm.distances.DTW())).is_kernel
 
 
+def test_neighbours_by_a_kernel_compare_by_a_kernel_and_a_lifted_function_is_as_the_parameter_says():
+    lifted = sm.pairwise(lambda x, y: float(x == y))
+    for given, is_kernel in ((Spectrum(), True), (lifted, False), (sm.distances.Levenshtein(), False)):
+        assert comparison_of(sm.learn.KNeighborsClassifier(given)).is_kernel == is_kernel
+    assert comparison_of(sm.Nystroem(lifted)).is_kernel
+
+
+def test_a_parameter_that_is_called_as_a_marker_is_none():
+    assert members_of(sm.AutoClassifier()) == []  # has a number of voters
+
+
+def test_the_comparison_inside_of_a_vote_is_found():
+    vote = VoteClassifier([pipeline(), pipeline()])
+    assert parts_of(make_pipeline("passthrough", vote)).comparison().function == vote.estimators[0][0].kernel
+
+
 def test_a_fitted_comparison_is_as_the_objects_decided_it():
     table = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0], [3.0, 0.0, 1.0]])
     encoder = sm.Nystroem(Cosine("auto"), n_components=2).fit(table)

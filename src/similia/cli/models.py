@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sklearn.pipeline import Pipeline
-
 import similia as sm
 from similia.cli.columns import with_columns_of
 from similia.cli.inputs import Objects, has_columns, open_objects
@@ -19,6 +17,7 @@ from similia.core.text import _short
 from similia.planning.costs import kind_of
 from similia.scale.predictions import Predictions, form_of
 from similia.scale.stream import CHUNK, print_stream, write_stream
+from similia.similarity import parts_of
 from similia.sources.reading import Reading, ending_of
 from similia.sources.source import Source
 from similia.sources.streams import ObjectStream, is_table
@@ -55,12 +54,8 @@ def predict_with_model(
 
 def _compared(model: Any) -> Any:
     """Return the kernel or distance of a model (of models that vote, of the first), or None."""
-    model = getattr(model, "best_", model)
-    for step in model if isinstance(model, Pipeline) else [model]:
-        for name in ("kernel", "distance"):
-            if hasattr(getattr(step, name, None), "as_objects"):
-                return getattr(step, name)
-    return None
+    found = parts_of(model).comparison(fitted=False)
+    return found.function if found is not None and hasattr(found.function, "as_objects") else None
 
 
 def _check_comparison(compared: Any, data_read: Objects | Source, objects: Any, fitted: bool = False) -> None:

@@ -223,7 +223,10 @@ def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: igno
 
 @njit()
 def _warp(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
-    """As `similia.distances.dtw._warp`, but return False as soon as all distances are known to be above `limit`."""
+    """As `similia.distances.dtw._warp`, but return False as soon as all distances are known to be above `limit`.
+
+    Written twice for speed: one loop for both, with a limit of infinity there, takes 1.1 to 1.5 times as long.
+    """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
     infinite, width = lane.load(room, LANES), lane.load(widths, 0)

@@ -26,7 +26,7 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
 from similia.selection import budget
 from similia.selection._ladder import Group, identity
-from similia.similarity import Distance
+from similia.similarity import Distance, comparison_of
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # objects on which costs are tried; the first call compiles
 
@@ -342,7 +342,8 @@ def _shared(step: Any) -> Callable[[Any], Any]:
 
 def _compare(step: Any) -> Any:
     """Return the kernel or distance of a step, None for a step without."""
-    return getattr(step, "kernel", getattr(step, "distance", None))
+    found = comparison_of(step, fitted=False)
+    return None if found is None else found.function
 
 
 def _is_shared(step: Any) -> bool:
