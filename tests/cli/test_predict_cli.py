@@ -287,7 +287,7 @@ def test_other_endings_say_what_to_write(tmp_path):
     model, data = saved(LOGISTIC, tmp_path), tables(tmp_path)[0]
     for options in ((), ("--json",)):
         said = refused("predict", model, data, "-o", tmp_path / "x.json", *options)
-        assert said.endswith("end " + str(tmp_path / "x.json") + " in .jsonl")
+        assert said.endswith(f"name {tmp_path / 'x.json'} .jsonl")
         for name in ("x.parquet", "x.csv.gz"):
             assert "are written as .csv, .tsv or .jsonl" in refused(
                 "predict", model, data, "-o", tmp_path / name, *options

@@ -442,10 +442,10 @@ def test_any_object_is_found_in_chunks_of_any_size():
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("127.0.0.1", "no address of a scheduler"),
-        ("tcp://127.0.0.1", "no address of a scheduler"),
-        ("http://127.0.0.1:8786/", "no address of a scheduler"),
-        ("tcp://nosuchhost.invalid:8786", "names no machine"),
+        ("127.0.0.1", "not the address of a scheduler"),
+        ("tcp://127.0.0.1", "not the address of a scheduler"),
+        ("http://127.0.0.1:8786/", "not the address of a scheduler"),
+        ("tcp://nosuchhost.invalid:8786", "names an unknown machine"),
     ],
 )
 def test_an_address_that_cannot_be_one_is_refused_at_once(address, said, tmp_path):

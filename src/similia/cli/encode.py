@@ -93,7 +93,7 @@ def _fit(stream: Source, path: Path, options: dict[str, Any]) -> tuple[int, Any]
 
 
 def load_encoder(path: Path) -> Any:
-    """Return what makes bits in a model that `similia.save` wrote, or in an index."""
+    """Return the encoder of a saved model or of an index."""
     if path.is_dir():
         return SearchFolder.open(path).search.encoder_
     model = sm.load(path)
@@ -103,7 +103,7 @@ def load_encoder(path: Path) -> Any:
 
 
 def _check_bits(encoder: Any, path: Path, stream: Source) -> None:
-    """Raise if a model makes vectors, or nothing, of objects: a stream of bits is asked for."""
+    """Raise if a model does not return packed bits for the first object."""
     if not hasattr(encoder, "transform"):
         made = "predictions only"
     else:

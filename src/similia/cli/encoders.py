@@ -1,7 +1,7 @@
-"""What makes bits of objects where a command is not told: by the kind of the objects, and by what they allow.
+"""The encoder that a command fits by default: by the kind of the objects, and by what they allow.
 
-Choices are those that found most of true neighbours when measured (``benchmarks/similarity_search.py --encoders``,
-the experiment hashing-objects); of strings, neighbours that are near.
+Measured, these encoders found most of the true neighbours (``benchmarks/similarity_search.py --encoders``, the
+experiment hashing-objects); for strings, of the near ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COLUMNS = 4096  # that counts of k-mers are folded into
 def default_encoder(
     data: Objects, kernel: str | None, distance: str | None, bits: int, landmarks: int, seed: int
 ) -> tuple[str, Any]:
-    """Return what makes bits of objects, and its description; `data` are those it will be fitted to.
+    """Return an encoder and its description; `data` are the objects it will be fitted to.
 
     - strings, unless told otherwise or compared by an edit distance: counts of k-mers, PCA, ITQ; of too few or too
       simple strings for so many bits, `Nystroem` and signs;
@@ -55,14 +55,14 @@ def default_encoder(
 
 
 def default_rerank(data: Objects | Source, kernel: str | None, distance: str | None) -> str:
-    """Return how candidates are sorted without --rerank: by the kernel or distance that is named, if one is."""
+    """Return how candidates are sorted without --rerank: by the given kernel or distance, if there is one."""
     if kernel or distance:
         return distance or "kernel"
     return {"strings": "Levenshtein()", "vectors": "projected"}.get(data.kind, "kernel")
 
 
 def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
-    """Raise if options cannot be met, before anything is read."""
+    """Raise if options contradict each other, before anything is read."""
     if kernel and distance:
         raise ValueError("--kernel and --distance exclude each other: each describes how bits are made")
     if bits < 8 or bits % 8:
@@ -104,7 +104,7 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Say that bits are made in another way because they are many; `most` are the directions there can be."""
+    """Print that another encoder is used because the data have at most `most` directions."""
     if most > 8:  # else no number of bits could be met
         note(
             f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "

@@ -1,4 +1,4 @@
-"""Files, folders and names to objects and labels, read whole or, where files may be long, as streams."""
+"""Files, folders and names of data sets to objects and labels, read whole or in chunks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from similia.sources.streams import ObjectStream, is_table, meaningless
 
 
 def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
-    """Read objects and, where there are any, labels; say what was chosen and what was left out.
+    """Read objects and labels, if there are any; print what was chosen and what was skipped.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
 
 
 def read_labelled(data: str, **table: Any) -> Objects:
-    """Read objects and labels, or raise if there are no labels, or if rows are time points and nothing says so."""
+    """Read objects and labels; raise if there are no labels, or if rows seem to be time points without ``--time``."""
     found = read_objects(data, **table)
     if found.kind in ("vectors", "series") and has_columns(data, **table) and not table.get("time"):
         names = [name for name in found.names or [] if name]
@@ -74,7 +74,7 @@ def read_labelled(data: str, **table: Any) -> Objects:
 
 
 def _note_empty(source: str, count: int, first: str) -> None:
-    """Say that strings are empty, if any are: cells may not have been filled in."""
+    """Print how many strings are empty, if any: cells may not have been filled in."""
     if count:
         rows = "1 row" if count == 1 else f"{count} rows"
         have = "has an empty sequence" if count == 1 else "have empty sequences"
@@ -82,7 +82,7 @@ def _note_empty(source: str, count: int, first: str) -> None:
 
 
 def note_skipped(source: str, skips: Any) -> None:
-    """Say how many rows were left out, and where they are listed."""
+    """Print how many rows were skipped, and where they are listed."""
     if skips is not None and skips.first is not None:
         line, why = skips.first
         rows = "1 row was" if skips.n == 1 else f"{skips.n} rows were"
@@ -91,7 +91,7 @@ def note_skipped(source: str, skips: Any) -> None:
 
 
 def has_columns(data: str, **table: Any) -> bool:
-    """Return whether `data` is a table, by its ending or because it is said what separates its cells."""
+    """Return whether `data` is a table, by its ending or because a separator is given."""
     return is_table(Path(data), Reading(**table))
 
 
@@ -119,7 +119,7 @@ def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) ->
 
 
 def _tell(source: Any) -> None:
-    """Say once, at the end, what is empty and what was left out."""
+    """Print once, at the end, what is empty and what was skipped."""
     source.at_end = None
     _note_empty(source.source, *getattr(source, "empty", (0, "")))
     note_skipped(source.source, source.skips)

@@ -32,16 +32,16 @@ class Predictions:
     model : fitted classifier or regressor
     form : {"csv", "tsv", "jsonl"}
     scores : bool
-        Whether probabilities, or decision values where there are none, of all classes stand beside the labels.
+        Whether to write the probabilities of all classes (or else decision values) beside the labels.
     names : str, optional
-        Column of the table that names the objects, which is called so here too; "item" if there is none.
+        Column of the table with names of the objects, which keeps its name; "item" if not given.
 
     Attributes
     ----------
     offset : int
         Bytes of the line with the names of the columns.
     belongs : dict
-        What tells the lines from those that another run may have begun.
+        What distinguishes the lines from those of a run with other options.
 
     Raises
     ------
@@ -100,14 +100,14 @@ class Predictions:
 
 
 def form_of(output: Path) -> str:
-    """Return the form of predictions that the name of a file means, CSV if it means none, or raise."""
+    """Return the format of predictions by the ending of a file, CSV for unknown ones, or raise."""
     ending = output.suffix.lower()
     if ending == ".json":
         raise ValueError(
-            f"predictions as JSON are a line each, so that a run can go on after any of them; end {output} in .jsonl"
+            f"predictions as JSON are lines, so that a run can resume after any of them; name {output} .jsonl"
         )
     if ending in _NOT_LINES:
-        raise ValueError(f"predictions are written as .csv, .tsv or .jsonl, and {output} is named otherwise")
+        raise ValueError(f"predictions are written as .csv, .tsv or .jsonl, but {output} has another ending")
     return _FORMS.get(ending, "csv")
 
 
@@ -119,7 +119,7 @@ def _labels(model: Any, X: Any) -> npt.NDArray:
 
 @part_of_more()
 def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return the labels and a score for each class; what a pipeline makes of the objects is made once for both."""
+    """Return the labels and a score for each class; a pipeline transforms the objects once for both."""
     *steps, last = steps_of(model)
     for step in steps:
         X = step.transform(X)

@@ -25,9 +25,9 @@ class ShardedIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ, among codes in the parts of a Dask array.
 
     Answers are those of one exact `HammingIndex` of all codes, ties included: by distance, then id. A query travels to
-    all shards, and k candidates of each come back. On a cluster shards stay in the memory of the workers; that
-    of a worker that dies is built anew from the graph of the codes. (Codes that should survive the cluster: write
-    them, for instance with ``similia index build``, and search a `HammingIndex` of the folder.)
+    all shards, and each returns k candidates. On a cluster shards stay in the memory of the workers; if a worker dies,
+    its shards are built again from the graph of the codes. To keep codes beyond the life of the cluster, write an index
+    with ``similia index build``.
 
     Parameters
     ----------

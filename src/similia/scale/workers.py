@@ -1,4 +1,4 @@
-"""A function of each chunk of a stream, results in order: in this process, or on the workers of a Dask cluster.
+"""A function of each chunk of a source, with results in order: in this process, or on the workers of a Dask cluster.
 
 In this process a thread reads ahead while a chunk is worked on. On a cluster at most two chunks a worker and two more
 are under way; each task uses one thread. The model is itself the result of a task, so that the scheduler can compute it
@@ -65,7 +65,7 @@ class Here:
 
 
 def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, None, None]:
-    """Yield what `chunks` yields, read by a thread that is ahead by `depth` and one; its errors come in their turn."""
+    """Yield chunks that a thread reads `depth` + 1 ahead; its errors are raised in their turn."""
     ready: Queue[tuple[Chunk | None, BaseException | None]] = Queue(depth)
     stopped = threading.Event()
 
@@ -106,7 +106,7 @@ Heard = set[tuple[Any, str]]  # kinds of warnings
 
 
 def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[Said]]:
-    """Return the result and the warnings of a chunk; errors and warnings have the numbers of the stream."""
+    """Return the result and the warnings of a chunk; errors and warnings count objects as the source does."""
     with heard() as caught:
         try:
             result = function(model, objects)
@@ -123,9 +123,9 @@ def _say(said: list[Said], known: Heard) -> None:
 
 
 def _located(error: Exception, function: Function, model: Any, objects: Any, start: int) -> Exception:
-    """Return the error with the number of the object in the stream, which the chunk begins at `start`.
+    """Return the error with the position of the object in the source, whose chunk begins at `start`.
 
-    An error that names its object has its number shifted; for others the object is searched, by halves.
+    An index in the error is shifted; if there is none, the bad object is found by halving the chunk.
     """
     n = n_objects(objects)
     where = f"objects {start} to {start + n - 1}"
@@ -177,7 +177,7 @@ class OnDask:
             stack.enter_context(_quiet_logs())
             self.client = self._connected(distributed.Client, stack)
             if isinstance(self.workers, int):
-                with suppress(OSError):  # a worker died meanwhile; those to come know of it
+                with suppress(OSError):  # a worker died meanwhile; new ones register the callback
                     self.client.register_worker_callbacks(_ignore_interrupts)
             self._stack = stack.pop_all()
         return self
@@ -187,17 +187,16 @@ class OnDask:
 
     def _connected(self, Client: Any, stack: ExitStack) -> Any:
         """Return a client that has workers, or raise if that takes too long."""
-        soon = min(PATIENCE, _FIRST)
+        soon, where = min(PATIENCE, _FIRST), self.workers
+        if isinstance(where, int):
+            where = stack.enter_context(_local_cluster(where))
         try:
-            if isinstance(self.workers, Client):
-                client = self.workers
+            if isinstance(where, Client):
+                client = where
             else:
-                address = self.workers
-                if isinstance(address, int):
-                    address = stack.enter_context(_local_cluster(address))
-                else:  # before a client is made: it tries for long
-                    socket.create_connection(_place(address), timeout=soon).close()
-                client = Client(address, timeout=soon, set_as_default=False)
+                if isinstance(where, str):  # before a client is made: it tries for long
+                    socket.create_connection(_place(where), timeout=soon).close()
+                client = Client(where, timeout=soon, set_as_default=False)
                 stack.callback(_close, client)
             client.wait_for_workers(1, timeout=soon)
         except (OSError, TimeoutError) as error:
@@ -285,19 +284,19 @@ def _gone(what: str) -> ConnectionError:
 
 
 def _place(address: str) -> tuple[str, int]:
-    """Return host and port of a scheduler's address, or raise at once if it cannot be one."""
+    """Return host and port of a scheduler's address, or raise if it cannot be one."""
     found = re.fullmatch(r"(?:(?:tcp|tls)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address.strip())
     if found is None:
-        raise ValueError(f"{address!r} is no address of a scheduler, expected one such as tcp://10.0.0.1:8786")
+        raise ValueError(f"{address!r} is not the address of a scheduler, expected e.g. tcp://10.0.0.1:8786")
     try:
         socket.getaddrinfo(found[1], int(found[2]))
     except (OSError, OverflowError) as error:
-        raise ValueError(f"{address!r} names no machine that is known here ({error})") from None
+        raise ValueError(f"{address!r} names an unknown machine ({error})") from None
     return found[1], int(found[2])
 
 
 def _local_cluster(n_workers: int) -> Any:
-    """Start processes on this machine; any port will do for the page that Dask serves even when nobody wants one."""
+    """Start processes on this machine; Dask serves a page in any case, so let it take any free port."""
     from distributed import LocalCluster
 
     page = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}}
@@ -305,14 +304,14 @@ def _local_cluster(n_workers: int) -> Any:
         return LocalCluster(n_workers, processes=True, threads_per_worker=1, silence_logs=50, **page)
     except RuntimeError as error:
         raise ConnectionError(
-            f"the processes could not be started ({error}); run the same again, and from a script only under "
+            f"cannot start the processes ({error}); run the same again, and from a script only under "
             'if __name__ == "__main__":'
         ) from error
 
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Silence what Dask logs about workers and connections that are lost: what matters becomes a sentence."""
+    """Silence Dask's logs about lost workers and connections; those that matter become errors."""
     import distributed  # noqa: F401  (which sets up the handlers)
 
     handlers = [(handler, handler.level) for handler in logging.getLogger("distributed").handlers]
@@ -326,7 +325,7 @@ def _quiet_logs() -> Iterator[None]:
 
 
 def _ignore_interrupts() -> None:
-    """Leave Ctrl-C, which a terminal sends to all processes, to the one that commits."""
+    """Ignore Ctrl-C, which a terminal sends to all processes, except in the one that commits."""
     with suppress(ValueError):  # a worker that is a thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -345,7 +344,7 @@ def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory
 
 @contextmanager
 def opened(workers: Any, ahead: bool = True) -> Iterator[Here | OnDask]:
-    """Yield what does the work: this process if `workers` is None, else a Dask cluster (see `OnDask`)."""
+    """Yield the engine: this process if `workers` is None, else a Dask cluster."""
     if workers is None:
         yield Here(ahead)
     else:
@@ -354,7 +353,7 @@ def opened(workers: Any, ahead: bool = True) -> Iterator[Here | OnDask]:
 
 
 def import_dask() -> tuple[Any, Any]:
-    """Return the modules dask and distributed, or raise with what installs them."""
+    """Return the modules dask and distributed, or raise saying how to install them."""
     try:
         import dask
         import distributed
