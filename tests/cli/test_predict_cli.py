@@ -292,7 +292,7 @@ def test_other_endings_say_what_to_write(tmp_path):
             assert "are written as .csv, .tsv or .jsonl" in refused(
                 "predict", model, data, "-o", tmp_path / name, *options
             )
-    with pytest.raises(ValueError, match=r"in \.jsonl"):
+    with pytest.raises(ValueError, match=r"x\.json \.jsonl"):
         predict_stream(LOGISTIC, WORDS, tmp_path / "x.json")
     assert not list(tmp_path.glob("x.*"))
 
