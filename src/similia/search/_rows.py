@@ -183,9 +183,7 @@ def _grown(array: npt.NDArray, n: int, capacity: int) -> npt.NDArray:
 
 def save_index(index: HammingIndex, path: Path) -> None:
     """See `HammingIndex.save`."""
-    from similia.search.on_disk import holds_codes
-
-    if holds_codes(path.resolve()):
+    if (path.resolve().parent / "search.similia").is_file() and (path / MANIFEST).is_file():
         raise ValueError(
             f"{path} holds the codes of the search in {path.parent}, which would no longer belong to its objects; save "
             "the whole search with SimilaritySearch.save, or this index to another folder"

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,13 @@ from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
 from similia.search.hamming_index import HammingIndex
-from similia.search.similarity_search import SimilaritySearch
 from similia.storage.disk import sync_folder
 from similia.storage.models import load, save
+from similia.storage.states import public_name
 from similia.storage.store import MANIFEST, Store
+
+if TYPE_CHECKING:
+    from similia.search.similarity_search import SimilaritySearch
 
 _SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
 
@@ -113,7 +116,11 @@ class SearchFolder:
             raise FileNotFoundError(f"no search at {folder}; 'similia index build' or search.save(folder) makes one")
         made = load(folder / _SEARCH)
         search = made.get("search") if isinstance(made, dict) else None
-        if not isinstance(search, SimilaritySearch) or not hasattr(search, "encoder_") or "example" not in made:
+        if (
+            public_name(type(search)) != ("similia", "SimilaritySearch")
+            or not hasattr(search, "encoder_")
+            or "example" not in made
+        ):
             raise ValueError(f"{folder / _SEARCH} holds no search: the folder is damaged; restore it from a copy")
         return cls(folder, made["search"], made["example"], Store.open(folder / _CODES))
 
@@ -224,11 +231,6 @@ def _read_part(path: Path) -> dict[str, Any]:
 def is_search(folder: Path) -> bool:
     """Return whether `SearchFolder.create` has finished in a folder."""
     return (folder / _SEARCH).is_file() and (folder / _CODES / MANIFEST).is_file()
-
-
-def holds_codes(folder: Path) -> bool:
-    """Return whether a folder is the one in which a search keeps its codes."""
-    return folder.name == _CODES and is_search(folder.parent)
 
 
 def _left_by_create(folder: Path) -> bool:
