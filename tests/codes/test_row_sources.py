@@ -61,6 +61,18 @@ def test_all_sources_give_the_same_bits(dtype, fraction, tmp_path):
         assert expected.projection_error(source) == pytest.approx(expected.projection_error(X), rel=1e-9), name
 
 
+def test_streams_of_vectors_are_read_like_arrays(tmp_path):
+    X = decaying(300, 8, np.float64)
+    np.savetxt(tmp_path / "X.csv", X, fmt="%.17g", delimiter=",", header=",".join("abcdefgh"), comments="")
+    model = GeneralizedNystroemPCA(3, 0.2, 0.9, random_state=0)
+    expected = clone(model).fit(X)
+    assert_same_fit(clone(model).fit(sm.sources.open_stream(tmp_path / "X.csv", chunk=70)), expected)
+    found = expected.transform(sm.sources.open_stream(tmp_path / "X.csv", chunk=70))
+    np.testing.assert_array_equal(found, expected.transform(X))
+    with pytest.raises(ValueError, match="X holds strings, expected vectors"):
+        clone(model).fit(sm.sources.open_stream(["a", "b"]))
+
+
 def test_long_streams_are_sampled_like_arrays():
     """Rows of a long stream are forgotten on the way; the sample is that of the array all the same."""
     X = decaying(20_000, 6, np.float32)

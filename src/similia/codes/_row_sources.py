@@ -23,6 +23,7 @@ from similia.core.fitting import twin_of
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.objects.sequences import as_csr
 from similia.sources.dask import Distributed
+from similia.sources.source import Source
 
 Indices = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their priorities, their positions in the source
@@ -329,6 +330,10 @@ def open_rows(X: Any) -> RowSource:
     """Return the source that fits `X`, or raise saying what would."""
     if isinstance(X, Distributed):
         source: RowSource = DistributedRows(X)
+    elif isinstance(X, Source):
+        if X.kind != "vectors":
+            raise ValueError(f"X holds {X.called}, expected vectors; turn them into vectors, e.g. by similia.Nystroem")
+        return ChunkRows(chunk.objects for chunk in X.chunks())
     elif sp.issparse(X):
         source = SparseRows(X)
     elif isinstance(X, (str, Path)):

@@ -88,8 +88,9 @@ class GeneralizedNystroemPCA(Transformer):
     -----
     **Where rows come from.** `X` is an array, a numpy memory map, a scipy.sparse matrix (never made dense but for
     blocks), an object with `shape` and row access (h5py, zarr; read within its `chunks`), the path of a ``.npy`` or
-    ``.parquet`` file (numeric columns, or one column of lists), or an iterable of 2-D chunks of rows, read once. Rows
-    and numbers are the same for all: they depend on `random_state` and the number of rows only.
+    ``.parquet`` file (numeric columns, or one column of lists), an iterable of 2-D chunks of rows, read once, or a
+    stream of vectors from `similia.sources.open_stream` (CSV). Rows and numbers are the same for all: they depend on
+    `random_state` and the number of rows only.
 
     **Memory.** The sampled rows are kept if they fit into half of ``similia.config(max_memory)``. Otherwise
     P = C^T W (n_features x sampled features, float64) is summed up in one pass, and a part of the rows turns the

@@ -104,7 +104,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 
     The names are those of a data frame; an array has none and is not asked for them.
     """
-    if reset or hasattr(X, "columns"):
+    if reset or (hasattr(X, "columns") and not getattr(X, "elsewhere", False)):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
