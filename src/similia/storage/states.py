@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
-from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -45,7 +44,6 @@ def public_class(module: str, name: str) -> type | None:
     return found if isinstance(found, type) and public_name(found) == (module, name) else None
 
 
-@cache
 def public_name(cls: type) -> tuple[str, str] | None:
     """Return the module and the name by which a file names a class, None if it may not be loaded."""
     if declared(cls) is None or not cls.__module__.startswith("similia."):
