@@ -1,11 +1,8 @@
 r"""Planners from the theorems: how many features or samples an error needs, how fast a learnt function changes.
 
 D2KE features are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), so that k~(x, y) = phi(x) . phi(y) is a mean of R
-independent numbers in [0, 1] with expectation k(x, y). What the paper proves of them for a metric d is
-here with the constants that its proofs give when they are done with care.
-
-For embeddings of graphs by sampled graphlets there are Theorems 4 and 5 of the other paper, with the features they
-hold for.
+independent numbers in [0, 1] with expectation k(x, y). The paper's theorems for a metric d are here with sharper
+constants, as the notes show. For graphs embedded by sampled graphlets there are Theorems 4 and 5 of the other paper.
 
 Cost: `effective_dimension` n^2 distances, the others none.
 Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 4 and Appendix A;
@@ -25,9 +22,6 @@ from similia.core.validation import RandomState, check_positive, check_positive_
 
 # Graphs on k nodes up to isomorphism, k = 2, 3, ..., 11 (OEIS A000088).
 _N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)
-
-
-Floats = npt.NDArray[np.float64]
 
 
 class EffectiveDimension(NamedTuple):
@@ -200,14 +194,14 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If the distance says of itself that it is no metric (DTW, ModifiedHausdorff), or the model has another form.
+        If the distance declares that it is no metric (DTW, ModifiedHausdorff), or the model has another form.
 
     Notes
     -----
     Proposition 1 of the paper, for the features that the model has rather than for their limit: f(x) =
     w . phi(x) + b, and phi_j = R^(-1/2) exp(-gamma d(x, omega_j)) changes by at most R^(-1/2) gamma d(x, y) by the
     triangle inequality, so that L = gamma \|w\|. Behind a StandardScaler with scales s, w is coef / s.
-    A distance without ``facts`` (a function of your own) is taken for a metric: that is for you to know.
+    A distance without ``facts`` (a function of your own) is assumed to be a metric.
 
     Examples
     --------
@@ -359,9 +353,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     factors = {"gaussian_complex": 1.0, "gaussian": 2.0, "match": 1.0, "match_iso": 1.0}
     if features not in factors:
         raise ValueError(f"features must be one of {', '.join(map(repr, factors))}, got {features!r}")
-    factor = (
-        factors[features] if n_components is not None else 1.0
-    )  # the exact Gaussian kernel is 1 for equal graphlets
+    factor = 1.0 if n_components is None else factors[features]  # the exact Gaussian kernel is 1 for equal graphlets
     of_samples = 8 * (1 + math.sqrt(2 * math.log(3 / delta))) / math.sqrt(s)
     if n_components is None:
         return factor * of_samples
