@@ -108,7 +108,6 @@ def test_transformed_targets_wrap_their_regressor():
     assert parts_of(model).model is model.regressor
     assert parts_of(model.fit(X, np.arange(8.0))).model is model.regressor_
     assert members_of(TransformedTargetRegressor()) == []
-    assert members_of(sm.AutoClassifier(voters=3)) == []  # a number of them, not a list
 
 
 def test_members_are_those_of_votes_and_wrappers_only():
@@ -145,10 +144,6 @@ def test_neighbours_by_a_kernel_compare_by_a_kernel_and_a_lifted_function_is_as_
     for given, is_kernel in ((Spectrum(), True), (lifted, False), (sm.distances.Levenshtein(), False)):
         assert comparison_of(sm.learn.KNeighborsClassifier(given)).is_kernel == is_kernel
     assert comparison_of(sm.Nystroem(lifted)).is_kernel
-
-
-def test_a_parameter_that_is_called_as_a_marker_is_none():
-    assert members_of(sm.AutoClassifier()) == []  # has a number of voters
 
 
 def test_the_comparison_inside_of_a_vote_is_found():

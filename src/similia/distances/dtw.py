@@ -164,7 +164,7 @@ class DTW(Distance):
 
 @njit()
 def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Write the distances of tasks first..last to `out`; the arguments are those of `_groups.fill_pairs`."""
+    """Write the distances of tasks first..last to `out`; the arguments are those of `fill_pairs`."""
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
     room = np.empty(LANES * (lengths.max() + 1), packed.dtype)

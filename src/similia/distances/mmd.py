@@ -1,17 +1,11 @@
-r"""Maximum mean discrepancy (MMD): how far apart two laws are, as a kernel sees them.
+r"""A distance between graphs: the maximum mean discrepancy (MMD) between the laws of their sampled graphlets.
 
-.. math:: \mathrm{MMD}^2(P, Q) = \mathrm{E}\,k(x, x') + \mathrm{E}\,k(y, y') - 2\,\mathrm{E}\,k(x, y),
+The V-statistic of `two_sample`, computed from histograms of graphlet codes. A tile of `LANES` graphs has a table: entry
+(row, lane) is the kernel mean of the lane's histogram at the code of that row; a pair of histograms is one sum over
+the codes of the other. Each entry is summed in an order of its own, so that equal histograms give equal numbers, to the
+last bit, wherever they stand. Cost: see `MMD`.
 
-x, x' from P and y, y' from Q, all independent. Two estimates from n and m samples: the V-statistic, the squared
-distance of the two means in feature space, which exceeds it on average by :math:`n^{-1} [\mathrm{E}\,k(x, x) -
-\mathrm{E}\,k(x, x')]` and the like for Q; and the unbiased U-statistic, without the terms i = j of
-:math:`\sum_{ij} k(x_i, x_j)`, which may be negative.
-
-`mmd2` and `two_sample_test` take objects of any kind, `MMD` is a distance between graphs: that of the laws of their
-sampled graphlets. Cost: (n + m)^2 kernel values, and as many multiplications a permutation (by BLAS).
-
-Papers: Gretton et al., "A kernel two-sample test", JMLR 13, 2012; Ghanem, Keriven & Tremblay, "Fast graph kernel with
-optical random features", ICASSP 2021, Section 3.2.
+Paper: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Section 3.2.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ ERP, MSM, TWE, LCSS = range(4)
 
 @njit()
 def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Write the distances of tasks first..last to `out`; from `x` on, the arguments are those of `_groups.fill_pairs`.
+    """Write the distances of tasks first..last to `out`; from `x` on, the arguments are those of `fill_pairs`.
 
     `kind` is one of the numbers above, `parameter` the c of MSM, the nu of TWE, the epsilon of LCSS. The series have
     `p` channels and, for ERP and TWE, one more: what it costs to delete each time point.

@@ -1,4 +1,16 @@
-"""The Gram matrix of two collections of objects, for the statistics and tests that pool them."""
+r"""Two-sample statistics: the maximum mean discrepancy (MMD) of two collections of objects, and a permutation test.
+
+.. math:: \mathrm{MMD}^2(P, Q) = \mathrm{E}\,k(x, x') + \mathrm{E}\,k(y, y') - 2\,\mathrm{E}\,k(x, y),
+
+x, x' from P and y, y' from Q, all independent. Two estimates from n and m samples: the V-statistic, the squared
+distance of the two means in feature space, which exceeds it on average by :math:`n^{-1} [\mathrm{E}\,k(x, x) -
+\mathrm{E}\,k(x, x')]` and the like for Q; and the unbiased U-statistic, without the terms i = j of
+:math:`\sum_{ij} k(x_i, x_j)`, which may be negative.
+
+Cost: (n + m)^2 kernel values, and as many multiplications for each permutation.
+
+Paper: Gretton et al., "A kernel two-sample test", JMLR 13, 2012.
+"""
 
 from __future__ import annotations
 
@@ -18,56 +30,6 @@ from similia.objects import n_objects
 from similia.similarity import as_floats, as_objects, check_kernel, evaluate
 
 Array = npt.NDArray[np.float64]
-
-
-def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
-    """Return a new Gram matrix of the objects of X, then of Y, and the number of those of X; or raise."""
-    if isinstance(kernel, str):
-        if kernel != "precomputed":
-            raise ValueError(f'kernel must be a kernel, a fitted embedding or "precomputed", got {kernel!r}')
-        K = np.array(as_floats(X, "X of kernel='precomputed' holds"), dtype=np.float64)
-        if not isinstance(Y, Integral):
-            raise TypeError(
-                f"Y must be the number of objects of the first collection, since kernel='precomputed' takes one Gram "
-                f"matrix X of both; got {type(Y).__name__} ({_short(Y)})"
-            )
-        n = check_positive_int(Y, "Y (with kernel='precomputed', the number of objects of the first collection)")
-        if K.ndim != 2 or K.shape[0] != K.shape[1] or n > len(K):
-            raise ValueError(
-                f'kernel="precomputed" takes the square Gram matrix of both collections, the first of which has '
-                f"Y={n} objects; got shape {K.shape}"
-            )
-        _check_sizes(n, len(K) - n, least)
-        if not np.allclose(K, K.T, equal_nan=True):
-            raise ValueError('the matrix of kernel="precomputed" is not symmetric, as a Gram matrix is')
-    else:
-        if not hasattr(kernel, "transform") or isinstance(kernel, type):
-            check_kernel(kernel)
-        n, m = n_objects(X), as_second(n_objects, Y)
-        _check_sizes(n, m, least)
-        K = np.empty((n + m, n + m))
-        _fill_blocks(K, X, Y, kernel, n)
-    if not np.isfinite(K).all():
-        i, j = np.argwhere(~np.isfinite(K))[0]
-        raise ValueError(f"the kernel is {K[i, j]} for the pooled objects {i} and {j}, expected finite numbers")
-    return K, n
-
-
-def _fill_blocks(K: Array, X: Any, Y: Any, kernel: Any, n: int) -> None:
-    if hasattr(kernel, "transform"):
-        A, B = (as_floats(Z, "the embedding returned") for Z in (kernel.transform(X), as_second(kernel.transform, Y)))
-        Z = np.concatenate([A, B]).astype(np.float64)
-        row_product(Z, Z.T, K)
-    else:
-        X, Y = as_objects(kernel, X), as_second(partial(as_objects, kernel), Y)
-        K[:n, :n], K[n:, n:], K[:n, n:] = evaluate(kernel, X), evaluate(kernel, Y), evaluate(kernel, X, Y)
-        K[n:, :n] = K[:n, n:].T
-
-
-def _check_sizes(n: int, m: int, least: int) -> None:
-    for name, size in (("X", n), ("Y", m)):
-        if size < least:
-            raise BadValue(None, f"has {size} objects", f"at least {least}", collection=name)
 
 
 class TwoSampleResult(NamedTuple):
@@ -224,3 +186,53 @@ def _u_statistics(K: Array, labels: Array) -> Array:
     xy = of_x - xx
     yy = degrees.sum() - of_x - xy
     return np.asarray(xx / (n * (n - 1)) + yy / (m * (m - 1)) - 2 * xy / (n * m))
+
+
+def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
+    """Return a new Gram matrix of the objects of X, then of Y, and the number of those of X; or raise."""
+    if isinstance(kernel, str):
+        if kernel != "precomputed":
+            raise ValueError(f'kernel must be a kernel, a fitted embedding or "precomputed", got {kernel!r}')
+        K = np.array(as_floats(X, "X of kernel='precomputed' holds"), dtype=np.float64)
+        if not isinstance(Y, Integral):
+            raise TypeError(
+                f"Y must be the number of objects of the first collection, since kernel='precomputed' takes one Gram "
+                f"matrix X of both; got {type(Y).__name__} ({_short(Y)})"
+            )
+        n = check_positive_int(Y, "Y (with kernel='precomputed', the number of objects of the first collection)")
+        if K.ndim != 2 or K.shape[0] != K.shape[1] or n > len(K):
+            raise ValueError(
+                f'kernel="precomputed" takes the square Gram matrix of both collections, the first of which has '
+                f"Y={n} objects; got shape {K.shape}"
+            )
+        _check_sizes(n, len(K) - n, least)
+        if not np.allclose(K, K.T, equal_nan=True):
+            raise ValueError('the matrix of kernel="precomputed" is not symmetric, as a Gram matrix is')
+    else:
+        if not hasattr(kernel, "transform") or isinstance(kernel, type):
+            check_kernel(kernel)
+        n, m = n_objects(X), as_second(n_objects, Y)
+        _check_sizes(n, m, least)
+        K = np.empty((n + m, n + m))
+        _fill_blocks(K, X, Y, kernel, n)
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise ValueError(f"the kernel is {K[i, j]} for the pooled objects {i} and {j}, expected finite numbers")
+    return K, n
+
+
+def _fill_blocks(K: Array, X: Any, Y: Any, kernel: Any, n: int) -> None:
+    if hasattr(kernel, "transform"):
+        A, B = (as_floats(Z, "the embedding returned") for Z in (kernel.transform(X), as_second(kernel.transform, Y)))
+        Z = np.concatenate([A, B]).astype(np.float64)
+        row_product(Z, Z.T, K)
+    else:
+        X, Y = as_objects(kernel, X), as_second(partial(as_objects, kernel), Y)
+        K[:n, :n], K[n:, n:], K[:n, n:] = evaluate(kernel, X), evaluate(kernel, Y), evaluate(kernel, X, Y)
+        K[n:, :n] = K[:n, n:].T
+
+
+def _check_sizes(n: int, m: int, least: int) -> None:
+    for name, size in (("X", n), ("Y", m)):
+        if size < least:
+            raise BadValue(None, f"has {size} objects", f"at least {least}", collection=name)

@@ -1,7 +1,7 @@
-"""The protocol of a kernel, k(X, Y=None) -> (n, m), and what the built-in ones share.
+"""Kernels with a finite explicit feature map: a Gram block is one sparse product of feature counts.
 
-No base class is asked of a user: any callable of that form is a kernel. The classes here add
-parameters (so that grid search reaches them), a diagonal, and explicit features.
+A subclass of `FeatureKernel` only counts features. Pairs, explicit features, normalising and the counts that are kept
+between calls are here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from similia.kernels.counts import Counts, few_products, inner_products, paired_
 from similia.objects.sequences import named
 from similia.similarity import Kernel
 
+# Counts of collections that few objects at a time are compared with, such as landmarks. They are kept outside kernels
+# and estimators, which hold nothing but what they learnt: in a few slots, with a weak reference to the collection. One
+# assignment replaces an entry, so that threads and forks need no lock.
 _SLOTS = 16  # collections, by their address
 _PLAIN = (int, float, str, bool, type(None))
 _kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}

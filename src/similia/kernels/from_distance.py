@@ -1,13 +1,24 @@
-r"""A positive definite kernel from any distance: objects are alike if they are equally far from random objects.
+r"""Kernels made of a distance d: positive definite ones by random objects, and d in the place of the Euclidean one.
+
+`FromDistance`, the kernel of D2KE: objects are similar if they are equally far from random objects,
 
 .. math:: k(x, y) = \int p(\omega)\, e^{-\gamma d(x, \omega)} e^{-\gamma d(\omega, y)}\, d\omega
           \approx \frac{1}{R} \sum_{j=1}^{R} e^{-\gamma d(x, \omega_j)} e^{-\gamma d(y, \omega_j)}
 
-for random objects omega_1, ..., omega_R drawn from p. It is positive semi-definite for any d, metric or not,
-because it is an inner product of features, and unbiased, with variance at most 1 / (4 R).
-Cost: R distances for each object, linear in the number of objects; the omega_j are short.
+for random objects omega_1, ..., omega_R drawn from p. It is an inner product of features, hence positive semi-definite
+for any d, and unbiased, with variance at most 1 / (4 R). Cost: R distances for each object.
 
-Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Equation 4 and Algorithm 1.
+Distance substitution, one distance for each pair: `DistanceRBF` and `NegativeDistance`,
+
+.. math:: \exp(-\gamma\, d(x, y)^2), \qquad -d(x, y)^p, \qquad
+          \tfrac12 \left( d(x, o)^p + d(y, o)^p - d(x, y)^p \right).
+
+These are positive semi-definite (-d^p conditionally, which is enough for a support vector machine) where d^2, or d^p,
+is of negative type, as the square of a Euclidean distance is. For alignment, edit and Hausdorff distances they are
+indefinite: `similia.Nystroem` has a parameter for the negative eigenvalues.
+
+Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Equation 4 and Algorithm 1;
+Haasdonk & Bahlmann, "Learning with distance substitution kernels", DAGM 2004, Section 3.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ with :math:`P_l` the Gegenbauer polynomials of order n/2 - 1, scaled to 1 at 1, 
 positive, so K is positive semi-definite on the whole sphere. The parameter to search is the *contrast*
 :math:`a = n e^{-(n - 1) t} = w_1 / w_0`, since K is close to :math:`e^{-a (1 - x^T y)}` for n in the hundreds and more.
 
-Cost of a block: its cosines (one matrix product), then a polynomial of degree 7 for each entry; see `_heat`.
+Cost of a block: its cosines (one matrix product), then a polynomial of degree 7 for each entry; see `heat_series`.
 
 Paper: Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018.
 """

@@ -42,11 +42,6 @@ _BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, 
 _MOST_SUBSEQUENCES = 5_000
 _MOST_NEIGHBOURS = 100_000
 _ONE_STRAND = np.empty(0, dtype=np.uint32)
-_PAIRS = ("AT", "TA", "CG", "GC", "RY", "YR", "KM", "MK", "BV", "VB", "DH", "HD", "SS", "WW", "NN", "UA")
-_COMPLEMENT = np.zeros(256, np.uint32)  # 0: the letter has none
-_CASELESS = np.arange(256, dtype=np.uint32)
-_DNA = np.arange(256, dtype=np.uint32)
-_DNA[[ord("U"), ord("u")]] = ord("T"), ord("t")
 
 
 class StringKernel(FeatureKernel):
@@ -485,12 +480,16 @@ def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
         )
 
 
-_CASELESS[ord("a") : ord("z") + 1] -= ord("a") - ord("A")
-
-
+# ---- letters of DNA; tables of all bytes
+_PAIRS = ("AT", "TA", "CG", "GC", "RY", "YR", "KM", "MK", "BV", "VB", "DH", "HD", "SS", "WW", "NN", "UA")
+_COMPLEMENT = np.zeros(256, np.uint32)  # 0: the letter has none
 for _pair in _PAIRS:
     _COMPLEMENT[ord(_pair[0])] = ord(_pair[1])
     _COMPLEMENT[ord(_pair[0].lower())] = ord(_pair[1].lower())
+_CASELESS = np.arange(256, dtype=np.uint32)
+_CASELESS[ord("a") : ord("z") + 1] -= ord("a") - ord("A")
+_DNA = np.arange(256, dtype=np.uint32)
+_DNA[[ord("U"), ord("u")]] = ord("T"), ord("t")
 
 
 def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: bool) -> npt.NDArray:
