@@ -91,18 +91,18 @@ def test_of_a_pipe_the_note_says_so(model, tmp_path):
         (
             "x.csv",
             "text;label",
-            "x.csv is read with cells separated by commas, but its first line has ';'; say so with sep=';' (--sep ';')",
+            "x.csv is read with cells separated by commas, but its first line has ';'; use sep=';' (--sep ';')",
         ),
-        ("x.csv.gz", "text;label", "but its first line has ';'; say so"),
+        ("x.csv.gz", "text;label", "but its first line has ';'; use sep="),
         (
             "x.csv",
             "text\tlabel",
-            "read with cells separated by commas, but its first line has tabs; say so with sep='\\t' (--sep tab)",
+            "read with cells separated by commas, but its first line has tabs; use sep='\\t' (--sep tab)",
         ),
         (
             "x.tsv",
             "text,label",
-            "read with cells separated by tabs, but its first line has commas; say so with sep=',' (--sep ',')",
+            "read with cells separated by tabs, but its first line has commas; use sep=',' (--sep ',')",
         ),
         ("x.tsv", "text;label", "x.tsv is read with cells separated by tabs, but its first line has ';'"),
         ("x.csv", "words,label;kind", "x.csv has no column 'text' and 2 columns of text: 'words', 'label;kind'; name"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from similia.cli.columns import with_columns_of
 from similia.cli.inputs import Objects, has_columns, open_objects
 from similia.cli.outputs import Spoken, check_output, meters, stoppable
 from similia.cli.voice import console, note, result, voice
+from similia.core.errors import BadItem
 from similia.core.text import _short
 from similia.planning.costs import kind_of
 from similia.scale.predictions import Predictions, form_of
@@ -66,8 +66,11 @@ def _check_comparison(compared: Any, data_read: Objects | Source, objects: Any, 
         compared.as_objects(objects)
     except (TypeError, ValueError) as error:
         if kind_of(compared) == data_read.kind:
-            raise type(error)(_located(str(error), data_read)) from error
-        hint = "; --smiles instead of --text reads SMILES as molecules" if "from_smiles" in str(error) else ""
+            if isinstance(error, BadItem) and error.index is not None:
+                raise error.changed(where=_place(error.index, data_read)) from error
+            raise ValueError(f"{data_read.source}: {error}") from error
+        reads_smiles = (kind_of(compared), data_read.kind) == ("graphs", "strings")
+        hint = "; --smiles instead of --text reads SMILES as molecules" if reads_smiles else ""
         if data_read.kind == "graphs" and has_columns(data_read.source) and _takes_strings(compared):
             hint = "; --text instead of --smiles reads the column as strings"
         if fitted:
@@ -99,16 +102,11 @@ def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
     return f" (column{'s' * (len(columns) > 1)} {shown})", _OTHER.get(str(wanted), "")
 
 
-def _located(sentence: str, data_read: Objects | Source) -> str:
-    """Return a sentence about ``X[i]`` as one about that object of a file."""
-    found = re.match(r"X\[(\d+)\] ", sentence)
-    if found is None:
-        return f"{data_read.source}: {sentence}"
-    i = int(found[1])
+def _place(i: int, data_read: Objects | Source) -> str:
+    """Return the file and line of an object."""
     lines, names = getattr(data_read, "lines", None), getattr(data_read, "names", None)
     place = f"object {i} (from 0)" if lines is None else f"line {lines[i]}"
-    place += "" if names is None else f", {_short(names[i])}"
-    return f"{data_read.source}, {place}: it {sentence[found.end() :]}"
+    return f"{data_read.source}, {place}" + ("" if names is None else f", {_short(names[i])}")
 
 
 def _as_compared(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
