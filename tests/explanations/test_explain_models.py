@@ -277,7 +277,7 @@ def test_top_lists_the_largest_parts_and_adds_up_the_others():
         (distances.JaroWinkler(), ("A", "C"), "JaroWinkler has no parts to name; what can be explained"),
         (distances.MMD(), (nx.path_graph(9), nx.path_graph(8)), "with kernel='match'"),
         (sm.pairwise(lambda x, y: 1.0), ("A", "C"), "has no parts to name"),
-        (sm.KernelFeatures(kernels.Spectrum()), ("A",), "no fitted model that predicts"),
+        (sm.KernelFeatures(kernels.Spectrum()), ("A",), "not a fitted model that predicts"),
         (kernels.NegativeDistance(distances.Levenshtein(), origin=""), ("A", "C"), "adds three distances"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Why two objects are alike, and what carries a prediction: sums of named parts with their places."""
+"""Why two objects are similar, and what leads to a prediction: sums of named parts with their places."""
 
 from similia.core.lazy import attach
 

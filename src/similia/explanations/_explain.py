@@ -1,4 +1,4 @@
-r"""`explain`: why two objects are as alike as they are, and what carries a prediction.
+r"""`explain`: why two objects are similar, and which parts of an object lead to its prediction.
 
 Parts are exact wherever kernel, distance or decision is a sum: over shared features, over the steps of an alignment,
 over nearest points, over the features that a linear model weighs. What they leave out is shown as a residual.
@@ -28,38 +28,39 @@ def explain(
     Parameters
     ----------
     what : kernel, distance, or fitted estimator
-        What is explained. Of an estimator (a pipeline, or a search over pipelines) with `y`, its kernel or distance;
-        without `y`, its decision for `x`, which takes a linear model, a support-vector machine, `HDClassifier` or
-        nearest neighbours. Of a vote or of calibrated classifiers one is explained; targets are transformed back.
+        What to explain. With `y`, an estimator (a pipeline, or a search over pipelines) is explained by its kernel or
+        distance. Without `y`, its decision for `x` is explained; the learner must be a linear model, a support-vector
+        machine, `HDClassifier` or nearest neighbours. Of models that vote or are calibrated, one is explained.
+        Transformed targets are transformed back.
     x : object
         One string, graph, series, point set or vector; also a batch of one.
     y : object, optional
-        The object that x is compared with.
+        The object to compare x with.
     top : int, default=10
-        Most parts to list.
+        Maximum number of parts to list.
     label_names : mapping of int to str, optional
-        Names of the integer labels of nodes, such as ``{0: "C", 1: "N"}`` for a data set that numbers its atoms.
-        Names that the graphs carry themselves (text labels of networkx, symbols of RDKit) are used without it.
+        Names of integer node labels, such as ``{0: "C", 1: "N"}`` for a data set that numbers its atoms. Names in the
+        graphs (text labels of networkx, symbols of RDKit) are used without it.
 
     Returns
     -------
     Explanation
-        The largest parts, each with its places in x and y, and what they leave out. A decision is for the predicted
-        class, above 0, against the second best.
+        The largest parts, each with its places in x and y, and what they leave out. A decision is that for the
+        predicted class against the second best; it is above 0.
 
     Raises
     ------
     TypeError
-        If `what` has no parts to name, or x or y are of another kind than it compares.
+        If `what` cannot be split into parts, or compares another kind of object.
     ValueError
         If x or y is not one object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 
     Notes
     -----
-    Of kernels with features the parts are exact; so are alignments and set distances, and decisions of linear models on
-    `KernelFeatures`, `Nystroem`, `D2KE`, or columns, and of nearest neighbours, whose parts are training objects. A
-    curved support-vector machine on vectors (an RBF kernel) has exact parts, too: integrated gradients from the zero
-    vector. Soft alignments leave an entropy, and signs of random projections what is not linear in them.
+    The parts are exact for kernels with features, alignments and set distances; for linear models on
+    `KernelFeatures`, `Nystroem`, `D2KE` or columns; and for nearest neighbours, whose parts are training objects. A
+    nonlinear support-vector machine on vectors (an RBF kernel) has exact parts, too: integrated gradients from the zero
+    vector. Soft alignments leave an entropy unexplained; signs of random projections leave what is not linear.
 
     References
     ----------
@@ -85,7 +86,7 @@ def explain(
                 f"{name_of(what)} compares two objects, got one; write explain({name_of(what)}(...), x, y)"
             )
         if not hasattr(what, "predict") and not hasattr(what, "best_"):
-            raise TypeError(f"{name_of(what)} is no fitted model that predicts; {WHAT}")
+            raise TypeError(f"{name_of(what)} is not a fitted model that predicts; {WHAT}")
         return prediction(what, x, naming, top)
     compared = what if compares else comparison_of(what)
     X, Y = one(compared, x, "x"), one(compared, y, "y")

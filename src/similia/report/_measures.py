@@ -19,6 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from similia.codes import flip_bits
 from similia.core import intervals
@@ -184,14 +185,17 @@ def robustness(
             f"n_bits must be multiples of 8 from 8 to the {longest} bits of a code, got {lengths.tolist()}"
         )
     full = learner if fitted else clone(learner).fit(A, y)
-    flipped = [float(np.mean(full.predict(flip_bits(B, share, random_state)) == truth)) for share in shares]
+    undamaged = float(np.mean(full.predict(B) == truth))
+    flipped = [
+        float(np.mean(full.predict(flip_bits(B, share, random_state)) == truth)) if share else undamaged
+        for share in shares
+    ]
     shortened = []
     for bits in lengths:
-        if bits == longest:
-            shortened.append(float(np.mean(full.predict(B) == truth)))
-            continue
-        first = np.ascontiguousarray(A[:, : bits // 8]), np.ascontiguousarray(B[:, : bits // 8])
-        shortened.append(float(np.mean(clone(learner).fit(first[0], y).predict(first[1]) == truth)))
+        first = [np.ascontiguousarray(codes[:, : bits // 8]) for codes in (A, B)]
+        shortened.append(
+            undamaged if bits == longest else float(np.mean(clone(learner).fit(first[0], y).predict(first[1]) == truth))
+        )
     return Robustness(len(truth), np.array(shares), np.array(flipped), lengths, np.array(shortened))
 
 
@@ -367,8 +371,9 @@ def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[n
         return np.argsort(values, axis=1, kind="stable")[:, :_NEIGHBOURS]
     from sklearn.neighbors import NearestNeighbors
 
-    found = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, inside.vectors.shape[0])).fit(inside.vectors)
-    return found.kneighbors(outside.vectors, return_distance=False)
+    with threadpool_limits(1):  # threads wait longer for one another than one takes
+        found = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, inside.vectors.shape[0])).fit(inside.vectors)
+        return found.kneighbors(outside.vectors, return_distance=False)
 
 
 def _voted(nearest: npt.NDArray[np.int64], y: npt.NDArray, regression: bool) -> npt.NDArray:

@@ -1,7 +1,7 @@
-"""`write_report`: what a model and its data are, and how far the one can be trusted on the other, as a page of HTML.
+"""`write_report`: one page of HTML about a model, its data, and how far to trust the model on them.
 
-The page holds all it needs: no fonts, scripts or pictures are fetched, and its security policy forbids it. Cost: `cv`
-fits of a copy of the model, one transform of all objects, and what the sections take from a few hundred of them.
+The page is one file: it fetches nothing, and its security policy forbids it. Cost: `cv` fits of a copy of the model,
+one transform of all objects, and measurements on a few hundred of them.
 """
 
 from __future__ import annotations
@@ -36,30 +36,29 @@ def write_report(
     Parameters
     ----------
     model : estimator or pipeline
-        Any of `similia.recipes`, or a pipeline of your own, with a learner at its end or not. One that is not fitted is
-        fitted to `X` and `y`. Of a fitted search, what it chose is reported on.
+        Any of `similia.recipes`, or a pipeline of your own, with or without a learner at its end. A model that is not
+        fitted is fitted to `X` and `y`. Of a fitted search, the chosen model is reported on.
     X : collection of n objects
         As the model takes them.
     y : array-like of n labels or numbers, optional
-        Without it the sections that hold predictions against the truth say so.
+        Without it, sections that compare predictions with the truth stay empty and say so.
     path : str, path or text file, default="report.html"
-        Where to write; the file is complete or not there. A file that is open for text, such as `io.StringIO`, is
-        written to where it stands.
+        Where to write. A file is never left half written. Into an open text file, such as `io.StringIO`, the page is
+        written at its current position.
     title : str, optional
     names : sequence of n str, optional
-        Of the objects; their numbers if not given.
+        Names of the objects; their numbers if not given.
     unseen : bool, default=False
-        Whether the fitted model was fitted without any object of `X`. Then its own predictions are scored. Otherwise,
-        since it may have seen them, each object is predicted by a copy fitted to the other folds, where equal objects
-        share a fold.
+        True if the model was fitted without any object of `X`; its own predictions are then scored. Otherwise each
+        object is predicted by a copy of the model fitted to the other folds; equal objects share a fold.
     cv : int, default=5
-        Folds, at least 2.
+        Number of folds, at least 2.
     groups : array-like of shape (n,), optional
-        Names or numbers of what objects belong to, such as patients: the objects of a group share a fold.
+        What each object belongs to, such as a patient: the objects of a group share a fold.
     max_objects : int, default=5000
-        Of more objects, so many are drawn; the page says so.
+        Maximum number of objects on the page. If there are more, as many are drawn at random; the page says so.
     random_state : int, default=0
-        Draws objects and folds.
+        Seed for drawing objects and folds.
 
     Returns
     -------
@@ -71,8 +70,8 @@ def write_report(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If there are no objects, or not one target or name for each; if `unseen` is True of a model that is not fitted;
-        if the kernel is precomputed. What only keeps a section from being made is said there.
+        If there are no objects, or not one target or name for each; if `unseen` is True but the model is not fitted;
+        if the kernel is precomputed. If only a section cannot be made, the section says why.
     FileNotFoundError
         If the folder of `path` does not exist.
 
