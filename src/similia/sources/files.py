@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
+from similia.core.errors import BadItem
 from similia.core.text import _short
 from similia.core.validation import as_path
 from similia.objects.sequences import concatenate, n_objects, take
@@ -357,5 +358,7 @@ def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
         )
     try:
         return as_series(X, axes=reading.axes)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{path}: {error}") from None
+    except BadItem as error:
+        raise error.changed(where=str(path)) from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
