@@ -127,9 +127,9 @@ def test_what_is_refused(form, block, monkeypatch):
 
     X = changed(-1, 0, 0.0)
     for value, shown in ((np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")):
-        with pytest.raises(ValueError, match=rf"X\[3, 2\] is {shown}, expected finite numbers"):
+        with pytest.raises(ValueError, match=rf"X\[3\], column 2 is {shown}, expected finite numbers"):
             Cosine()(changed(3, 2, value))
-        with pytest.raises(ValueError, match=rf"Y\[3, 2\] is {shown}, expected finite numbers"):
+        with pytest.raises(ValueError, match=rf"Y\[3\], column 2 is {shown}, expected finite numbers"):
             Cosine()(X, changed(3, 2, value))
     with pytest.raises(ValueError, match=r'data\[2, 4\] is -0.25, but the map is "sqrt"'):
         to_hypersphere(changed(2, 4, -0.25), "sqrt", name="data")

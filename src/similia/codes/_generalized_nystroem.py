@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from similia.codes._row_sources import RowSource, ceil_share, check_rows, check_squares, gather
 from similia.core.config import settings
-from similia.core.errors import BadValue
+from similia.core.errors import BadParameter, BadValue
 from similia.core.products import row_product
 from similia.core.threads import one_blas_thread, run_in_ranges
 
@@ -65,15 +65,18 @@ class TooFewDirections(Exception):
         self.usable = usable
 
 
-def too_few(model: Any, usable: int, c: int, r: int) -> ValueError:
+def too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
     """Return what to raise where c rows and r features, sampled as a `GeneralizedNystroemPCA` says, do not do."""
-    found = f"n_components={model.n_components}, but the {c} sampled rows have only {usable} usable directions in the"
+    found = (
+        f"{model.n_components}, but the {c} sampled rows have only {usable} usable directions in the {r} sampled "
+        "features"
+    )
     if not usable:
-        return ValueError(f"{found} {r} sampled features; are all of them equal?")
+        return BadParameter("n_components", "", found, "are all of them equal?")
     shares = {"sample_fraction": model.sample_fraction, "feature_fraction": model.feature_fraction}
     more = " or ".join(name for name, share in shares.items() if isinstance(share, Integral) or share < 1)
     cure = f", or raise {more}" if more else ""
-    return ValueError(f"{found} {r} sampled features; use n_components={usable}{cure}")
+    return BadParameter("n_components", "", found, f"use n_components={usable}{cure}")
 
 
 def least_sample(share: Any, for_each: float, k: int, least: int) -> int:

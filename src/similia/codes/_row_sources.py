@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadValue
+from similia.core.errors import BadParameter, BadValue
 from similia.core.fitting import twin_of
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.objects.sequences import as_csr
@@ -299,7 +299,8 @@ def smallest(priorities: npt.NDArray[np.float64], count: int) -> Indices:
 def sample_size(share: float | int, n: int, least: int, name: str, what: str) -> int:
     """Return how many of n rows or features a fraction or number of them are, at least `least`."""
     if n < least:
-        raise ValueError(f"n_components={least} needs at least {least} {what}, found {n}; use n_components={n}")
+        found = f"{least} needs at least {least} {what}, found {n}"
+        raise BadParameter("n_components", "", found, f"use n_components={n}")
     if isinstance(share, Integral):
         if share > n:
             raise ValueError(f"{name}={share} {what} are more than the {n} there are; use at most {n}, or 1.0 for all")

@@ -165,7 +165,7 @@ class BadParameter(DataError, ValueError):
     name : str
         Of the parameter.
     expected : str
-        What it must be: "an integer >= 1".
+        What it must be: "an integer >= 1"; empty if `found` says it.
     found : str
         What it is, as it is printed.
     remedy : str
@@ -177,6 +177,8 @@ class BadParameter(DataError, ValueError):
         self.name, self.expected, self.found, self.remedy = name, expected, found, remedy
 
     def __str__(self) -> str:
+        if not self.expected:
+            return f"{self.name}={self.found}" + (f"; {self.remedy}" if self.remedy else "")
         return _sentence(self.name, f"must be {self.expected}, got {self.found}", remedy=self.remedy)
 
 

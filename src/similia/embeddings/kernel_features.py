@@ -199,8 +199,11 @@ class KernelFeatures(ComparesObjects, Transformer):
         features: sp.csr_array = self.kernel.features(X, self.n_features)
         strange = self._strangers(features)
         if len(strange):
-            found = "have no feature that a training object had, so that a linear model knows nothing of them"
-            remedy = "are they of the same kind (case, alphabet, labels) as the training objects?"
+            found = "have no feature that a training object had"
+            remedy = (
+                "a linear model knows nothing of them; are they of the same kind (case, alphabet, labels) as the "
+                "training objects?"
+            )
             warn_user(ObjectsWarning(len(strange), features.shape[0], found, strange[0], remedy))
         if getattr(self, "met_", None) is not None and self.met_.any():
             empty = np.flatnonzero(np.diff(features.indptr) == 0).tolist()
