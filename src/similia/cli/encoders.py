@@ -18,6 +18,7 @@ import similia as sm
 from similia.cli.inputs import Objects
 from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import note
+from similia.core.errors import BadParameter
 from similia.pipelines import Pipeline
 from similia.scale.stream import FIT_ON
 from similia.sources.source import Source, sample
@@ -136,8 +137,8 @@ def _has_directions(pca: Any, X: Any) -> bool:
     """Return whether vectors have as many directions as bits are wanted."""
     try:
         clone(pca).fit(X)
-    except ValueError as error:
-        if "n_components" not in str(error):
+    except BadParameter as error:
+        if error.name != "n_components":
             raise
         return False
     return True
