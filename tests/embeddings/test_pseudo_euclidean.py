@@ -203,7 +203,7 @@ def test_bad_input():
     negative = D.copy()
     negative[1, 2] = -1
     cases = [
-        (lambda: PseudoEuclidean("precomputed").fit(crooked), r"not symmetric: d\(\d, \d\)"),
+        (lambda: PseudoEuclidean("precomputed").fit(crooked), r"not symmetric: d\(X\[\d\], X\[\d\]\)"),
         (lambda: PseudoEuclidean("precomputed").fit(negative), "objects 1 and 2 is -1, expected a finite number"),
         (lambda: PseudoEuclidean("precomputed").fit(D * np.nan), "objects 0 and 0 is nan"),
         (lambda: PseudoEuclidean("precomputed").fit(D[:3]), "needs a square matrix"),

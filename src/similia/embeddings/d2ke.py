@@ -25,7 +25,7 @@ from similia.core.errors import pairs_named
 from similia.core.fingerprints import fingerprint
 from similia.core.fitting import all_at_once
 from similia.core.state import array, count, objects, one_of, optional, state
-from similia.core.transformers import Transformer
+from similia.core.transformers import Transformer, example_of
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels.from_distance import (
@@ -39,7 +39,6 @@ from similia.kernels.from_distance import (
 from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_objects, check_distance, read_objects
-from similia.sources.dask import Distributed
 from similia.sources.lazily import as_parts, from_parts, lazily
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
@@ -57,24 +56,24 @@ class D2KE(ComparesObjects, Transformer):
     Parameters
     ----------
     distance : callable
-        ``distance(X, Y) -> (n, m)`` array, non-negative: one of `similia.distances`, ``similia.pairwise(f)``
-        or a function of your own. It need not be a metric.
+        ``distance(X, Y) -> (n, m)`` array, non-negative: one of `similia.distances`, ``similia.pairwise(f)`` or a
+        function of your own. It need not be a metric.
     n_components : int, default=1024
-        Number R of random objects. Not used where `objects` is a collection.
+        Number R of random objects. Not used if `objects` is a collection.
     objects : "auto", sampler, callable or collection of objects, default="auto"
-        The random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`; any
-        object with ``sample(X, n, rng)`` or function ``f(X, n, rng)`` that returns n objects (it is asked for 256 at
-        a time); or a collection, all of which is used. "auto" goes by what the distance works on: strings,
-        series or point sets; and `Representatives` for anything else.
+        The random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`; any object
+        with ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects (it is called with n = 256); or
+        a collection, all of which is used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` by what the
+        distance works on, `Representatives` for anything else.
     gamma : float, "median" or str, default="median"
-        Decay of a feature with distance. "median" is 1 / the median distance between (at most 256) training
-        objects and 64 random objects, or 1 where that is 0; ``"4*median"`` is four times this.
+        Decay of a feature with distance. "median" is 1 / the median distance between (at most 256) training objects and
+        64 random objects, or 1 if that is 0; ``"4*median"`` is four times as much.
     random_state : int, numpy Generator or None, default=None
         Draws the random objects, in `fit`.
     memory : str, path, joblib.Memory or None, default=None
-        Where distance matrices are kept, so that the same objects under another gamma cost no distance. It
-        takes an integer `random_state`, to meet the same random objects again. A function of yours is known by its
-        code and all that it uses: distances are computed anew after it has changed.
+        Where to cache distance matrices, so that another gamma computes no distances. Use it with an integer
+        `random_state`, which draws the same random objects again. Your own function is identified by its code and what
+        it uses: if that changes, distances are computed anew.
 
     Attributes
     ----------
@@ -83,26 +82,26 @@ class D2KE(ComparesObjects, Transformer):
     gamma_ : float
         The decay in use.
     seed_ : int
-        What the random objects were drawn from; `random_state` where that is an integer.
+        Seed of the random objects: `random_state` if that is an integer.
     sampler_ : sampler or None
-        The distribution with its parameters learned (alphabet, scale); None where `objects` is a collection.
+        The distribution with its learned parameters (alphabet, scale); None if `objects` is a collection.
     representative_indices_ : ndarray of int64, shape (R,)
         Positions of the random objects among the training objects; empty unless they are `Representatives`.
 
     Raises
     ------
     ValueError, TypeError
-        In `fit`: a parameter out of range, a sampler that returns another number of objects; in both: a distance
-        that returns NaN, infinity, a negative number or another shape. The message names the pair.
+        In `fit`, if a parameter is out of range or a sampler returns another number of objects; in both, if the
+        distance returns NaN, infinity, a negative number or another shape. The message names the pair.
 
     Notes
     -----
-    Random object j depends on the seed and on j alone: a larger `n_components` keeps those of a smaller one, and
-    `gamma_` does not change. The row of an object does not depend on the other objects of its collection. The
-    output is float32 where the distances are, else float64.
+    Random object j depends on the seed and j alone: a larger `n_components` keeps those of a smaller one, and the same
+    `gamma_`. The row of an object does not depend on the other objects. The output is float32 if the distances are,
+    else float64.
 
-    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. A gamma far below the median
-    rule then changes little, since exp(-gamma d) becomes linear in d; one far above sees only near objects.
+    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. A gamma far below the median rule
+    then changes little, since exp(-gamma d) becomes linear in d; one far above sees only near objects.
 
     References
     ----------
@@ -146,8 +145,7 @@ class D2KE(ComparesObjects, Transformer):
         Parameters
         ----------
         X : collection of n objects
-            Of a Dask collection few objects are drawn and sums taken; a sampler of your own is given one that has
-            ``len(X)`` and ``X.take(indices)``.
+            A sampler of your own gets a Dask collection as an object with ``len(X)`` and ``X.take(indices)``.
         y : collection of n labels, optional
             Only counted.
 
@@ -213,7 +211,7 @@ class D2KE(ComparesObjects, Transformer):
         ----------
         X : collection of n objects
         start : int, default=0
-            Leave out the random objects before this one (those of before an `extend`).
+            First random object to compare with, to skip those from before an `extend`.
 
         Returns
         -------
@@ -251,7 +249,7 @@ class D2KE(ComparesObjects, Transformer):
         n_components : int
             New number of random objects.
         X : collection of objects, optional
-            The training objects, asked for only by `Representatives` and by samplers of your own.
+            The training objects, needed only by `Representatives`, `Mosaics` and your own samplers.
 
         Returns
         -------
@@ -298,7 +296,7 @@ class D2KE(ComparesObjects, Transformer):
         return take(self.random_objects_, [0])
 
     def _cached_distances(self) -> Any:
-        """Return `distance_matrix`, or that which looks into `memory` first."""
+        """Return `distance_matrix`, through `memory` if there is one."""
         if self.memory is None:
             return distance_matrix
         memory = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
@@ -311,7 +309,7 @@ class D2KE(ComparesObjects, Transformer):
         if isinstance(objects, str):
             if objects != "auto":
                 raise ValueError(f'objects must be "auto", a sampler or a collection of objects, got {objects!r}')
-            objects = _AUTO.get(type(_like(X)), Representatives)()
+            objects = _AUTO.get(type(example_of(X)), Representatives)()
         if not is_sampler(objects):
             return None
         return objects.complete(X) if hasattr(objects, "complete") else objects
@@ -322,7 +320,7 @@ class D2KE(ComparesObjects, Transformer):
             return as_objects(self.distance, self.objects)
         if isinstance(self.sampler_, Representatives):
             return take(X, self._order(n_objects(X))[:R])
-        return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance, _like(X))
+        return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance, example_of(X))
 
     def _order(self, n: int) -> npt.NDArray[np.int64]:
         """Return the order in which n training objects become representatives."""
@@ -343,7 +341,7 @@ class D2KE(ComparesObjects, Transformer):
 
 
 def _remembered(key: str, distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return `distance_matrix`; a distance is known by its `key`, as its name says nothing of a changed function."""
+    """Return `distance_matrix`; the cache knows a distance by `key`, which changes with the code of a function."""
     return distance_matrix(distance, X, objects)
 
 
@@ -356,11 +354,6 @@ def gamma_spec(gamma: Any) -> tuple[float, str | None]:
         return check_positive(float(found[1] or 1), "gamma"), "median"  # type: ignore[index]
     except (TypeError, ValueError):
         raise ValueError(f'gamma must be a positive number, "median" or such as "4*median", got {gamma!r}') from None
-
-
-def _like(X: Any) -> Any:
-    """Return a collection that is here, of objects like those of `X`."""
-    return X.example() if isinstance(X, Distributed) else X
 
 
 def _seed(random_state: RandomState) -> int:

@@ -1,7 +1,7 @@
-"""Entries of a kernel matrix, computed when asked for and checked as they arrive.
+"""Entries of matrices of kernel values or distances: computed when asked for, given, or looked up; and their checks.
 
-The landmark strategies and `Nystroem` see a kernel only through this window: a block of rows and
-columns, whole columns, the diagonal. Nothing of size n x n is ever formed.
+The landmark strategies and `Nystroem` see a kernel only through a `Gram`: a block of rows and columns, whole columns,
+the diagonal. Nothing of size n x n is ever formed.
 """
 
 from __future__ import annotations
@@ -94,6 +94,29 @@ class PrecomputedGram(Gram):
     def diagonal(self) -> npt.NDArray:
         values = self.X.diagonal()[:, None]
         return check_finite(values, range(self.n), [0], "object {} and itself")[:, 0].astype(np.float64)
+
+
+def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:
+    """Return which columns of a precomputed matrix are those of the landmarks, given all columns or these only."""
+    if M.shape[1] not in (len(indices), n_train):
+        raise ValueError(
+            f"{name} has {M.shape[1]} columns, expected {n_train} (all training objects) or {len(indices)} "
+            "(the landmarks)"
+        )
+    return indices if M.shape[1] == n_train else np.arange(len(indices))
+
+
+def check_symmetric(M: npt.NDArray, indices: Index, tolerance: float, what: str) -> None:
+    """Raise, naming the worst pair of objects, if a kernel or distance matrix is not symmetric up to rounding."""
+    gap = np.abs(M - M.T)
+    i, j = np.unravel_index(gap.argmax(), M.shape)
+    if gap[i, j] > tolerance * np.abs(M).max():
+        f = what[0]
+        raise ValueError(
+            f"the {what} is not symmetric: {f}(X[{indices[i]}], X[{indices[j]}]) = {M[i, j]:.6g} but "
+            f"{f}(X[{indices[j]}], X[{indices[i]}]) = {M[j, i]:.6g}, expected equal values; use "
+            f"({f}(x, y) + {f}(y, x)) / 2"
+        )
 
 
 def _columns(part: Any, start: int, kernel: Any, landmarks: Any, indices: Index) -> npt.NDArray:

@@ -1,8 +1,8 @@
 """Which objects become landmarks: one small function for each strategy.
 
-A strategy is ``f(gram, n_components, rng) -> indices``: it sees the kernel matrix K through a window
-(`gram.n`, `gram.diagonal()`, `gram.columns(indices)`, `gram.block(rows, columns)`) and returns distinct
-positions, in the order in which it chose them. With n objects and s landmarks:
+A strategy is ``f(gram, n_components, rng) -> indices``: it sees the kernel matrix K through a window (`gram.n`,
+`gram.diagonal()`, `gram.columns(indices)`, `gram.block(rows, columns)`) and returns distinct positions, in the order of
+choice. With n objects and s landmarks:
 
 ============== ========================================================= ============================
 name           chooses                                                   kernel values, memory
@@ -15,8 +15,7 @@ name           chooses                                                   kernel 
 ``ensemble``   uniformly, in independent groups (experts)                none here
 ============== ========================================================= ============================
 
-``kmeans++`` and ``rpcholesky`` stop early, with fewer landmarks, once those chosen explain every
-object up to rounding.
+``kmeans++`` and ``rpcholesky`` stop early, with fewer landmarks, once those chosen explain every object up to rounding.
 
 Papers: Kumar, Mohri & Talwalkar, "Sampling methods for the Nyström method", JMLR 13, 2012; Musco & Musco, "Recursive
 sampling for the Nyström method", NIPS 2017; Chen, Epperly, Tropp & Webber, "Randomly pivoted Cholesky: practical
@@ -59,10 +58,10 @@ def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Choose landmarks as k-means++ chooses its first centres, in the kernel's feature space.
 
-    The next landmark is x with probability proportional to min_z ||phi(x) - phi(z)||^2 over those
-    chosen, where ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007).
-    Drawn a batch at a time: proposals from the distances before the batch, each accepted with
-    probability (distance now) / (distance before), which gives the same law in fewer kernel calls.
+    The next landmark is x with probability proportional to the minimum over those chosen, z, of
+    ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007). Drawn in batches: proposals
+    from the distances before the batch are accepted with probability (distance now) / (distance before), which gives
+    the same law in fewer kernel calls.
 
     Parameters
     ----------
@@ -111,12 +110,11 @@ def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.rando
 def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Choose landmarks by randomly pivoted Cholesky factorisation.
 
-    With F F^T the Nystroem approximation on the pivots chosen so far, the next pivot is i with
-    probability proportional to (K - F F^T)_ii, so that E tr(K - F F^T) is at most (1 + e) times that of
-    the best rank-r approximation after r / e + r log(1 / (e h)) pivots, h being its relative error (Chen,
-    Epperly, Tropp & Webber, 2025, Theorem 2.3). Drawn a batch at a time by rejection, which has the
-    same law (Epperly, Tropp & Webber, 2025). Stops when the trace of the
-    residual is rounding noise.
+    With F F^T the Nystroem approximation on the pivots chosen so far, the next pivot is i with probability proportional
+    to (K - F F^T)_ii. E tr(K - F F^T) is then at most (1 + e) times that of the best rank-r approximation after
+    r / e + r log(1 / (e h)) pivots, h being its relative error (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3).
+    Drawn in batches by rejection, which has the same law (Epperly, Tropp & Webber, 2025). Stops when the residual is
+    rounding noise.
 
     Parameters
     ----------
@@ -167,10 +165,10 @@ def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.
 def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Choose landmarks by approximate ridge leverage scores, without forming K.
 
-    The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). A
-    random half of the objects is sampled first, recursively; with that weighted sample S, l_i is about
-    (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3; oversampling
-    log s and k = s / (4 log s) as in the authors' code).
+    The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). A random half of
+    the objects is sampled first, recursively; with that weighted sample S, l_i is about
+    (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3; oversampling log s and
+    k = s / (4 log s) as in the authors' code).
 
     Parameters
     ----------
@@ -217,12 +215,11 @@ def _ridge_scores(gram: Gram, diagonal: Floats, objects: Index, sample: Index, w
 def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: int = 10) -> Index:
     """Choose landmarks in rounds, by the residual of the columns sampled so far.
 
-    After each round, C being the sampled columns and H their rows at the landmarks, an object is drawn
-    with probability proportional to the squared norm of its row of C - C Q Q^T, Q the leading half of the
-    eigenvectors of H: what a Nystroem approximation of half the rank misses of C. The first round is
-    uniform (Kumar, Mohri & Talwalkar, 2012, Section 4, "adaptive-partial" sampling). An object that is
-    similar to no landmark yet has a zero row of C and is not drawn: for kernels with isolated groups
-    of objects, ``rpcholesky`` and ``kmeans++`` do better.
+    With C the sampled columns and H their rows at the landmarks, an object is drawn with probability proportional to
+    the squared norm of its row of C - C Q Q^T, Q the leading half of the eigenvectors of H: what a Nystroem
+    approximation of half the rank misses of C. The first round is uniform (Kumar, Mohri & Talwalkar, 2012, Section 4,
+    "adaptive-partial" sampling). An object similar to no landmark yet has a zero row of C and is not drawn: if a kernel
+    has isolated groups of objects, ``rpcholesky`` and ``kmeans++`` do better.
 
     Parameters
     ----------
@@ -255,10 +252,10 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
 def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts: int = 4) -> list[Index]:
     """Choose landmarks uniformly and deal them to experts, each its own Nystroem approximation.
 
-    The embedding is the concatenation of sqrt(mu_r) times the experts' embeddings, so that its Gram
-    matrix is the mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5); `Nystroem` fits the
-    weights mu. Less exact than one approximation on all landmarks, but O(s^3) becomes O(s^3 / p^2) and the
-    product with the components costs n s^2 / p operations: for many landmarks.
+    The embedding is the concatenation of sqrt(mu_r) times the experts' embeddings, so that its Gram matrix is the
+    mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5); `Nystroem` fits the weights mu. Less exact than
+    one approximation on all landmarks, but with p experts O(s^3) becomes O(s^3 / p^2), and the product with the
+    components n s^2 / p operations: for many landmarks.
 
     Parameters
     ----------

@@ -27,7 +27,15 @@ from similia.core.state import Sizes, array, count, objects, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.transformers import Transformer, check_table
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
-from similia.embeddings.gram import Gram, Index, PrecomputedGram, check_finite, row_blocks
+from similia.embeddings.gram import (
+    Gram,
+    Index,
+    PrecomputedGram,
+    check_finite,
+    check_symmetric,
+    landmark_columns,
+    row_blocks,
+)
 from similia.embeddings.landmarks import STRATEGIES
 from similia.embeddings.spectrum import POLICIES, decompose
 from similia.kernels.features import FeatureKernel
@@ -48,7 +56,6 @@ from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 _FEW = 16  # objects that a service asks for at a time
-_FEW_OF_A_PART = 20  # objects, most of which say nothing about the whole
 _WEIGHED = 256  # objects by which the experts of an ensemble are weighed
 _BLOCK = 2**14  # objects at a time: counts of k-mers and kernel values stay near the caches, a fifth faster than all
 
@@ -73,31 +80,28 @@ class Nystroem(ComparesObjects, Transformer):
     ----------
     kernel : callable or "precomputed"
         ``kernel(X, Y) -> (n, m)`` array of similarities: a kernel of `similia.kernels`, one of
-        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. It is always
-        called with both arguments. With ``"precomputed"``, X is a matrix of kernel values:
-        `fit` takes the square (n, n) matrix of the training objects, and `transform` their rows
-        against all training objects (m, n), or against the landmarks only (m, n_landmarks). Where
-        the landmarks are given as indices, `fit` also takes the tall block (n, n_landmarks) of their
-        columns. Cross-validation slices a square matrix correctly, and refuses a tall one.
+        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own, always called with both
+        arguments. With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the square matrix (n, n) of the
+        training objects, `transform` rows against all of them (m, n) or the landmarks only (m, n_landmarks). If
+        `landmarks` are indices, `fit` also takes only their columns (n, n_landmarks). Cross-validation slices a square
+        matrix correctly, and refuses a tall one.
     n_components : int or "auto", default=300
-        Number of landmarks, at most: of fewer training objects all become landmarks, with a warning.
-        ``"auto"`` is the rule of NysHD, min(n, max(300, 0.02 n)). Not used where `landmarks` is a list of indices.
+        Number of landmarks; all training objects, with a warning, if there are fewer. ``"auto"`` is the rule of NysHD,
+        min(n, max(300, 0.02 n)). Not used if `landmarks` are indices.
     landmarks : str, array of int, list of arrays of int, or callable, default="uniform"
-        Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``,
-        ``"rpcholesky"``, ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their
-        indices; or ``f(X, kernel, n_components, rng)`` that returns the indices. A list of index arrays
-        makes an ensemble with one expert for each.
+        Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``, ``"rpcholesky"``,
+        ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their indices; or
+        ``f(X, kernel, n_components, rng)`` that returns indices. A list of index arrays makes an ensemble with one
+        expert for each.
     spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
-        What becomes of eigenvalues of H below zero, which only an indefinite similarity has:
-        dropped, with a warning if they are more than rounding; replaced by their absolute value;
-        all eigenvalues raised by 1.5 times the size of the smallest, which keeps the
-        division by the smallest harmless (Ray, Monath, McCallum & Musco, 2022); or an error.
+        What to do with negative eigenvalues of H, which only an indefinite similarity has: drop them, with a warning if
+        they exceed rounding; take their absolute values; raise all eigenvalues by 1.5 times the size of the smallest,
+        so that none is close to 0 (Ray, Monath, McCallum & Musco, 2022); or raise an error.
     random_state : int, numpy Generator or None, default=None
         Draws the landmarks, in `fit`.
     rcond : float, optional
-        Directions with an eigenvalue below ``rcond`` times the largest are dropped. By default
-        n_landmarks times the machine precision of the kernel's values, float32 or float64. Raise it
-        if a kernel computes in lower precision than it returns.
+        Directions with an eigenvalue below ``rcond`` times the largest are dropped. By default n_landmarks times the
+        machine precision of the kernel values. Raise it if a kernel computes in lower precision than it returns.
 
     Attributes
     ----------
@@ -119,21 +123,19 @@ class Nystroem(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`: indices of landmarks out of range, an unknown strategy or
-        policy, not one label per object, a kernel that is not symmetric or not positive anywhere; in both:
-        a kernel value that is not finite, or a kernel result of the wrong shape. The message names the pair.
+        In `fit`, if landmark indices are out of range, a strategy or policy is unknown, `y` has another length, or the
+        kernel is not symmetric or nowhere positive; in both, if a kernel value is not finite or the result has the
+        wrong shape. The message names the pair.
     TypeError
         If kernel values are not real numbers.
 
     Notes
     -----
-    All arithmetic after the kernel is in float64. The output is float32 if the kernel's values
-    are, else float64. The row of an object is the same, bit for bit, in whatever block, subset or number of
-    threads it is computed, as long as the kernel's values are.
+    All arithmetic after the kernel is in float64. The output is float32 if the kernel values are, else float64. The row
+    of an object has the same bits in any block, subset and number of threads, as long as its kernel values have.
 
-    An object that has similarity 0 to all landmarks (an empty string) has the zero vector;
-    `transform` warns if more than half of the objects have. Identical landmarks are harmless: they only
-    lower `rank_`.
+    An object with similarity 0 to all landmarks (an empty string) gets the zero vector; `transform` warns if more than
+    half of the objects do. Identical landmarks are harmless: they only lower `rank_`.
 
     References
     ----------
@@ -249,8 +251,8 @@ class Nystroem(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If more than half of the objects have similarity 0 to all landmarks; if any has, once a run, where a stream
-            is encoded or predicted. Parts of a Dask collection warn if they hold at least 20 objects.
+            If more than half of the objects have similarity 0 to all landmarks; while streaming, if any has, once a
+            run. Parts of a Dask collection warn if they hold at least 20 objects.
         """
         check_is_fitted(self)
         return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))
@@ -272,8 +274,7 @@ class Nystroem(ComparesObjects, Transformer):
     def approximation_error(self, X: Any, n_samples: int | None = 1000, random_state: RandomState = 0) -> float:
         """Return the relative error of the approximated kernel matrix, in the Frobenius norm.
 
-        The error is ||K - Theta Theta^T||_F / ||K||_F on the kernel matrix K of a sample of `X`, which is
-        computed in blocks of rows.
+        The error is ||K - Theta Theta^T||_F / ||K||_F, K being the kernel matrix of a sample of `X`.
 
         Parameters
         ----------
@@ -374,7 +375,7 @@ class Nystroem(ComparesObjects, Transformer):
     def _decompose(self, gram: Gram, indices: Index) -> tuple[Floats, Floats]:
         H = gram.block(indices, indices)
         eps = float(np.finfo(H.dtype).eps)
-        _check_symmetric(H, indices, np.sqrt(eps))
+        check_symmetric(H, indices, np.sqrt(eps), "kernel")
         H = H.astype(np.float64)
         rcond = len(H) * eps if self.rcond is None else self.rcond
         return decompose((H + H.T) / 2, self.spectrum, rcond, eps)
@@ -382,11 +383,7 @@ class Nystroem(ComparesObjects, Transformer):
     def _landmark_columns(self, X: Any, n: int) -> Iterator[tuple[Index, npt.NDArray]]:
         """Yield rows and their kernel values with the landmarks, in blocks."""
         s, precomputed = len(self.landmark_indices_), self._precomputed
-        if precomputed and X.shape[1] not in (s, self._n_train):
-            raise ValueError(
-                f"K has {X.shape[1]} columns, expected {self._n_train} (all training objects) or {s} (the landmarks)"
-            )
-        columns = self.landmark_indices_ if precomputed and X.shape[1] == self._n_train else np.arange(s)
+        columns = landmark_columns(X, self.landmark_indices_, self._n_train, "K") if precomputed else np.arange(s)
         for rows in row_blocks(n, 8 * (2 * s + self.rank_), at_most=max(_BLOCK, 16 * s)):
             if precomputed:
                 C = X[np.ix_(rows, columns)]
@@ -431,28 +428,11 @@ def _as_experts(landmarks: Any, n: int) -> list[Index]:
     return experts
 
 
-def _check_symmetric(H: npt.NDArray, indices: Index, tolerance: float) -> None:
-    """Raise, naming the worst pair, if H differs from its transpose by more than rounding."""
-    gap = np.abs(H - H.T)
-    i, j = np.unravel_index(gap.argmax(), H.shape)
-    if gap[i, j] > tolerance * np.abs(H).max():
-        raise ValueError(
-            f"the kernel is not symmetric: k(X[{indices[i]}], X[{indices[j]}]) = {H[i, j]:.6g} but "
-            f"k(X[{indices[j]}], X[{indices[i]}]) = {H[j, i]:.6g}, expected equal values; use "
-            "(k(x, y) + k(y, x)) / 2"
-        )
-
-
 def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats], rng: np.random.Generator) -> Floats:
-    """Return the weight of each expert, shape (n_experts,); equal ones where the sample shows no similarity.
+    """Return the weights mu >= 0 of experts that minimise ||sum_r mu_r K_r - K||_F on a sample of objects.
 
-    Parameters
-    ----------
-    gram : Gram
-    experts : list of ndarray of int64
-        Landmarks of each expert.
-    components : list of ndarray of float64, shapes (n_landmarks_r, rank_r)
-    rng : numpy.random.Generator
+    K_r = C_r H_r^+ C_r^T (Kumar, Mohri & Talwalkar, "Sampling methods for the Nyström method", 2012, Section 5, whose
+    weights may be negative). Equal weights where the sample shows no similarity.
     """
     sample = rng.choice(gram.n, min(gram.n, _WEIGHED), replace=False)
     target = gram.block(sample, sample).astype(np.float64)

@@ -31,7 +31,8 @@ from similia.core.state import array, count, objects, state
 from similia.core.threads import one_blas_thread
 from similia.core.transformers import Transformer, check_table
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
-from similia.embeddings.gram import row_blocks
+from similia.embeddings.gram import Index, check_symmetric, landmark_columns, row_blocks
+from similia.embeddings.spectrum import with_signs
 from similia.objects import take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_floats, as_objects, check_distance, distances_between, read_objects
@@ -51,16 +52,14 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Parameters
     ----------
     distance : callable or "precomputed"
-        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, ``similia.pairwise(f)`` or
-        a function of your own, symmetric. With ``"precomputed"``, X is a matrix of distances: `fit` takes the
-        square (n, n) matrix of the training objects, and `transform` their rows against all training objects
-        (m, n), or against the landmarks only (m, n_landmarks).
+        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, ``similia.pairwise(f)`` or a symmetric
+        function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the square matrix (n, n)
+        of the training objects, `transform` rows against all of them (m, n) or the landmarks only (m, n_landmarks).
     n_components : int or None, default=64
-        Directions kept, those of the largest eigenvalues in size; fewer where there are not as many above
-        rounding. None keeps all.
+        Maximum number of directions, those with the largest absolute eigenvalues. None keeps all above rounding.
     n_landmarks : int or None, default=None
-        Training objects, drawn uniformly, whose distances make the space; of fewer objects all, with a warning.
-        None takes all, which is quadratic in their number; with a fixed number of landmarks the cost is linear.
+        Number of training objects, drawn uniformly, whose distances define the space; all, with a warning, if there are
+        fewer. None takes all, at quadratic cost; with a fixed number the cost is linear.
     random_state : int, numpy Generator or None, default=None
         Draws the landmarks, in `fit`.
 
@@ -84,24 +83,23 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`: more landmarks than objects, a distance that is not symmetric, or is 0 everywhere; in both: a
-        distance that is NaN, infinite or negative, or of the wrong shape. The message names the pair.
+        In `fit`, if the distance is not symmetric, or 0 everywhere; in both, if a distance is NaN, infinite or
+        negative, or the result has the wrong shape. The message names the pair.
     TypeError
         If `distance` is a kernel or cannot be called, or distances are not real numbers.
 
     Notes
     -----
-    With all directions kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y. For
-    a Euclidean distance no eigenvalue is negative, and the vectors are the objects themselves, centred and
-    rotated. A linear model reads all coordinates alike, as if the signs were not there: the
-    eigenvalues are flipped.
+    With all directions kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y. A
+    Euclidean distance has no negative eigenvalue, and the vectors are the objects themselves, centred and rotated. A
+    linear model ignores the signs, as if the eigenvalues were flipped.
 
-    The embedding is inductive: new objects are projected, training objects get the same coordinates again.
-    Where the D2KE paper compares with GDK_LED it embeds training and test objects together, which no
-    deployed model can do; `transductive` does that.
+    The embedding is inductive: new objects are projected, training objects get the same coordinates again. The D2KE
+    paper embeds training and test objects together for GDK_LED, which no deployed model can do; `transductive` does
+    that.
 
-    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object is
-    the same, bit for bit, in whatever block or number of threads it is computed, as long as its distances are.
+    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object has
+    the same bits in any block and number of threads, as long as its distances have.
 
     References
     ----------
@@ -188,12 +186,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         s = len(self.landmark_indices_)
         if self._precomputed:
             X = _as_matrix(X)
-            if X.shape[1] not in (s, self._n_train):
-                raise ValueError(
-                    f"D has {X.shape[1]} columns, expected {self._n_train} (all training objects) "
-                    f"or {s} (the landmarks)"
-                )
-            columns = self.landmark_indices_ if X.shape[1] == self._n_train else np.arange(s)
+            columns = landmark_columns(X, self.landmark_indices_, self._n_train, "D")
         else:
             X = read_objects(self, self.distance, X, reset=False)
         n = at_least_one(X)
@@ -215,9 +208,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
         """Embed training and test objects together, as the D2KE paper does for GDK_LED.
 
-        The space is made of the distances of all objects, so the vectors of the training objects depend on the test
-        objects: a score obtained so is not that of a model which meets new objects. With a matrix D
-        of all distances, ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` is the same.
+        Training vectors then depend on the test objects, so a score does not tell how a model does on new objects. With
+        a matrix D of all distances, ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` is the same.
 
         Parameters
         ----------
@@ -265,7 +257,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
             self.landmarks_ = take(X, chosen) if self.n_landmarks is not None else X
             D = distances_between(self.distance, self.landmarks_)
         self.landmark_indices_, self._n_train = chosen, n
-        self.mean_, self.eigenvalues_, self.components_ = _decompose(D, self.n_components)
+        self.mean_, self.eigenvalues_, self.components_ = _decompose(D, chosen, self.n_components)
         positive = int((self.eigenvalues_ > 0).sum())
         self.rank_ = self._n_features_out = len(self.eigenvalues_)
         self.signature_ = (positive, self.rank_ - positive)
@@ -288,11 +280,11 @@ class PseudoEuclidean(ComparesObjects, Transformer):
 
 
 def _decompose(
-    D: npt.NDArray[np.floating], n_components: int | None
+    D: npt.NDArray[np.floating], indices: Index, n_components: int | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return (mean, eigenvalues, components) of a matrix of distances; see `PseudoEuclidean`."""
+    """Return (mean, eigenvalues, components) of distances among the objects `indices`; see `PseudoEuclidean`."""
     eps = float(np.finfo(D.dtype).eps)
-    _check_symmetric(D, np.sqrt(eps))
+    check_symmetric(D, indices, np.sqrt(eps), "distance")
     _check_squares(D)
     if 0 < D.max() < _SMALLEST:
         raise ValueError(f"the distances are at most {D.max():.3g}, and their squares no float64; scale the objects")
@@ -311,9 +303,7 @@ def _decompose(
             f"all distances among {len(D)} objects are 0 (n_samples = {len(D)}), expected objects that differ"
         )
     values, Q = values[kept], Q[:, kept]
-    # LAPACK leaves the sign of an eigenvector open: make its largest entry positive.
-    Q = Q * np.sign(Q[np.abs(Q).argmax(axis=0), np.arange(len(kept))])
-    return mean, values, -Q * (np.sign(values) / np.sqrt(np.abs(values)) / 2)
+    return mean, values, -with_signs(Q) * (np.sign(values) / np.sqrt(np.abs(values)) / 2)
 
 
 def _check_squares(D: npt.NDArray[np.floating]) -> None:
@@ -333,14 +323,3 @@ def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:
         i, j = np.argwhere(bad)[0]
         raise ValueError(f"the distance of objects {i} and {j} is {D[i, j]:.6g}, expected a finite number >= 0")
     return D
-
-
-def _check_symmetric(D: npt.NDArray[np.floating], tolerance: float) -> None:
-    """Raise, naming the worst pair, if D differs from its transpose by more than rounding."""
-    gap = np.abs(D - D.T)
-    i, j = np.unravel_index(gap.argmax(), D.shape)
-    if gap[i, j] > tolerance * D.max():
-        raise ValueError(
-            f"the distance is not symmetric: d({i}, {j}) = {D[i, j]:.6g} but d({j}, {i}) = {D[j, i]:.6g}, "
-            "expected equal values; use (d(x, y) + d(y, x)) / 2"
-        )

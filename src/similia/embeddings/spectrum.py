@@ -1,9 +1,9 @@
 """From the landmarks' kernel matrix H to the matrix that turns kernel values into coordinates.
 
-H = Q diag(lambda) Q^T; with f the policy for negative eigenvalues, components = Q f(lambda)^(-1/2) over the
-eigenvalues f(lambda) > rcond max f(lambda), so that (C components)(C components)^T = C H^+ C^T for a
-positive semi-definite H. Always in float64; called on one BLAS thread, since the eigenvectors of a
-matrix change in the last bits, or by a sign, with the number of threads. Cost: O(s^3).
+H = Q diag(lambda) Q^T; with f the policy for negative eigenvalues, components = Q f(lambda)^(-1/2) over the eigenvalues
+f(lambda) > rcond max f(lambda), so that (C components)(C components)^T = C H^+ C^T for a positive semi-definite H.
+Always in float64, and on one BLAS thread: eigenvectors change in their last bits, or by a sign, with the number of
+threads. Cost: O(s^3).
 """
 
 from __future__ import annotations
@@ -20,23 +20,10 @@ _SHIFT = 1.5  # of |smallest eigenvalue|; with 1.0 the most negative directions 
 def decompose(
     H: npt.NDArray[np.float64], policy: str, rcond: float, eps: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return (eigenvalues, components) of a symmetric matrix, largest eigenvalue first.
+    """Return (eigenvalues (rank,), components (s, rank)) of a symmetric matrix, largest eigenvalue first.
 
-    Parameters
-    ----------
-    H : ndarray of float64, shape (s, s)
-    policy : {"clip", "flip", "shift", "raise"}
-        What becomes of negative eigenvalues; see `Nystroem`.
-    rcond : float
-        Directions below this share of the largest eigenvalue are dropped.
-    eps : float
-        Machine precision of the kernel values: negative eigenvalues below s * eps are rounding.
-
-    Returns
-    -------
-    eigenvalues : ndarray of float64, shape (rank,)
-        Kept eigenvalues, after the policy.
-    components : ndarray of float64, shape (s, rank)
+    `policy` is the `spectrum` of `Nystroem`; `eps` is the precision of the kernel values: negative eigenvalues below
+    s * eps are rounding.
     """
     if not H.any():
         raise ValueError(
@@ -55,9 +42,13 @@ def decompose(
     order = np.argsort(-values, kind="stable")  # flipping changes the order
     kept = order[values[order] > rcond * values.max()]
     values, vectors = values[kept], vectors[:, kept]
-    # LAPACK leaves the sign of an eigenvector open: make its largest entry positive.
-    vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(kept))])
-    return values, vectors / np.sqrt(values)
+    return values, with_signs(vectors) / np.sqrt(values)
+
+
+def with_signs(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return eigenvectors with their largest entry positive; LAPACK leaves their signs open."""
+    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
+    return vectors * np.sign(largest)
 
 
 def _repair(values: npt.NDArray[np.float64], policy: str, tolerance: float) -> npt.NDArray[np.float64]:

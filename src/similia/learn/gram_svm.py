@@ -25,6 +25,7 @@ from similia.core.config import settings
 from similia.core.products import row_product
 from similia.core.threads import in_threads, n_threads, one_blas_thread
 from similia.core.validation import check_labels, check_positive
+from similia.sources.lazily import lazily
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -71,6 +72,41 @@ class Machine(NamedTuple):
         return self._replace(support=np.arange(n), weights=weights)
 
 
+class PairMachines:
+    """Mixin of support-vector classifiers that hold a machine for each pair of classes."""
+
+    classes_: npt.NDArray
+    support_: Rows
+    pair_coef_: Floats
+    pair_intercept_: Floats
+
+    def _keep(self, machine: Machine) -> None:
+        self.support_, self.pair_coef_, self.pair_intercept_ = machine.support, machine.weights, machine.intercepts
+
+    def _confidences(self, K: Floats) -> Floats:
+        """Return confidences from kernel values with the support vectors: (m,), above 0 for the second of two."""
+        if len(self.classes_) == 2:
+            return -(row_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0])
+        return decisions(K, self.pair_coef_, self.pair_intercept_, len(self.classes_))
+
+    @property
+    def _width(self) -> int:
+        """Numbers that `_confidences` holds of an object."""
+        return len(self.pair_intercept_) + 2 * len(self.classes_)
+
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return the label predicted for each object or row, shape (m,).
+
+        Parameters
+        ----------
+        X : sequence of m objects, or array-like or sparse matrix of shape (m, n_features)
+        """
+        confidence = self.decision_function(X)  # type: ignore[attr-defined]
+        second = confidence > 0 if confidence.ndim == 1 else confidence.argmax(axis=1)
+        return self.classes_[np.asarray(second, dtype=np.int64)]
+
+
 def check_pairs_fit(n_classes: int, n: int) -> None:
     """Raise if the weights of one machine for each pair of classes take more than ``max_memory``."""
     n_pairs = n_classes * (n_classes - 1) // 2
@@ -100,19 +136,6 @@ def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> 
             weights[p, of_i], weights[p, of_j] = svc.dual_coef_[j - 1, of_i], svc.dual_coef_[i, of_j]
     unbounded = bool((np.abs(svc.dual_coef_) < bounds).all())
     return Machine(svc.support_.astype(np.int64), weights, intercepts, svc.classes_, unbounded)
-
-
-def confidences(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
-    """Return what ``decision_function`` does: of two classes, shape (m,), above 0 the second; else (m, n_classes)."""
-    if n_classes == 2:
-        return -(row_product(K, weights.T)[:, 0] + intercepts[0])
-    return decisions(K, weights, intercepts, n_classes)
-
-
-def most_confident(confidence: Floats) -> Rows:
-    """Return the number of the class that `confidences` speak for."""
-    second = confidence > 0 if confidence.ndim == 1 else confidence.argmax(axis=1)
-    return np.asarray(second, dtype=np.int64)
 
 
 def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:

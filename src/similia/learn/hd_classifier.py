@@ -27,17 +27,16 @@ from similia.core.state import array, count, labels, state
 from similia.core.transformers import check_columns
 from similia.core.validation import (
     check_codes,
-    check_labels,
     check_positive_int,
     check_vectors,
     generator,
     not_2d,
     not_real,
-    refuse_fractions,
     too_narrow,
     unmasked,
     wrong_width,
 )
+from similia.learn.targets import check_two_classes, checked_labels
 from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
@@ -222,7 +221,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         if not first:
             check_columns(self, X, reset=False)
         X = _as_hypervectors(X)
-        y = _as_labels(y, len(X))
+        y = checked_labels(y, len(X))
+        check_classification_targets(y)
         if first:
             check_columns(self, given, reset=True)
         known = self._known_classes(classes)
@@ -328,7 +328,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             if classes is None:
                 raise ValueError("classes is missing; the first call of partial_fit needs all labels to come")
             known = np.unique(np.asarray(classes))
-            _check_two_classes(known, "classes")
+            check_two_classes(known, "classes")
             return known
         if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
             raise ValueError(f"classes={classes!r} differ from those learnt before, {self.classes_.tolist()}")
@@ -468,38 +468,16 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
 
 def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
     """Return the classes and the number of each label's class."""
-    classes, targets = np.unique(_as_labels(y, n), return_inverse=True)
-    _check_two_classes(classes, "y")
+    labels = checked_labels(y, n, two=True)
+    check_classification_targets(labels)
+    classes, targets = np.unique(labels, return_inverse=True)
     return classes, targets
-
-
-def _as_labels(y: Any, n: int) -> npt.NDArray:
-    given, y = y, check_labels(y, n)
-    if y.dtype.kind not in "biufUSO":
-        raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans")
-    if not isinstance(given, list | tuple):  # numpy turns [0, "a"] into ["0", "a"]
-        given = y.tolist() if y.dtype.kind in "fO" else ()
-    for i, label in enumerate(given):
-        if label is None or (isinstance(label, float) and not np.isfinite(label)):
-            raise BadValue(i, f"is {label}", "a class label", "drop that object", collection="y")
-        if isinstance(label, str) != isinstance(given[0], str):
-            raise BadValue(
-                i, f"is {label!r}, but y[0] is {given[0]!r}", remedy="give labels of one type", collection="y"
-            )
-    refuse_fractions(y)
-    check_classification_targets(y)
-    return y
 
 
 def _check_dimension(X: npt.NDArray, d: int, by: Any) -> None:
     if _dimension(X) != d:
         packed = f"X is packed in {X.shape[1]} bytes" if X.dtype == np.uint8 else ""
         raise wrong_width(_dimension(X), d, by, remedy=packed)
-
-
-def _check_two_classes(classes: npt.NDArray, name: str) -> None:
-    if len(classes) < 2:
-        raise ValueError(f"{name} holds one class, {classes.tolist()}, expected two or more")
 
 
 def _positions(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int64]:

@@ -32,13 +32,12 @@ from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapp
 from similia.learn.gram_svm import (
     GramOf,
     NestedScores,
+    PairMachines,
     best_of,
     check_pairs_fit,
     coded,
-    confidences,
     fit_machine,
     fold_numbers,
-    most_confident,
     nested_scores,
     precomputed_scores,
 )
@@ -70,7 +69,7 @@ class _Problem(NamedTuple):
     contrast_="number", C_="positive", support_=array("i8", "s"), pair_coef_=array("f8", "p", "s"),
     pair_intercept_=array("f8", "p"), support_vectors_="vectors",
 )  # fmt: skip
-class HeatSVC(ClassifierMixin, BaseEstimator):
+class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     r"""Support-vector classifier of vectors, with the heat kernel on the hypersphere and its contrast chosen from data.
 
     Parameters
@@ -198,9 +197,8 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         self.contrast_, self.t_, self.C_ = chosen.contrast, chosen.t, C
         self.n_features_in_ = n
         machine = fit_machine(self.kernel_._of_versines(V, n), codes, C, class_weight)
-        self.support_ = machine.support
+        self._keep(machine)
         self.support_vectors_ = problem.rows[machine.support]
-        self.pair_coef_, self.pair_intercept_ = machine.weights, machine.intercepts
         return self
 
     def nested_scores(self, X: Any, y: Any) -> NestedScores:
@@ -244,25 +242,12 @@ class HeatSVC(ClassifierMixin, BaseEstimator):
         if rows.shape[1] != self.n_features_in_:
             raise wrong_width(rows.shape[1], self.n_features_in_, self)
         rows = to_hypersphere(rows, self.kernel_.mapping, zero_rows=self.kernel_.zero_rows)
-        n_classes = len(self.classes_)
         parts = []
-        step = rows_per_block(8 * (3 * len(self.support_) + len(self.pair_intercept_) + 2 * n_classes))
+        step = rows_per_block(8 * (3 * len(self.support_) + self._width))
         for start in range(0, rows.shape[0], step):
             V = versines(rows[start : start + step], self.support_vectors_)
-            K = self.kernel_._of_versines(V, self.n_features_in_)
-            parts.append(confidences(K, self.pair_coef_, self.pair_intercept_, n_classes))
+            parts.append(self._confidences(self.kernel_._of_versines(V, self.n_features_in_)))
         return np.concatenate(parts)
-
-    @lazily
-    def predict(self, X: Any) -> npt.NDArray:
-        """Return the label predicted for each row, shape (m,).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (m, n_features)
-        """
-        confidence = self.decision_function(X)
-        return self.classes_[most_confident(confidence)]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -18,7 +18,6 @@ ICML 1998.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -41,7 +40,7 @@ from similia.core.state import Sizes, array, labels, objects, optional, pairs_of
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_labels, check_positive
 from similia.embeddings.gram import check_finite
-from similia.learn.gram_svm import check_pairs_fit, coded, confidences, fit_machine, most_confident
+from similia.learn.gram_svm import PairMachines, check_pairs_fit, coded, fit_machine
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
@@ -123,7 +122,7 @@ def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     pair_coef_=array("f8", "p", "s"), pair_intercept_=array("f8", "p"), calibration_=optional(array("f8", "k", 2)),
     probability="flag",
 )  # fmt: skip
-class KernelSVC(ClassifierMixin, KernelMachine):
+class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     r"""Support-vector classifier of strings, graphs, series, sets or vectors, with any kernel.
 
     Parameters
@@ -217,9 +216,8 @@ class KernelSVC(ClassifierMixin, KernelMachine):
         machine = fit_machine(K, codes, C, class_weight)
         calibration = _sigmoids(K, codes, classes, C, class_weight) if self.probability else None
         self.classes_, self.kernel_, self.calibration_ = classes, kernel, calibration
-        self.support_ = machine.support
+        self._keep(machine)
         self.support_objects_ = take(objects, machine.support)
-        self.pair_coef_, self.pair_intercept_ = machine.weights, machine.intercepts
         return self
 
     @lazily
@@ -231,10 +229,7 @@ class KernelSVC(ClassifierMixin, KernelMachine):
         X : sequence of m objects
         """
         check_is_fitted(self)
-        weights, intercepts, n_classes = self.pair_coef_, self.pair_intercept_, len(self.classes_)
-        widest = len(intercepts) + 2 * n_classes
-        of = partial(confidences, weights=weights, intercepts=intercepts, n_classes=n_classes)
-        return self._over_blocks(X, self.support_objects_, of, widest)
+        return self._over_blocks(X, self.support_objects_, self._confidences, self._width)
 
     @available_if(_has_probability)
     @lazily
@@ -254,17 +249,6 @@ class KernelSVC(ClassifierMixin, KernelMachine):
             return np.hstack([1.0 - shares, shares])
         sums = shares.sum(axis=1, keepdims=True)
         return np.divide(shares, sums, out=np.full_like(shares, 1 / shares.shape[1]), where=sums > 0)
-
-    @lazily
-    def predict(self, X: Any) -> npt.NDArray:
-        """Return the label predicted for each object, shape (m,).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
-        confidence = self.decision_function(X)
-        return self.classes_[most_confident(confidence)]
 
 
 def _sigmoids(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadValue
 from similia.core.validation import check_labels, refuse_fractions, unmasked
 
 Task = Literal["classification", "regression"]
@@ -77,14 +78,27 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
 
 def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
     """Return the labels of n objects for a classifier, of `two` classes at least, or raise."""
-    labels = check_labels(y, n)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        i = int(np.argmin(np.isfinite(labels)))
-        raise ValueError(f"y[{i}] is {labels[i]}, expected a label; drop that object")
-    refuse_fractions(labels)
-    if two and (labels == labels[0]).all():
-        raise ValueError(f"y holds one class, {labels[:1].tolist()[0]!r}, expected at least two classes to tell apart")
-    return labels
+    given, y = y, check_labels(y, n)
+    if y.dtype.kind not in "biufUSO":
+        raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans")
+    if not isinstance(given, list | tuple):  # numpy turns [0, "a"] into ["0", "a"]
+        given = y.tolist() if y.dtype.kind in "fO" else ()
+    for i, label in enumerate(given):
+        if label is None or (isinstance(label, float) and not np.isfinite(label)):
+            raise BadValue(i, f"is {label}", "a class label", "drop that object", collection="y")
+        if isinstance(label, str) != isinstance(given[0], str):
+            found = f"is {label!r}, but y[0] is {given[0]!r}"
+            raise BadValue(i, found, remedy="give labels of one type", collection="y")
+    refuse_fractions(y)
+    if two:
+        check_two_classes(np.unique(y), "y")
+    return y
+
+
+def check_two_classes(classes: npt.NDArray, name: str) -> None:
+    """Raise if there is one class."""
+    if len(classes) < 2:
+        raise ValueError(f"{name} holds one class, {classes.tolist()}, expected two or more")
 
 
 def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
@@ -100,7 +114,7 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
         raise ValueError(f"y has shape {targets.shape} for {n} objects, expected ({n},) or ({n}, n_outputs)")
     if not np.isfinite(targets).all():
         i = int(np.argwhere(~np.isfinite(targets))[0, 0])
-        raise ValueError(f"y[{i}] is {targets[i]}, expected finite numbers; drop that object")
+        raise BadValue(i, f"is {targets[i]}", "finite numbers", "drop that object", collection="y")
     return targets
 
 
