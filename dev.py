@@ -2,7 +2,7 @@
 
 python dev.py demo    # the main job on bundled real data
 python dev.py test    # the tests, on up to four cores, with coverage; further arguments go to pytest
-python dev.py lint    # style and types
+python dev.py lint    # style, types, and the laws of the house (docs/architecture.md)
 python dev.py cpus    # the same models under the instructions of other processors: equal codes, labels, neighbours
 python dev.py mutate  # change one operator or constant at random: do the tests of the module notice?
 python dev.py reproduce NAME  # a published experiment, our figures beside the paper's; without a name, the list
@@ -27,6 +27,8 @@ STEPS = {
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],
         ["-m", "mypy"],
+        ["tools/doors.py"],
+        ["-c", "from importlinter.cli import lint_imports_command as check; check()"],
     ],
     "cpus": [["tests/faults/run.py", "cpus"]],
     "mutate": [["tests/mutate.py"]],

@@ -57,7 +57,7 @@ TASKS = tuple(Task(name, kind) for kind, names in _NAMES.items() for name in nam
 TITLE = "The automatic choice beside the best recipe chosen afterwards"
 TEXT = f"""
 `similia.AutoClassifier` with {BUDGET:.0f} seconds is given 70 % of a set (stratified; of at most {MOST} objects), and
-what it chose is scored on the others; where these are few, on several splits (as many as score {_TESTED} objects, at most
+its choice is scored on the others; where these are few, on several splits (as many as score {_TESTED} objects, at most
 those of the command). *Best recipe*: every embedding of the same ladder with every kind of learner, C or the number of
 neighbours chosen by the same cross-validation, is fitted to the same part and scored on the test part; the one recipe
 with the highest mean accuracy on the test parts is taken: what a person has who tries all and looks at the test parts.

@@ -96,7 +96,7 @@ def cases() -> dict[str, Case]:
     return dict([*_kernels(), *_distances(), *_embeddings(), *_samplers(), *_codes(), *_learners(), *_searches()])
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     return " ".join(repr(value).split())
 
 
@@ -104,7 +104,7 @@ def _named(data: str, values: list[Any]) -> Iterator[tuple[str, Case]]:
     """Yield a case for each kernel or distance of objects of one kind, named by its parameters."""
     for value in values:
         kind = data.partition(", ")[2]
-        yield _short(value) + (f", {kind}" if kind else ""), Case(data, lambda value=value: value)
+        yield short(value) + (f", {kind}" if kind else ""), Case(data, lambda value=value: value)
 
 
 def _kernels() -> Iterator[tuple[str, Case]]:
@@ -244,7 +244,7 @@ def _samplers() -> Iterator[tuple[str, Case]]:
         "sets": [e.RandomSets()],
         "sets, unit norm": [e.RandomSets()],
     }.items():
-        yield from ((f"{_short(sampler)}, {data}", Case(data, lambda sampler=sampler: sampler)) for sampler in samplers)
+        yield from ((f"{short(sampler)}, {data}", Case(data, lambda sampler=sampler: sampler)) for sampler in samplers)
 
 
 def _codes() -> Iterator[tuple[str, Case]]:

@@ -35,7 +35,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
 from similia.checks.laws import _check_equal
-from similia.core.text import _short
+from similia.core.text import short
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch
 
@@ -62,7 +62,7 @@ def check_clone(case: Case) -> None:
         for key, value in shallow.items():
             if copy.get_params(deep=False)[key] is not value:
                 raise AssertionError(
-                    f"set_params: {key} is {_short(copy.get_params()[key])} after {_short(value)} was set"
+                    f"set_params: {key} is {short(copy.get_params()[key])} after {short(value)} was set"
                 )
         if sorted(map(str, copy.get_params())) != sorted(map(str, clone(copy).get_params())):
             raise AssertionError("clone: a clone has other parameters")
@@ -138,7 +138,7 @@ def check_empty(case: Case) -> None:
             if any(word in str(error) for word in ("empty", "at least", "0 sample", "minimum of")):
                 continue
             raise AssertionError(
-                f"empty: {method} of no objects says {_short(str(error), 80)}, not that X is empty"
+                f"empty: {method} of no objects says {short(str(error), 80)}, not that X is empty"
             ) from None
         except Exception as error:
             raise AssertionError(
@@ -310,7 +310,7 @@ def _check_frame(case: Case, library: str, values: npt.NDArray[Any], names: list
     if type(frame).__module__.split(".")[0] != library or list(frame.columns) != names:
         raise AssertionError(
             f"set_output({library!r}): transform returned {type(frame).__name__} with columns "
-            f"{_short(list(getattr(frame, 'columns', [])))}, expected a frame with those of get_feature_names_out"
+            f"{short(list(getattr(frame, 'columns', [])))}, expected a frame with those of get_feature_names_out"
         )
     _check_equal(f"set_output({library!r})", values, "transform(X)", frame.to_numpy(), "the frame", case.tolerance)
 

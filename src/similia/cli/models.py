@@ -13,7 +13,7 @@ from similia.cli.inputs import Objects, has_columns, open_objects
 from similia.cli.outputs import Spoken, check_output, meters, stoppable
 from similia.cli.voice import console, note, result, voice
 from similia.core.errors import BadItem
-from similia.core.text import _short
+from similia.core.text import short
 from similia.planning.costs import kind_of
 from similia.scale.predictions import Predictions, form_of
 from similia.scale.stream import CHUNK, print_stream, write_stream
@@ -98,7 +98,7 @@ def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
     wanted = kind_of(compared)
     if not columns:
         return "", f"; give a file of {wanted}" if wanted else ""
-    shown = ", ".join(map(_short, columns[:4])) + (f" … {_short(columns[-1])}" if len(columns) > 4 else "")
+    shown = ", ".join(map(short, columns[:4])) + (f" … {short(columns[-1])}" if len(columns) > 4 else "")
     return f" (column{'s' * (len(columns) > 1)} {shown})", _OTHER.get(str(wanted), "")
 
 
@@ -106,7 +106,7 @@ def _place(i: int, data_read: Objects | Source) -> str:
     """Return the file and line of an object."""
     lines, names = getattr(data_read, "lines", None), getattr(data_read, "names", None)
     place = f"object {i} (from 0)" if lines is None else f"line {lines[i]}"
-    return f"{data_read.source}, {place}" + ("" if names is None else f", {_short(names[i])}")
+    return f"{data_read.source}, {place}" + ("" if names is None else f", {short(names[i])}")
 
 
 def _as_compared(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import similia.distances
 import similia.kernels
-from similia.core.text import _short, did_you_mean
+from similia.core.text import did_you_mean, short
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class _Parser:
 
     def _malformed(self) -> ValueError:
         nouns, examples = (" or ".join(parts) for parts in zip(*((r.noun, r.example) for r in self.rooms), strict=True))
-        return ValueError(f"{_short(self.text, 60)} is not a {nouns}; write e.g. '{examples}'")
+        return ValueError(f"{short(self.text, 60)} is not a {nouns}; write e.g. '{examples}'")
 
     def _build(self, node: ast.expr, rooms: tuple[_Room, ...]) -> Any:
         name = node if isinstance(node, ast.Name) else getattr(node, "func", None)
@@ -102,7 +102,7 @@ class _Parser:
             known = ", ".join(rooms[0].names) if len(rooms) == 1 else "those of similia.kernels and similia.distances"
             nouns = " or ".join(room.noun for room in rooms)
             meant = did_you_mean(name.id, [known for room in rooms for known in room.names])
-            raise ValueError(f"no {nouns} is called {_short(name.id)}{meant}; there are {known}")
+            raise ValueError(f"no {nouns} is called {short(name.id)}{meant}; there are {known}")
         cls = getattr(room.package, name.id)
         call = node if isinstance(node, ast.Call) else ast.Call(name, [], [])
         arguments = [self._value(argument) for argument in call.args]
@@ -113,9 +113,9 @@ class _Parser:
             taken = cls._get_param_names()
             unknown = next((keyword for keyword in keywords if keyword not in taken), None)
             meant = "" if unknown is None else did_you_mean(unknown, taken)
-            problem = _short(str(error), 100)[1:-1]
+            problem = short(str(error), 100)[1:-1]
             known = ", ".join(taken) or "no parameters"
-            raise ValueError(f"{_short(self.text, 60)}: {problem}{meant}; {name.id} takes {known}") from None
+            raise ValueError(f"{short(self.text, 60)}: {problem}{meant}; {name.id} takes {known}") from None
 
     def _check_other_room(self, name: str, rooms: tuple[_Room, ...]) -> None:
         """Raise if there is a distance called so where a kernel is expected, or a kernel where a distance is."""
@@ -123,7 +123,7 @@ class _Parser:
         if other is not None:
             own = rooms[0].noun
             raise ValueError(
-                f"{name} is a {other.noun}, not a {own}; write --{other.noun} '{_short(self.text, 60)[1:-1]}' instead "
+                f"{name} is a {other.noun}, not a {own}; write --{other.noun} '{short(self.text, 60)[1:-1]}' instead "
                 f"of --{own}"
             )
 
@@ -135,5 +135,5 @@ class _Parser:
         try:
             return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # a set in a set, deep nesting
-            found = _short(ast.get_source_segment(self.text.strip(), node))
-            raise ValueError(f"{_short(self.text, 60)}: {found} is neither a number, a text nor a kernel") from None
+            found = short(ast.get_source_segment(self.text.strip(), node))
+            raise ValueError(f"{short(self.text, 60)}: {found} is neither a number, a text nor a kernel") from None

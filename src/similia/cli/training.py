@@ -23,7 +23,7 @@ from similia.cli.models import _DEFAULT_DISTANCE, _DEFAULT_KERNEL, _as_compared,
 from similia.cli.outputs import meters
 from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
 from similia.cli.voice import console, note
-from similia.core.text import _short, did_you_mean
+from similia.core.text import did_you_mean, short
 from similia.core.threads import n_threads
 from similia.learn.targets import TASKS, as_numbers, suits, task_of
 from similia.objects import AttributeScaler, n_objects
@@ -79,7 +79,7 @@ class Part:
         lost = np.setdiff1d(y[test], y[train]) if self.task == "classification" else y[:0]
         if len(lost):
             raise ValueError(
-                f"--test {self.test:g} holds out all objects of class {_short(lost[0].item())}, since copies of an "
+                f"--test {self.test:g} holds out all objects of class {short(lost[0].item())}, since copies of an "
                 "object stay together; use another --seed, or --test 0, which holds out none"
             )
         return train, test
@@ -281,7 +281,7 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
     if "regression" in (task, by_score) and numbers is None:
         other = next(value for value in y.tolist() if as_numbers([value]) is None)
         asked = f"--task {task}" if task == "regression" else f"--scoring {scoring}"
-        raise ValueError(f"{asked} is for numbers, and the label {_short(other)} of {read.source} is none")
+        raise ValueError(f"{asked} is for numbers, and the label {short(other)} of {read.source} is none")
     decided = task_of(y, task, scoring)
     if decided == "classification" or numbers is None:
         if task == "auto" and numbers is None:
@@ -318,7 +318,7 @@ def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
     if len(counts) > 2 and 2 * np.count_nonzero(counts == 1) > len(counts):
         number = "" if as_numbers(y) is None else ", or --task regression predicts numbers"
         raise ValueError(
-            f"{read.source} has {len(counts)} classes of {len(y)} objects: is {_short(label or 'label')} the column of "
+            f"{read.source} has {len(counts)} classes of {len(y)} objects: is {short(label or 'label')} the column of "
             f"labels? --label names another one{number}"
         )
 

@@ -43,7 +43,7 @@ def number(value: float) -> str:
     return f"{round(value):,}" if abs(value) < 1e9 and value == round(value) else f"{value:.4g}"
 
 
-def _short(value: Any, length: int = 40) -> str:
+def short(value: Any, length: int = 40) -> str:
     """Return a repr that fits into one line of an error message."""
     try:
         text = " ".join(repr(value).split())

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadParameter, BadValue, part_from, warn_user
-from similia.core.text import _short
+from similia.core.text import short
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
@@ -34,7 +34,7 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     if random_state is None or (isinstance(random_state, Integral) and int(random_state) >= 0):
         return np.random.default_rng(None if random_state is None else int(random_state))
-    raise BadParameter("random_state", "None, an integer >= 0 or a numpy generator", _short(random_state, 80))
+    raise BadParameter("random_state", "None, an integer >= 0 or a numpy generator", short(random_state, 80))
 
 
 def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
@@ -50,7 +50,7 @@ def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
 def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     """Return `value` as int, or raise if it is not an integer >= `minimum`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-        raise BadParameter(name, f"an integer >= {minimum}", _short(value, 80))
+        raise BadParameter(name, f"an integer >= {minimum}", short(value, 80))
     return int(value)
 
 
@@ -68,7 +68,7 @@ def check_positive(value: Any, name: str, zero: bool = False, hint: str = "") ->
     """Return `value` as float, or raise if it is no finite number above 0 (or at 0, where `zero` allows it)."""
     number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
     if not number or value < 0 or (value == 0 and not zero):
-        raise BadParameter(name, "a number >= 0" if zero else "a positive number", f"{_short(value, 80)}{hint}")
+        raise BadParameter(name, "a number >= 0" if zero else "a positive number", f"{short(value, 80)}{hint}")
     return float(value)
 
 
@@ -138,7 +138,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
         except ValueError as error:  # of a string that is no number
             found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
             remedy = "similia.Nystroem, KernelFeatures or D2KE turn objects such as strings into vectors"
-            raise BadValue(None, f"holds {_short(found, 80)}", "numbers", remedy, collection=name) from error
+            raise BadValue(None, f"holds {short(found, 80)}", "numbers", remedy, collection=name) from error
     if X.ndim != 2:
         raise not_2d(name, X.shape)
     if X.shape[0] == 0:
@@ -223,7 +223,7 @@ def check_encoder(encoder: Any) -> None:
         hint = "pass model[:-1], its steps before the last" if steps else "pass a transformer, such as sm.Nystroem"
         raise TypeError(f"the encoder predicts and does not encode ({type(encoder).__name__} has no transform); {hint}")
     raise TypeError(
-        f"the encoder is {_short(encoder, 80)}, expected an encoder of objects with a transform, such as "
+        f"the encoder is {short(encoder, 80)}, expected an encoder of objects with a transform, such as "
         "make_pipeline(sm.Nystroem(kernel, 256), sm.SignRandomProjection(256))"
     )
 

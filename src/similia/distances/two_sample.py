@@ -24,7 +24,7 @@ import numpy.typing as npt
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue, as_second
 from similia.core.products import row_product
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.objects import n_objects
 from similia.similarity import as_floats, as_objects, check_kernel, evaluate
@@ -197,7 +197,7 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
         if not isinstance(Y, Integral):
             raise TypeError(
                 f"Y must be the number of objects of the first collection, since kernel='precomputed' takes one Gram "
-                f"matrix X of both; got {type(Y).__name__} ({_short(Y)})"
+                f"matrix X of both; got {type(Y).__name__} ({short(Y)})"
             )
         n = check_positive_int(Y, "Y (with kernel='precomputed', the number of objects of the first collection)")
         if K.ndim != 2 or K.shape[0] != K.shape[1] or n > len(K):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from similia.core.errors import BadItem
-from similia.core.text import _short
+from similia.core.text import short
 from similia.distances.dtw import DTW
 from similia.distances.edit import Hamming, Levenshtein
 from similia.distances.elastic import ERP, LCSS, MSM, TWE, SoftDTW
@@ -77,7 +77,7 @@ def one(kernel: Any, x: Any, which: str) -> Any:
     except (TypeError, ValueError) as error:
         said = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{which} is no object that {name_of(kernel)} compares ({_short(x)}): {said}") from None
+        raise kind(f"{which} is no object that {name_of(kernel)} compares ({short(x)}): {said}") from None
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia.core.errors import BadPairValue, BadValue, as_second
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.transformers import ListParams
 from similia.core.validation import check_positive_int
 from similia.kernels.features import divide_by_norms, scale_by_norms
@@ -154,7 +154,7 @@ class Sum(_Composite):
             weights = np.asarray(self.weights, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"weights must be one number for each of {n_parts} kernels, got {_short(self.weights)}"
+                f"weights must be one number for each of {n_parts} kernels, got {short(self.weights)}"
             ) from None
         if weights.shape != (n_parts,):
             raise ValueError(f"weights must be one number for each of {n_parts} kernels, got shape {weights.shape}")

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
@@ -518,7 +518,7 @@ def check_letters(X: StringBatch) -> None:
     i = int(np.searchsorted(X.offsets, place, side="right")) - 1
     raise BadValue(
         i,
-        f"holds {_short(chr(X.values[place]))} at position {place - X.offsets[i]}, which has no complement",
+        f"holds {short(chr(X.values[place]))} at position {place - X.offsets[i]}, which has no complement",
         remedy="reverse_complement=True takes DNA or RNA: A, C, G, T, U and the IUPAC letters R, Y, K, M, B, V, D, H, "
         "S, W, N",
     )

@@ -32,7 +32,7 @@ from similia.core.errors import BadType, BadValue
 from similia.core.fitting import all_at_once
 from similia.core.progress import track
 from similia.core.state import made, state
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import check_labels, refuse_fractions
 from similia.embeddings.d2ke import D2KE, gamma_spec
 from similia.embeddings.gram import DistancePairs
@@ -236,7 +236,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
                 bad = ~np.isfinite(y.astype(np.float64))
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"y holds {_short(y[:1].tolist())} of dtype {y.dtype}, expected numbers to predict; for labels "
+                    f"y holds {short(y[:1].tolist())} of dtype {y.dtype}, expected numbers to predict; for labels "
                     'write recipes.d2ke(..., task="classification"), or end the pipeline with a classifier'
                 ) from None
             if bad.any():

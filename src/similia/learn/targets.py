@@ -163,9 +163,9 @@ def _number(value: Any) -> float:
 
 def _first_other(y: Any) -> str:
     """Return the first target that is no finite number, as a message names it."""
-    from similia.core.text import _short
+    from similia.core.text import short
 
     for i, value in enumerate(np.asarray(y).tolist()):
         if as_numbers([value]) is None:
-            return f"y[{i}] = {_short(value)}"
+            return f"y[{i}] = {short(value)}"
     raise AssertionError("all of them are numbers")

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.fitting import all_at_once
 from similia.core.state import each, labels, state
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.transformers import ListParams
 from similia.core.validation import check_labels
 from similia.objects import n_objects
@@ -56,7 +56,7 @@ class _Vote(ListParams):
         )
         for i, estimator in enumerate(self._given()):
             if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
-                raise TypeError(f"estimators[{i}] is {_short(estimator)}, expected an estimator with fit and predict")
+                raise TypeError(f"estimators[{i}] is {short(estimator)}, expected an estimator with fit and predict")
         self._fit(X, check_labels(y, n_objects(X)))
         return self
 
@@ -68,7 +68,7 @@ class _Vote(ListParams):
 
     def _given(self) -> Sequence[Any]:
         if not isinstance(self.estimators, list | tuple) or not self.estimators:
-            raise ValueError(f"estimators must be a list of one or more estimators, got {_short(self.estimators)}")
+            raise ValueError(f"estimators must be a list of one or more estimators, got {short(self.estimators)}")
         return self.estimators
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
-from similia.core.text import _short
+from similia.core.text import short
 from similia.objects.vectors import endless
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def read_graph(graph: Any, names: Names) -> Part:
     hint = "from_smiles reads molecules written as SMILES" if isinstance(graph, str | bytes) else ""
     raise BadType(
         None,
-        f"is {type(graph).__name__} ({_short(graph)})",
+        f"is {type(graph).__name__} ({short(graph)})",
         "a networkx, igraph or PyG graph, an RDKit Mol, a square adjacency matrix, (edge_index, n_nodes) or a dict "
         "with these keys",
         hint,
@@ -131,7 +131,7 @@ class _Table:
         return tuple({name: None for data in self.data for name, value in data.items() if value is not None})
 
     def at(self, i: int) -> str:
-        return f"{self.what} {_short(self.keys[i])}"
+        return f"{self.what} {short(self.keys[i])}"
 
 
 def _from_tables(nodes: _Table, edges: _Table, pairs: list[tuple[int, int]], directed: bool, names: Names) -> Part:
@@ -175,7 +175,7 @@ def _from_igraph(graph: Any, names: Names) -> Part:
 def _labels(values: list[Any]) -> npt.NDArray[np.int64]:
     for i, label in enumerate(values):
         if label is None or (isinstance(label, float) and label != label):
-            raise BadValue(None, f"has a missing label ({_short(label)}) at position {i}", "an integer or a text")
+            raise BadValue(None, f"has a missing label ({short(label)}) at position {i}", "an integer or a text")
     return hash_labels(values)
 
 
@@ -186,7 +186,7 @@ def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
             raise TypeError("complex numbers")
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise BadValue(None, f"has {what} that are not numbers: {_short(value)}") from None
+        raise BadValue(None, f"has {what} that are not numbers: {short(value)}") from None
 
 
 def _array(value: Any, what: str) -> npt.NDArray[Any]:
@@ -198,9 +198,9 @@ def _array(value: Any, what: str) -> npt.NDArray[Any]:
             return np.asarray(value)
         raise MemoryError
     except ValueError:
-        raise BadValue(None, f"has {what} that are no array: {_short(value)}") from None
+        raise BadValue(None, f"has {what} that are no array: {short(value)}") from None
     except MemoryError:
-        raise BadValue(None, f"has {what} {_short(value)}, more than fit") from None
+        raise BadValue(None, f"has {what} {short(value)}, more than fit") from None
 
 
 # --- adjacency matrices -----------------------------------------------------------------------
@@ -266,7 +266,7 @@ def _is_dict(graph: Any) -> bool:
 def _from_dict(graph: Any, names: Names) -> Part:
     unknown = [key for key in graph if key not in _KEYS]
     if unknown or "edge_index" not in graph:
-        problem = f"an unknown key {_short(unknown[0])}" if unknown else "no key 'edge_index'"
+        problem = f"an unknown key {short(unknown[0])}" if unknown else "no key 'edge_index'"
         raise BadValue(None, f"is a dict with {problem}", remedy=f"keys are {', '.join(_KEYS)}")
     n_nodes = graph.get("n_nodes")
     if n_nodes is None:  # also where what tells it is left out
@@ -351,7 +351,7 @@ def _part(
     if arcs.ndim != 2 or arcs.shape[0] != 2 or arcs.dtype.kind not in "iu":
         raise BadValue(None, f"has edge_index of {arcs.dtype} and shape {arcs.shape}", "integers (2, n_arcs)")
     if not isinstance(n_nodes, Integral) or n_nodes < 0:
-        raise BadValue(None, f"has n_nodes={_short(n_nodes)}", "an integer >= 0")
+        raise BadValue(None, f"has n_nodes={short(n_nodes)}", "an integer >= 0")
     if node_attributes is not None:
         node_attributes = _numbers(node_attributes, "node attributes")
         if node_attributes.ndim == 1:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from similia.core.config import settings
 from similia.core.errors import BadItem, BadType, BadValue
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import unmasked
 from similia.objects.graph_forms import Names, Part, is_graph, read_graph
 from similia.objects.sequences import Batch, check_array, check_offsets, joined, resolve_indices, segments
@@ -298,7 +298,7 @@ def _items(X: Any) -> list[Any]:
         raise BadType(None, f"is one {type(X).__name__}", "a collection of graphs", "write [graph]")
     ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, range | type)
     if not ordered or getattr(X, "shape", None) == ():
-        raise BadType(None, f"is {type(X).__name__} ({_short(X)})", "a sequence of graphs", "use a list")
+        raise BadType(None, f"is {type(X).__name__} ({short(X)})", "a sequence of graphs", "use a list")
     return list(X)
 
 
@@ -326,7 +326,7 @@ def _check_names(parts: list[Part], names: Names) -> None:
     ):
         name = getattr(names, parameter)
         if any_there and name not in (None, getattr(Names, parameter), *found):
-            there = ", ".join(map(_short, found[:10])) or "no names (only networkx and igraph graphs have them)"
+            there = ", ".join(map(short, found[:10])) or "no names (only networkx and igraph graphs have them)"
             raise ValueError(f"{parameter}={name!r} is at no {what} of any graph; {what}s carry {there}")
     default = (Names.node_label, Names.node_attributes)
     if (names.node_label, names.node_attributes) == default and not {*default} & {*node_names}:
@@ -336,8 +336,8 @@ def _check_names(parts: list[Part], names: Names) -> None:
 def _warn_unread(unread: list[str]) -> None:
     if unread:
         warnings.warn(
-            f"nodes carry {', '.join(map(_short, unread[:10]))} but no {Names.node_label!r}; say as_graphs(X, "
-            f"node_label={_short(unread[0])}) to use it (node_attributes= for numbers), or node_label=None to leave it",
+            f"nodes carry {', '.join(map(short, unread[:10]))} but no {Names.node_label!r}; say as_graphs(X, "
+            f"node_label={short(unread[0])}) to use it (node_attributes= for numbers), or node_label=None to leave it",
             UserWarning,
             stacklevel=4,
         )
@@ -375,7 +375,7 @@ def _check_claims(parts: list[Part]) -> None:
         if claimed > limit:
             raise BadValue(
                 i,
-                f"has {_short(part.n_nodes)} nodes and {part.edge_index.shape[1]} arcs: the nodes without arcs of all "
+                f"has {short(part.n_nodes)} nodes and {part.edge_index.shape[1]} arcs: the nodes without arcs of all "
                 "graphs would take more than the working memory",
                 remedy="is the number right? similia.config(max_memory=...) allows more",
                 kind="graph",

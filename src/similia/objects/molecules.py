@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from similia.core.errors import BadValue
-from similia.core.text import _short
+from similia.core.text import short
 from similia.objects.graph_forms import Names, Part, read_graph
 from similia.objects.graphs import GraphBatch, join_parts
 from similia.objects.strings import as_strings
@@ -82,7 +82,7 @@ def read_smiles(smiles: Any, hydrogens: bool = False, bad: Callable[[int, str], 
             text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
             molecule = Chem.MolFromSmiles(text)
             if molecule is None:
-                (bad or _refuse)(i, f"{_short(text)}, which is {_problem(Chem, text)}")
+                (bad or _refuse)(i, f"{short(text)}, which is {_problem(Chem, text)}")
                 continue
             parts.append(read_graph(Chem.AddHs(molecule) if hydrogens else molecule, Names()))
     return join_parts(parts)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from similia.core.errors import BadType, BadValue
 from similia.core.state import state
-from similia.core.text import _short
+from similia.core.text import short
 
 
 def n_objects(X: Any) -> int:
@@ -36,14 +36,14 @@ def n_objects(X: Any) -> int:
     2
     """
     if isinstance(X, str | bytes):
-        raise BadType(None, f"is one {type(X).__name__}, {_short(X)}", "a collection of objects", "write [x]")
+        raise BadType(None, f"is one {type(X).__name__}, {short(X)}", "a collection of objects", "write [x]")
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 0:
         return int(shape[0])
     if not hasattr(X, "__len__") and hasattr(X, "__array__"):
         return n_objects(np.asarray(X))
     if shape is not None or not hasattr(X, "__len__"):
-        raise BadType(None, f"is {type(X).__name__} ({_short(X)})", "a collection of objects", "use a list")
+        raise BadType(None, f"is {type(X).__name__} ({short(X)})", "a collection of objects", "use a list")
     return len(X)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
-from similia.core.text import _short, counted
+from similia.core.text import counted, short
 from similia.objects.sequences import at_least_one
 from similia.objects.tables import is_missing, wide_series
 from similia.objects.vectors import VectorsBatch, check_finite, collection, laid_out, read_each
@@ -361,8 +361,8 @@ def _column(frame: Any, name: str) -> npt.NDArray[Any]:
         raise TypeError(f"expected a pandas or polars DataFrame or an Arrow table, got {type(frame).__name__}")
     if list(names).count(name) != 1:
         found = "several columns" if name in list(names) else "no column"
-        known = ", ".join(map(_short, list(names)[:10]))
-        raise ValueError(f"the table has {found} {_short(name)}; its columns are {known}")
+        known = ", ".join(map(short, list(names)[:10]))
+        raise ValueError(f"the table has {found} {short(name)}; its columns are {known}")
     return np.asarray(frame[name])
 
 
@@ -395,7 +395,7 @@ def _sortable(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     _refuse_missing(column, name, "every row needs a time")
     if column.dtype.kind in "SUT" or (column.dtype == object and isinstance(column[0], str | bytes)):
         raise TypeError(
-            f"column {name!r} holds text ({_short(column.tolist()[0])}), expected numbers or dates; convert it, "
+            f"column {name!r} holds text ({short(column.tolist()[0])}), expected numbers or dates; convert it, "
             "since text sorts '10' before '9'"
         )
     if column.dtype != object:
@@ -413,7 +413,7 @@ def _floats(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.floating]:
     if column.dtype == object:  # numbers that pandas or Arrow keep as Python objects
         column = np.array(column.tolist(), dtype=None if np.isscalar(column[0]) else object)
     if column.dtype.kind not in "fiub":
-        raise TypeError(f"column {name!r} holds {_short(column.tolist()[0])}, expected real numbers")
+        raise TypeError(f"column {name!r} holds {short(column.tolist()[0])}, expected real numbers")
     column = column.astype(_float_type(column.dtype), copy=False)
     if np.isinf(column).any():
         raise ValueError(
@@ -431,7 +431,7 @@ def _is_frames(X: Any) -> bool:
 
 def _table(i: int, frame: Any) -> npt.NDArray[Any]:
     if not hasattr(frame, "columns"):
-        raise BadType(i, f"is {type(frame).__name__} ({_short(frame)}) among frames", "a frame")
+        raise BadType(i, f"is {type(frame).__name__} ({short(frame)}) among frames", "a frame")
     return np.asarray(frame)
 
 
@@ -440,7 +440,7 @@ def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
     channels = [np.asarray(cell) for cell in cells]
     for c, channel in enumerate(channels):
         if channel.ndim != 1:
-            raise BadType(i, f"holds {_short(cells[c])}", "a series (a nested frame)", kind="row", place=f"column {c}")
+            raise BadType(i, f"holds {short(cells[c])}", "a series (a nested frame)", kind="row", place=f"column {c}")
         if len(channel) != len(channels[0]):
             found = f"has {len(channel)} time points in column {c} and {len(channels[0])} in column 0"
             raise BadValue(i, found, "one length", "resample its channels", kind="row")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
-from similia.core.text import _short
+from similia.core.text import short
 from similia.objects.sequences import Batch, check_array, check_offsets, joined, resolve_indices, segments
 from similia.objects.tables import is_frame, is_missing, not_a_column, objects_in
 
@@ -149,7 +149,7 @@ def _items(X: Any) -> list[str] | list[bytes]:
     if is_frame(X):
         raise not_a_column(X, "strings")
     if isinstance(X, str | bytes | bytearray) or _is_biological(X):
-        raise BadType(None, f"is one string, {_short(X)}", "a collection of strings", "write [x]")
+        raise BadType(None, f"is one string, {short(X)}", "a collection of strings", "write [x]")
     if isinstance(X, Mapping | Set | range) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
         raise BadType(None, f"is {type(X).__name__}", "an ordered collection of strings", "use a list")
     if hasattr(X, "coordinates") and hasattr(X, "sequences"):  # an alignment of Biopython, which has a shape
@@ -199,14 +199,14 @@ def _letters(i: int, sequence: Any) -> str:
     try:
         return str(getattr(sequence, "seq", sequence))
     except Exception as error:  # a length without letters
-        raise BadType(i, f"is {_short(sequence)}, whose letters are unknown ({error})", remedy="drop it") from None
+        raise BadType(i, f"is {short(sequence)}, whose letters are unknown ({error})", remedy="drop it") from None
 
 
 def _no_string(i: int, value: Any) -> BadType:
     if is_missing(value):
         return BadType(i, f"is missing ({value})", "a string", "drop it or replace it by ''")
     remedy = "convert numbers with str()" if isinstance(value, int | float | np.number) else ""
-    return BadType(i, f"is {type(value).__name__} ({_short(value)})", "str or bytes", remedy)
+    return BadType(i, f"is {type(value).__name__} ({short(value)})", "str or bytes", remedy)
 
 
 def _array(data: bytes, dtype: type[np.uint8] | type[np.uint32]) -> npt.NDArray:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
-from similia.core.text import _short
+from similia.core.text import short
 
 _NUMBERS = "biufcmM"  # kinds of numpy: numbers and times
 _ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal", "date", "time", "duration")
@@ -108,7 +108,7 @@ def _holds_real_numbers(column: Any) -> bool:
 def not_a_column(X: Any, what: str) -> BadType:
     """Return the error of a table of several columns where one of objects is wanted."""
     names = [str(name) for name in getattr(X, "column_names", X.columns)]
-    shown = ", ".join([*map(_short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
+    shown = ", ".join([*map(short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
     found = f"is a table of {len(names)} columns ({shown})"
     return BadType(None, found, f"one column of {what}", "select it, as in X[[name]]")
 

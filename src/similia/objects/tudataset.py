@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import as_path
 from similia.objects.graph_forms import hash_labels
 from similia.objects.graphs import GraphBatch
@@ -122,7 +122,7 @@ def _open(path: Path) -> _Files:
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         # encrypted, of an unknown method, of several disks
-        problem = _short(str(error), 120)[1:-1]
+        problem = short(str(error), 120)[1:-1]
         raise ValueError(f"{path} is not a whole zip file ({problem}); download it again") from None
 
 
@@ -147,7 +147,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Sou
     """Return a file in an archive, or raise if its name leads elsewhere: nothing is unpacked, but who packs so?"""
     place = PurePosixPath(info.filename.replace("\\", "/"))
     if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
-        raise ValueError(f"{path} holds {_short(info.filename)}, which leads out of it; download it again")
+        raise ValueError(f"{path} holds {short(info.filename)}, which leads out of it; download it again")
     return _Source(place.name, info.file_size, lambda mode: archive.open(info))
 
 
@@ -168,7 +168,7 @@ def _select(path: Path, found: list[_Source]) -> _Files:
         if source.name != f"{names[0]}_{kind}.txt" or kind not in kinds:
             continue
         if kind in contents:
-            raise ValueError(f"{path} holds two files named {_short(source.name)}, expected one; remove the other")
+            raise ValueError(f"{path} holds two files named {short(source.name)}, expected one; remove the other")
         left -= source.size
         if left < 0:
             raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
-from similia.core.text import _short
+from similia.core.text import short
 from similia.objects.sequences import Batch, check_array, check_offsets, joined, resolve_indices, segments
 
 
@@ -97,7 +97,7 @@ def collection(X: Any, noun: str) -> Any:
         )
     ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, Mapping | Set | range)
     if not ordered or isinstance(X, str | bytes | bytearray) or hasattr(X, "toarray") or getattr(X, "ndim", 1) == 0:
-        raise BadType(None, f"is {type(X).__name__} ({_short(X)})", f"an ordered collection of {many}", "use a list")
+        raise BadType(None, f"is {type(X).__name__} ({short(X)})", f"an ordered collection of {many}", "use a list")
     if hasattr(getattr(X, "dtype", None), "pyarrow_dtype"):  # pandas gives Python floats, Arrow keeps float32
         return X.array.__arrow_array__()
     if getattr(X, "ndim", 1) > 1:
@@ -116,9 +116,9 @@ def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
         item = item.values if hasattr(item, "values") else item.as_py()
     readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)
     if not readable or isinstance(item, str | bytes):  # of a dict, set or graph, numpy takes the keys
-        raise BadType(i, f"is {_short(item)}", "an array of numbers", kind=noun)
+        raise BadType(i, f"is {short(item)}", "an array of numbers", kind=noun)
     if endless(item):
-        raise BadValue(i, f"is {_short(item)}, more numbers than fit", kind=noun)
+        raise BadValue(i, f"is {short(item)}, more numbers than fit", kind=noun)
     if np.ma.isMaskedArray(item):
         item = np.ma.filled(item.astype(np.result_type(item, np.float32)), np.nan)
     try:
@@ -128,9 +128,9 @@ def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
     except ValueError:
         raise BadValue(i, "has rows of different lengths", "an array", kind=noun) from None
     except MemoryError:
-        raise BadValue(i, f"is {_short(item)}, more numbers than fit", kind=noun) from None
+        raise BadValue(i, f"is {short(item)}, more numbers than fit", kind=noun) from None
     if array.dtype.kind not in "fiub":
-        found = f"holds {_short(array.ravel()[:1].tolist())} of dtype {array.dtype}"
+        found = f"holds {short(array.ravel()[:1].tolist())} of dtype {array.dtype}"
         raise BadType(i, found, "real numbers", kind=noun)
     return array
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import check_labels
 from similia.learn.targets import as_numbers
 from similia.objects import GraphBatch, as_graphs, as_strings, n_objects
@@ -143,7 +143,7 @@ def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
         if numbers is None:
             other = next(value for value in y.tolist() if as_numbers([value]) is None)
             raise ValueError(
-                f"the model predicts numbers, and {_short(other)} among the targets is none; give the targets it was "
+                f"the model predicts numbers, and {short(other)} among the targets is none; give the targets it was "
                 "fitted for"
             )
         return numbers
@@ -308,7 +308,7 @@ def described(seen: Seen, i: int) -> str:
         return f"{_of(seen.sizes, i)} points of dimension {seen.batch.n_dims}"
     if seen.kind == "vectors":
         return f"vector of {seen.batch.shape[1]} numbers, {_of(seen.sizes, i)} of them not 0"
-    return _short(seen.batch[i], _LETTERS)
+    return short(seen.batch[i], _LETTERS)
 
 
 def _symbols(graph: GraphBatch) -> list[str]:

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from similia import similarity
-from similia.core.text import _short
+from similia.core.text import short
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.objects import n_objects, take
@@ -88,7 +88,7 @@ def check_model(model: Any) -> None:
     """Raise unless `model` is an estimator."""
     refuse_class(model, "the model")
     if not hasattr(model, "fit"):
-        raise TypeError(f"the model is {_short(model)}, expected an estimator or a pipeline")
+        raise TypeError(f"the model is {short(model)}, expected an estimator or a pipeline")
 
 
 def fitted_parts(model: Any) -> Parts:

@@ -65,7 +65,7 @@ def in_units(value: float, units: str) -> str:
     return f"{value / size:.3g} {smallest}"
 
 
-def _short(text: Any, length: int) -> str:
+def short(text: Any, length: int) -> str:
     text = str(text)
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
@@ -232,7 +232,7 @@ def about_confusion(context: Context) -> Section:
             for k in shown
         ]
         rows.append([str(classes[c]), *cells, *shares])
-    head = ["true class", *(f"→ {_short(classes[c], 24)}" for c in shown), "recall", "precision"]
+    head = ["true class", *(f"→ {short(classes[c], 24)}" for c in shown), "recall", "precision"]
     some = "" if len(shown) == len(classes) else f" (the {len(shown)} largest of {len(classes)} classes)"
     table = Table(f"Objects of each class (rows) by predicted class (columns){some}", rows, head)
     mistakes = _mistakes(context, found)

@@ -24,7 +24,7 @@ from similia.core.config import part_of_more, settings
 from similia.core.errors import BadItem, BadPair
 from similia.core.fingerprints import fingerprint
 from similia.core.progress import meter
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.transformers import ObjectsOut
 from similia.core.validation import as_path, check_codes, check_encoder
 from similia.objects import SeriesBatch, SetBatch, concatenate, take
@@ -489,5 +489,5 @@ def _place(error: BadItem | BadPair, source: Source, start: int, mark: str | Non
         return None
     i = number - chunk.start
     place = f"object {number} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
-    place += f", {_short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else ""
+    place += f", {short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else ""
     return f"{source.source}, {place}"

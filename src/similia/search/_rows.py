@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.fitting import twin_of
-from similia.core.text import _short
+from similia.core.text import short
 from similia.search import _faiss
 from similia.storage.store import MANIFEST, Ids, Store, check_ids, consistent
 
@@ -225,7 +225,7 @@ def _loaded(kind: type[HammingIndex], store: Store, mmap: bool) -> HammingIndex:
         index = kind(store.n_bits, **store.settings)
         index._check_parameters()
     except (TypeError, ValueError) as error:
-        problem = _short(str(error), 200)[1:-1]
+        problem = short(str(error), 200)[1:-1]
         raise ValueError(f"{store.folder} has settings that this similia does not know: {problem}") from None
     _read(index, store, mmap)
     if not mmap:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
 from similia.core.errors import BadValue
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.learn.targets import Task, as_numbers, suits, task_of
 from similia.objects import (
@@ -69,7 +69,7 @@ def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
 
 
 def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
-    names = [_short(_plain(value)) for value in classes]
+    names = [short(_plain(value)) for value in classes]
     if len(classes) == 1:
         raise ValueError(f"y has the one class {names[0]}, expected at least two")
     if len(classes) > 2 and 2 * np.count_nonzero(counts == 1) > len(classes):
@@ -203,7 +203,7 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
     given = [] if similarity is None else similarity if isinstance(similarity, list | tuple) else [similarity]
     for i, compare in enumerate(given):
         if not isinstance(compare, Kernel | Distance):
-            found = getattr(compare, "__name__", None) or _short(compare)
+            found = getattr(compare, "__name__", None) or short(compare)
             raise TypeError(
                 f"similarity[{i}] is {found}, expected a kernel or a distance of similia; a function f(x, y) -> float "
                 "of two objects is made one by similia.distances.FromFunction(f)"
@@ -263,7 +263,7 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     if any_kind:
         return "objects", X
     raise TypeError(
-        f"cannot tell what kind of object X[0] is: found {_short(first)}, expected a string, a graph, a series, a "
+        f"cannot tell what kind of object X[0] is: found {short(first)}, expected a string, a graph, a series, a "
         "set of points or a vector; convert them by similia.objects.as_strings, as_graphs, as_series or as_sets, or "
         "give your own similarity"
     )

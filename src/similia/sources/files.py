@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from similia.core.config import settings
 from similia.core.errors import BadItem
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import as_path
 from similia.objects.sequences import concatenate, n_objects, take
 from similia.objects.series import SeriesBatch, as_series
@@ -207,15 +207,15 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
         place = f"row {i} (from 0)" if found.lines is None else f"line {line}"
         if skips is None:
             raise ValueError(
-                f"{found.source}, {place}: the label (column {_short(name)}) is missing; fill it in or leave the row "
+                f"{found.source}, {place}: the label (column {short(name)}) is missing; fill it in or leave the row "
                 "out (on_error='skip' or --on-error skip)"
             )
-        skips.add(line, f"the label (column {_short(name)}) is missing")
+        skips.add(line, f"the label (column {short(name)}) is missing")
     if skips is not None:
         skips.sort()
     kept = np.setdiff1d(np.arange(len(y)), bad)
     if len(kept) == 0:
-        raise ValueError(f"{found.source}: no label in column {_short(name)} is filled in")
+        raise ValueError(f"{found.source}: no label in column {short(name)} is filled in")
     return _replaced(found, y[kept], kept)
 
 
@@ -304,7 +304,7 @@ def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
     for i, name in enumerate(headers):
         if found[i] is None and skips is None:
             raise ValueError(
-                f"record {i} of {path} has no {field}=... in its header ({_short(name, 60)}); write the label there, "
+                f"record {i} of {path} has no {field}=... in its header ({short(name, 60)}); write the label there, "
                 "or use a table with a column of labels"
             )
     y = np.array(["" if match is None else match[1] for match in found], dtype=object)
@@ -322,7 +322,7 @@ def _npz(path: Path, reading: Reading) -> Objects:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"{path} is not an archive of plain arrays that numpy.savez wrote ({_short(error, 100)}); pad series of "
+            f"{path} is not an archive of plain arrays that numpy.savez wrote ({short(error, 100)}); pad series of "
             "several lengths with NaN at their ends"
         ) from None
     label = reading.label if reading.label is not None else next((name for name in _TARGETS if name in arrays), None)
@@ -331,22 +331,22 @@ def _npz(path: Path, reading: Reading) -> Objects:
     wanted = others[0] if wanted is None and len(others) == 1 else wanted
     for what, name in (("the objects (values= or --values)", wanted), ("the labels (label= or --label)", label)):
         if (name is None and "objects" in what) or (name is not None and name not in arrays):
-            known = ", ".join(map(_short, arrays)) or "none"
-            raise ValueError(f"{path} has no array {_short(name or 'X')} for {what}; it has {known}")
+            known = ", ".join(map(short, arrays)) or "none"
+            raise ValueError(f"{path} has no array {short(name or 'X')} for {what}; it has {known}")
     X, y = arrays[str(wanted)], None if label is None else arrays[str(label)]
     if y is not None and y.shape != X.shape[:1]:
-        raise ValueError(f"{path}: the labels {_short(label)} have shape {y.shape} for objects of shape {X.shape}")
+        raise ValueError(f"{path}: the labels {short(label)} have shape {y.shape} for objects of shape {X.shape}")
     if X.dtype.kind in "UST" and X.ndim == 1:
         return Objects(str(path), "strings", as_strings(X), y)
     if X.dtype.kind not in "fiub" or X.ndim not in (2, 3):
         raise ValueError(
-            f"{path}: {_short(wanted)} holds {X.dtype} of shape {X.shape}, expected rows of numbers or text"
+            f"{path}: {short(wanted)} holds {X.dtype} of shape {X.shape}, expected rows of numbers or text"
         )
     if X.ndim == 3 or reading.kind == "series":
         return Objects(str(path), "series", _series(path, X, reading), y)
     if not np.isfinite(X).all():
         row = int(np.isfinite(X).all(axis=1).argmin())
-        raise ValueError(f"{path}, row {row} (from 0) of {_short(wanted)}: it holds NaN or infinity; drop or impute it")
+        raise ValueError(f"{path}, row {row} (from 0) of {short(wanted)}: it holds NaN or infinity; drop or impute it")
     return Objects(str(path), "vectors", X, y)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from similia.core.text import _short, counted, did_you_mean
+from similia.core.text import counted, did_you_mean, short
 
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _TEXT, _LABEL = "text", "label"  # columns that are taken where none is named
@@ -56,12 +56,12 @@ class Reading:
             "".encode(self.encoding)
         except (LookupError, TypeError):
             raise ValueError(
-                f"encoding {_short(self.encoding)} is unknown; some are utf-8, latin-1, cp1252 and utf-16"
+                f"encoding {short(self.encoding)} is unknown; some are utf-8, latin-1, cp1252 and utf-16"
             ) from None
         if self.decimal not in (".", ","):
-            raise ValueError(f"decimal must be '.' or ',', got {_short(self.decimal)}")
+            raise ValueError(f"decimal must be '.' or ',', got {short(self.decimal)}")
         if self.on_error not in ("stop", "skip"):
-            raise ValueError(f"on_error must be 'stop' or 'skip', got {_short(self.on_error)}")
+            raise ValueError(f"on_error must be 'stop' or 'skip', got {short(self.on_error)}")
         for name in ("text", "smiles", "label", "names", "time"):
             self._set(name, self._column(getattr(self, name)))
         if isinstance(self.values, str):
@@ -186,7 +186,7 @@ def choose(
         return position_of(path, column, header, reading.header) % len(header)
 
     def called(j: int) -> str:
-        return _short(header[j]) if reading.header else f"number {j} (from 0)"
+        return short(header[j]) if reading.header else f"number {j} (from 0)"
 
     label = reading.label if reading.label is not None else _LABEL if reading.header and _LABEL in header else None
     extra: dict[str, Any] = {
@@ -268,7 +268,7 @@ def _separator(text: Any) -> str:
     sep = _SEPARATORS.get(text, text)
     if not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n':
         raise ValueError(
-            f"sep must be one character or one of {', '.join(_SEPARATORS)}, got {_short(text)}; a quotation mark or a "
+            f"sep must be one character or one of {', '.join(_SEPARATORS)}, got {short(text)}; a quotation mark or a "
             "line break cannot separate cells"
         )
     return sep
@@ -293,17 +293,17 @@ def position_of(path: Any, column: str | int, names: list[str] | None, header: b
         return column
     if names is None or not header:
         raise ValueError(
-            f"{path} is read without names of columns, so {_short(column)} means none; give positions, the first is 0"
+            f"{path} is read without names of columns, so {short(column)} means none; give positions, the first is 0"
         )
     if column not in names:
-        known = ", ".join(map(_short, names[:_LISTED]))
+        known = ", ".join(map(short, names[:_LISTED]))
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         meant = did_you_mean(column, names)
-        raise ValueError(f"{path} has no column {_short(column)}{meant}; it has {known or 'none'}{more}")
+        raise ValueError(f"{path} has no column {short(column)}{meant}; it has {known or 'none'}{more}")
     if names.count(column) > 1:
         places = " and ".join(str(i) for i, name in enumerate(names) if name == column)
         raise ValueError(
-            f"{path} has {names.count(column)} columns named {_short(column)}, at positions {places} (from 0); rename "
+            f"{path} has {names.count(column)} columns named {short(column)}, at positions {places} (from 0); rename "
             "all but one"
         )
     return names.index(column)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from similia.core.errors import BadItem, BadValue
 from similia.core.npy import read_header
-from similia.core.text import _short, counted
+from similia.core.text import counted, short
 from similia.core.validation import check_vectors
 from similia.objects.graphs import GraphBatch
 from similia.objects.sequences import Batch
@@ -86,7 +86,7 @@ class ParquetTable:
         if found != ("numbers" if self.is_numeric else "text"):
             expected = "numbers" if self.is_numeric else "strings"
             raise TypeError(
-                f"{self.path}: column {_short(field.name)} holds {str(field.type)[:60]}, expected {expected}; name "
+                f"{self.path}: column {short(field.name)} holds {str(field.type)[:60]}, expected {expected}; name "
                 "another column"
             )
 
@@ -131,7 +131,7 @@ class ParquetTable:
             return arrow, numbers
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         for i in numbers[~valid].tolist():
-            why = f"column {_short(self.fields[0].name)} is missing (null), expected a string"
+            why = f"column {short(self.fields[0].name)} is missing (null), expected a string"
             if self.skips is None:
                 raise ValueError(
                     f"{self.path}, row {i} (from 0): {why}; fill it in or leave the row out (on_error='skip' or "
@@ -172,7 +172,7 @@ class ParquetTable:
         except UnicodeDecodeError as error:
             bad = row + int(np.searchsorted(bounds, error.start, "right")) - 1
             raise ValueError(
-                f"{self.path}, row {bad} (from 0): column {_short(self.fields[0].name)} is not UTF-8: {error}"
+                f"{self.path}, row {bad} (from 0): column {short(self.fields[0].name)} is not UTF-8: {error}"
             ) from None
 
     def _named(self, field: Any, array: Any) -> StringBatch:
@@ -183,7 +183,7 @@ class ParquetTable:
             return strings(*_bytes_of(_decoded(array).cast(pa.large_string()).fill_null("")))
         except (pa.ArrowException, UnicodeDecodeError):
             raise TypeError(
-                f"{self.path}: column {_short(field.name)} holds {str(field.type)[:60]}, expected text, numbers or "
+                f"{self.path}: column {short(field.name)} holds {str(field.type)[:60]}, expected text, numbers or "
                 "dates as names; name another column"
             ) from None
 
@@ -264,13 +264,13 @@ class NpyRows:
             raise ValueError(f"{path} is not an array that numpy.save wrote: {error}") from None
         self.offset = begin.tell()
         if len(shape) != 2 or self.dtype.kind not in "fiu" or min(shape) == 0:
-            found = f"{str(self.dtype)[:60]} of shape {_short(shape)}"
+            found = f"{str(self.dtype)[:60]} of shape {short(shape)}"
             raise ValueError(f"{path} holds {found}, expected numbers of shape (n, n_features)")
         self.n, self.width = shape
         if claimed != size - self.offset:
             raise ValueError(
-                f"{path} has {size - self.offset} bytes of data, but {_short(claimed)} by its header "
-                f"(shape {_short(shape)}); is it truncated?"
+                f"{path} has {size - self.offset} bytes of data, but {short(claimed)} by its header "
+                f"(shape {short(shape)}); is it truncated?"
             )
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
@@ -321,7 +321,7 @@ class Items:
 
     def __init__(self, source: Any, kind: str | None = None) -> None:
         if isinstance(source, bytes | Mapping | Set) or not isinstance(source, Iterable):
-            raise TypeError(f"expected a path or an ordered iterable of objects, got {_short(source)}")
+            raise TypeError(f"expected a path or an ordered iterable of objects, got {short(source)}")
         self.n: int | None = len(source) if isinstance(source, Sized) else None
         self._source: Any = source
         if isinstance(source, Batch) or (isinstance(source, np.ndarray) and source.ndim == 2):
@@ -401,7 +401,7 @@ def kind_of_item(item: Any) -> str:
     if isinstance(item, np.ndarray | list | tuple):
         return "series"
     if item is None or isinstance(item, int | float):
-        raise TypeError(f"item 0 is {_short(item)}, expected a string, an array, a graph or a batch of objects")
+        raise TypeError(f"item 0 is {short(item)}, expected a string, an array, a graph or a batch of objects")
     return "graphs"
 
 

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.text import _short, counted
+from similia.core.text import counted, short
 from similia.objects.sequences import concatenate
 from similia.objects.series import SeriesBatch, as_series, series_from_long
 from similia.sources._blocks import open_text
@@ -32,7 +32,7 @@ def array_of(path: Path) -> npt.NDArray:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is not an array of numbers that numpy.save wrote ({_short(error, 100)})") from None
+        raise ValueError(f"{path} is not an array of numbers that numpy.save wrote ({short(error, 100)})") from None
 
 
 def series_folder(path: Path, reading: Reading) -> Objects:
@@ -125,17 +125,17 @@ def long_table(path: Path, reading: Reading) -> Objects:
         if _is_missing(ids[i]):
             bad[i] = "the id of the series is missing"
         elif stamps[i] is None:
-            bad[i] = f"the time {_short(times[i])} is no {what}"
+            bad[i] = f"the time {short(times[i])} is no {what}"
         else:
             wrong = next((j for j, column in enumerate(numbers) if not np.isfinite(column[i])), None)
             if wrong is not None:
-                bad[i] = f"column {_short(names[wrong])} holds {_short(values[wrong][i])}, expected a finite number"
+                bad[i] = f"column {short(names[wrong])} holds {short(values[wrong][i])}, expected a finite number"
     place = "row {} (from 0)" if lines is None else "line {}"
     met: dict[tuple[Any, Any], int] = {}
     for i in range(len(ids)):
         if i not in bad and met.setdefault((ids[i], stamps[i]), i) != i:
             first = place.format(met[ids[i], stamps[i]] if lines is None else int(lines[met[ids[i], stamps[i]]]))
-            bad[i] = f"series {_short(ids[i])} has another row at time {_short(times[i])} ({first})"
+            bad[i] = f"series {short(ids[i])} has another row at time {short(times[i])} ({first})"
     for i, why in sorted(bad.items()):
         line = i if lines is None else int(lines[i])
         if skips is None:
@@ -229,8 +229,8 @@ def _labels_of(
         if label.setdefault(ids[i], labels[i]) != labels[i]:
             place = f"row {i} (from 0)" if lines is None else f"line {lines[i]}"
             raise ValueError(
-                f"{path}, {place}: series {_short(ids[i])} has the label {_short(labels[i])} here and "
-                f"{_short(label[ids[i]])} before, expected one label for each series"
+                f"{path}, {place}: series {short(ids[i])} has the label {short(labels[i])} here and "
+                f"{short(label[ids[i]])} before, expected one label for each series"
             )
     y = np.empty(len(found), dtype=object)
     y[:] = [label.get(one, "") for one in found.tolist()]
@@ -327,13 +327,13 @@ def _read_header(lines: _Lines) -> dict[str, str]:
         if name == "@data":
             return header
         if name[0] != "@":
-            raise ValueError(f"expected '@data' before the first series, got {_short(line)}; is it a .ts file?")
+            raise ValueError(f"expected '@data' before the first series, got {short(line)}; is it a .ts file?")
         words[:1] = [words[0].lower()] if words else [""]
         header[name] = " ".join(words)
         if name in _FLAGS and words[0] not in ("true", "false"):
-            raise ValueError(f"{name} must be true or false, got {_short(words[0])}")
+            raise ValueError(f"{name} must be true or false, got {short(words[0])}")
         if name in _SIZES and not (words[0].isdecimal() and int(words[0])):
-            raise ValueError(f"{name} must be a number of at least 1, got {_short(words[0])}")
+            raise ValueError(f"{name} must be a number of at least 1, got {short(words[0])}")
         if name == "@timestamps" and words[0] == "true":
             raise ValueError("@timeStamps true: values with time stamps are not supported; write the values alone")
     raise ValueError("the file ends before '@data'; is it a whole .ts file?")
@@ -352,13 +352,13 @@ def _read_label(text: str, label_type: type[str] | type[float], known: list[str]
     if label_type is float:
         target = _ts_numbers(text, "the target")
         if len(target) > 1:
-            raise ValueError(f"the target after the last ':' must be one number, got {_short(text)}")
+            raise ValueError(f"the target after the last ':' must be one number, got {short(text)}")
         return float(target[0])
     label = text.strip()
     if not label:
         raise ValueError("the label after the last ':' is missing")
     if known and label not in known:
-        raise ValueError(f"unknown label {_short(label)}, expected one of {_short(known)} as @classLabel lists them")
+        raise ValueError(f"unknown label {short(label)}, expected one of {short(known)} as @classLabel lists them")
     return label
 
 
@@ -394,7 +394,7 @@ def _ts_numbers(text: str, name: str) -> npt.NDArray[np.float64]:
     if not finite.all():
         t = int(finite.argmin())
         raise ValueError(
-            f"value {t} of {name} is {_short(words[t].strip())}, expected a finite number; "
+            f"value {t} of {name} is {short(words[t].strip())}, expected a finite number; "
             "missing values are not supported, fill them in first"
         )
     return values

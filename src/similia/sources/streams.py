@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.objects.sequences import concatenate
 from similia.objects.strings import StringBatch
@@ -237,7 +237,7 @@ class ObjectStream(Source):
             number, offset, line, row = -1, 0, 1, 0
         plain = self._path is not None and self._path.suffix.lower() != ".gz" and is_utf8(self.reading.encoding)
         if number != start or min(offset, line, row) < 0 or (plain and offset > (self.size or 0)):
-            raise ValueError(f"mark {_short(mark)} is not where object {start} of {self.source} begins")
+            raise ValueError(f"mark {short(mark)} is not where object {start} of {self.source} begins")
         return offset, line, row
 
     def _records(self, offset: int, line: int, row: int) -> Iterator[Records]:
@@ -382,7 +382,7 @@ def _check_header(path: Path, names: list[str]) -> None:
     counted = np.isfinite(numbers).all() and all(b > a and b == round(b) for a, b in pairwise(numbers))
     if len(names) == 1 or not counted:
         raise ValueError(
-            f"the first line of {path} holds numbers ({_short(', '.join(names))}), expected names of columns; add such "
+            f"the first line of {path} holds numbers ({short(', '.join(names))}), expected names of columns; add such "
             "a line, or say that there is none (header=False or --no-header)"
         )
 
@@ -394,7 +394,7 @@ def _size(path: Path) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
-    name = _short(str(path))
+    name = short(str(path))
     raise FileNotFoundError(
         f"there is no file named {name}; a string names a file, and for objects pass a list, such as [{name}]"
     )

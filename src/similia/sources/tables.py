@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.text import _short, counted
+from similia.core.text import counted, short
 from similia.core.validation import as_path
 from similia.objects.series import SeriesBatch
 from similia.objects.strings import StringBatch
@@ -365,10 +365,10 @@ class Converter:
         return SeriesBatch(rows[kept][needed[kept]][:, None], offsets), kept
 
     def _problem(self, j: int, cell: Any) -> str:
-        name = _short(self.header[self.choice.objects[j]])
+        name = short(self.header[self.choice.objects[j]])
         if isinstance(cell, str) and cell.strip().lower() in MISSING | {"inf", "-inf", "infinity"}:
             return f"the number in column {name} is missing or infinite"
-        found = f"column {name} holds {_short(cell)}, expected a finite number"
+        found = f"column {name} holds {short(cell)}, expected a finite number"
         if isinstance(cell, str) and self.decimal == "." and is_number(cell, ","):
             return f"{found} (if that is a decimal comma: decimal=',' or --decimal ,)"
         return found
@@ -479,7 +479,7 @@ def read_columns(
     for column in columns:
         if not isinstance(column, str | int):
             raise TypeError(
-                f"a column must be a name or a position, got {type(column).__name__} ({_short(column)}); "
+                f"a column must be a name or a position, got {type(column).__name__} ({short(column)}); "
                 "write read_columns(path, 'a', 'b')"
             )
     if as_path(path).suffix.lower() == ".parquet":

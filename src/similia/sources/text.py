@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.core.text import _short
+from similia.core.text import short
 from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
     SPACE,
@@ -155,7 +155,7 @@ def _molecules(block: bytes, at: Blocks, reading: Reading, skips: Skips | None, 
             row += 1
             molecule = Chem.MolFromMolBlock("\n".join(lines))
             if molecule is None:
-                why = f"the molecule that begins here ({_short(lines[0] if lines else '')}) cannot be read by RDKit"
+                why = f"the molecule that begins here ({short(lines[0] if lines else '')}) cannot be read by RDKit"
                 if skips is None:
                     raise ValueError(
                         f"{at.path}, line {begin}: {why}; correct it or leave it out (on_error='skip' or "

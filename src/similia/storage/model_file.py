@@ -26,7 +26,7 @@ import numpy as np
 
 from similia.core.config import settings
 from similia.core.npy import read_header
-from similia.core.text import _short
+from similia.core.text import short
 from similia.storage.estimators import LOSSES, PARTS, TREE, check_tree, is_public_estimator
 from similia.storage.states import public_class, public_name
 
@@ -102,7 +102,7 @@ def written_by(stream: IO[bytes]) -> str | None:
             version = json.loads(archive.read(_SCHEMA)).get("similia")
     except Exception:
         return None
-    return _short(version)[1:-1] if isinstance(version, str) else None
+    return short(version)[1:-1] if isinstance(version, str) else None
 
 
 def check_model_file(stream: IO[bytes]) -> Any:
@@ -112,7 +112,7 @@ def check_model_file(stream: IO[bytes]) -> Any:
             _check_archive(archive)
             return _Description(archive).check()
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        problem = _short(str(error), 120)[1:-1]
+        problem = short(str(error), 120)[1:-1]
         raise ValueError(f"is not a model, or it is truncated ({problem}); save the model again") from None
 
 
@@ -125,7 +125,7 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
         raise ValueError("is not a model: its parts are compressed, or larger than the file")
     damaged = archive.testzip()
     if damaged is not None:
-        raise ValueError(f"is damaged (its part {_short(damaged)} fails the checksum); save the model again")
+        raise ValueError(f"is damaged (its part {short(damaged)} fails the checksum); save the model again")
     if _SCHEMA not in archive.namelist():
         raise ValueError("is a zip archive but not a model; similia.save(model, path) writes one")
 
@@ -155,7 +155,7 @@ class _Description:
             raise _refused("has a description that is nested too deeply" if depth > _DEEPEST else "lacks a description")
         name = node.get("__id__")
         if not isinstance(name, int | None):
-            raise _refused(f"has a part numbered {_short(name)}")
+            raise _refused(f"has a part numbered {short(name)}")
         if name in self.open:
             raise _refused("has a part that holds itself")
         if name in self.sizes:
@@ -200,14 +200,14 @@ class _Description:
             return iter(_typed(content, dict).values())
         if (loader == "LossNode" and place in LOSSES) or (loader == "TreeNode" and place == TREE):
             return iter([content, _typed(node.get("__reduce__"), dict).get("args")])
-        raise _refused(f"holds {_short(place)} by way of {_short(loader)}, which no model needs")
+        raise _refused(f"holds {short(place)} by way of {short(loader)}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
         """Return the member that a node names, whose bytes are counted: a member may be read only once."""
         try:
             info = self.archive.getinfo(_typed(node.get("file"), str))
         except KeyError:
-            raise _refused(f"lacks its part {_short(node['file'])}") from None
+            raise _refused(f"lacks its part {short(node['file'])}") from None
         self.left -= info.file_size
         if self.left < 0:
             raise _refused("has a description that refers to the same parts over and over")
@@ -241,9 +241,9 @@ def _check_npy(stream: IO[bytes], info: zipfile.ZipInfo) -> None:
     try:
         header = read_header(stream)
     except ValueError as error:
-        raise _refused(f"has an array {_short(info.filename)} that is none: {error}") from None
+        raise _refused(f"has an array {short(info.filename)} that is none: {error}") from None
     if stream.tell() + header.n_bytes != info.file_size:
-        raise _refused(f"has an array {_short(info.filename)} that claims another size than it has")
+        raise _refused(f"has an array {short(info.filename)} that claims another size than it has")
 
 
 def _check_sparse(data: bytes) -> None:
@@ -260,7 +260,7 @@ def _check_sparse(data: bytes) -> None:
                     _check_npy(stream, info)
         matrix = load_npz(BytesIO(data))
         if matrix.format != "csr" or matrix.ndim != 2:
-            raise _refused(f"has a sparse array of format {_short(matrix.format)}, expected csr")
+            raise _refused(f"has a sparse array of format {short(matrix.format)}, expected csr")
         matrix.check_format(full_check=True)
         if matrix.indptr.min() < 0 or matrix.data.dtype.kind not in "biufc":
             raise _refused("has a sparse array that points out of itself")
@@ -274,7 +274,7 @@ def _check_sparse(data: bytes) -> None:
 
 def _typed(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise _refused(f"has {_short(value)} in its description where a {kind.__name__} belongs")
+        raise _refused(f"has {short(value)} in its description where a {kind.__name__} belongs")
     return value
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from similia._version import __version__
-from similia.core.text import _short
+from similia.core.text import short
 from similia.storage.disk import write_atomically
 from similia.storage.model_file import Builder, canonical, check_model_file, refused_names, written_by
 from similia.storage.states import check_states, public_class, written
@@ -178,11 +178,11 @@ def _read(stream: IO[bytes]) -> Any:
     if "similia" in schema and (found := schema.get("version", 1)) != _VERSION:
         newer = isinstance(found, int) and found > _VERSION
         remedy = "upgrade similia" if newer else "fit the model again and save it"
-        raise ValueError(f"has format {_short(found)}, and this similia reads format {_VERSION}; {remedy}")
+        raise ValueError(f"has format {short(found)}, and this similia reads format {_VERSION}; {remedy}")
     try:
         refused = refused_names(schema)
         if refused:
-            held = _short(", ".join(refused), 200)[1:-1]
+            held = short(", ".join(refused), 200)[1:-1]
             raise _NotLoadedError(f"was not loaded: it holds {held}, which a model file may not contain")
         with zipfile.ZipFile(stream) as archive:
             content = Builder(archive).make(schema)
@@ -190,7 +190,7 @@ def _read(stream: IO[bytes]) -> Any:
     except _NotLoadedError:
         raise
     except (Exception, RecursionError, MemoryError) as error:  # whatever a part raises that was tampered with
-        problem = _short(f"{type(error).__name__}: {error}", 200)[1:-1]
+        problem = short(f"{type(error).__name__}: {error}", 200)[1:-1]
         raise ValueError(f"is not a model that similia.save wrote ({problem})") from error
     if not isinstance(content, dict) or content.get("format") != _HEADER or "model" not in content:
         raise ValueError("was written by another program; similia.save(model, path) writes what load reads")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from similia.core.state import Sizes, State, declared, is_comparison, is_flag
-from similia.core.text import _short
+from similia.core.text import short
 from similia.storage.estimators import STATES, check_trees_of
 
 _LARGEST = 2**31 - 1
@@ -105,18 +105,18 @@ def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
     """Check what holds for all classes: no method is covered, parameters are there and like their defaults."""
     for attribute in state:
         if callable(getattr(type(value), attribute, None)):
-            raise ValueError(f"a {name} holds {_short(attribute)}, the name of a method")
+            raise ValueError(f"a {name} holds {short(attribute)}, the name of a method")
     for parameter, default in _parameters(type(value)):
         if parameter not in state:
             raise ValueError(f"a {name} lacks its parameter {parameter}")
         found, plain = state[parameter], isinstance(default, int | float)
         plain |= isinstance(default, str) and is_comparison(value)
         if (isinstance(default, bool) and not is_flag(found, {})) or (plain and np.ndim(found) > 0):
-            raise ValueError(f"a {name} has {parameter}={_short(found)}, expected one like {default!r}")
+            raise ValueError(f"a {name} has {parameter}={short(found)}, expected one like {default!r}")
     for parameter, most in _MOST.items():
         found = state.get(parameter)
         if isinstance(found, Integral) and int(found) > most:
-            raise ValueError(f"a {name} has {parameter}={_short(found)}, a file may ask for {most} at most")
+            raise ValueError(f"a {name} has {parameter}={short(found)}, a file may ask for {most} at most")
 
 
 def _parameters(cls: type) -> list[tuple[str, Any]]:
@@ -153,4 +153,4 @@ def written(value: Any) -> dict[str, Any]:
 
 
 def _described(value: Any) -> str:
-    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else _short(value)
+    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else short(value)

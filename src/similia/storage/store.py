@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.npy import read_header
-from similia.core.text import _short
+from similia.core.text import short
 from similia.core.validation import check_codes, check_n_bits
 from similia.storage.disk import is_leftover, is_temporary, replacing, sync_folder, take_lock
 
@@ -444,7 +444,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(f"{path} was not written by similia; name a folder that HammingIndex.save made") from None
     if manifest["version"] > VERSION:
-        found = _short(manifest["version"])
+        found = short(manifest["version"])
         raise ValueError(f"{path} has format {found}, this similia reads up to {VERSION}; upgrade it")
     try:
         if manifest.pop("crc32", None) not in (None, _checksum(manifest)):  # older ones have none
