@@ -16,8 +16,9 @@ from similia.cli import search as commands
 from similia.cli.app import app
 from similia.cli.encode import encode as cli_encode
 from similia.cli.encoders import sample_of
-from similia.cli.inputs import open_objects, parse_workers, read_objects
+from similia.cli.inputs import open_objects, read_objects
 from similia.cli.models import predict_with_model
+from similia.cli.options import parse_workers
 from similia.core import progress as _progress
 from similia.search.on_disk import SearchFolder
 from similia.sources.source import Held

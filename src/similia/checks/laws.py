@@ -9,7 +9,6 @@ Cost: a few matrices of n x n values or a few calls of ``fit``; tens to hundreds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -173,68 +172,6 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     n_bits = getattr(encoder, "n_bits", 8 * codes.shape[1])
     if n_bits != 8 * codes.shape[1]:
         raise AssertionError(f"n_bits: transform(X) has {8 * codes.shape[1]} bits, encoder.n_bits is {n_bits}")
-
-
-def check_structured_estimator(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    methods: Sequence[str] | None = None,
-    containers: Sequence[str] | None = None,
-    tolerance: float = 1e-6,
-) -> None:
-    """Raise unless `estimator` keeps scikit-learn's contract on objects that are no vectors.
-
-    scikit-learn's own ``check_estimator`` does this for vectors; here objects are strings, graphs, series, sets, or
-    whatever `X` holds. The laws, by the word that begins the sentence of a failure:
-
-    - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
-      stored as they are given and can be set; parameters, `X`, `y` and global random states stay as they were;
-    - *unfitted, empty, labels*: ``NotFittedError`` before `fit`, and ``ValueError`` for no objects (the sentence says
-      so), and for targets of another number;
-    - *rows, repeatable, permutation, batches, one by one*: a row for each object, which depends on that object alone;
-    - *seed, idempotence, fit_transform*: a second fit gives the same, of a clone or of the same estimator;
-    - *persistence*: so does `similia.load` of what `similia.save` wrote; ``pickle``, for classes of your own;
-    - *containers*: so do the same objects in other collections;
-    - *Pipeline, cross_val_score, GridSearchCV*: they work, the last one on the parameters of the most nested part;
-    - *get_feature_names_out, set_output, ColumnTransformer*: a name for each column; pandas and polars frames; one
-      column of a data frame beside a column of numbers. Sparse output may refuse ``set_output``.
-
-    Parameters
-    ----------
-    estimator : scikit-learn estimator
-        Clones of it are fitted; random states that are None are 0 in them.
-    X : list, tuple or batch of n objects
-        At least six, and few: some twenty fits are made, three of them on two thirds of the objects. For a table
-        (records, vectors), laws of containers and columns are left out.
-    y : array-like of shape (n,), optional
-        Labels (three of each class at least) or numbers. Behind a transformer, alternating labels if not given.
-    methods : sequence of str, optional
-        Methods that return one row, or a tuple of such arrays, for each object; by default those there are of
-        ``transform``, ``predict``, ``predict_proba`` and ``decision_function``.
-    containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
-        Collections that the estimator takes: object array, Series, Arrow array. All of them if not given; the last two
-        are tried with strings and with 1-D float arrays, and all where their library is installed.
-    tolerance : float, default=1e-6
-        Largest disagreement allowed, relative to the largest absolute value.
-
-    Raises
-    ------
-    AssertionError
-        Naming the first law that fails.
-    ValueError
-        If there are fewer than six objects, no method to call, or no targets for a predictor.
-
-    Examples
-    --------
-    >>> import similia as sm
-    >>> words = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "TTACAT", "GCGC"]
-    >>> sm.checks.check_structured_estimator(sm.Nystroem(sm.kernels.Spectrum(k=2), n_components=3), words)
-    """
-    from similia.checks.structured import case_of, check
-
-    check(case_of(estimator, X, y, methods, containers, tolerance))
 
 
 def _check_matrix(function: Any, name: str, X: Any, tolerance: float) -> npt.NDArray[np.float64]:

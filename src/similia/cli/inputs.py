@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ import similia as sm
 from similia import sources
 from similia.cli.voice import note
 from similia.core.text import did_you_mean
-from similia.core.threads import n_threads
 from similia.scale.stream import bounds
-from similia.scale.workers import import_dask
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
 from similia.sources.reading import Reading, ending_of
@@ -123,20 +120,6 @@ def _tell(source: Any) -> None:
     source.at_end = None
     _note_empty(source.source, *getattr(source, "empty", (0, "")))
     note_skipped(source.source, source.skips)
-
-
-def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
-    """Return what ``--cluster local[:N]`` or ``--scheduler ADDRESS`` ask for, as `similia.scale.stream` takes it."""
-    if cluster is not None and scheduler is not None:
-        raise ValueError("--cluster and --scheduler exclude each other: the first starts workers, the second has some")
-    if cluster is not None or scheduler is not None:
-        import_dask()
-    if cluster is None:
-        return scheduler
-    found = re.fullmatch(r"local(?::([1-9][0-9]*))?", cluster)
-    if found is None:
-        raise ValueError(f"--cluster must be local or local:N, such as local:4, got {cluster}; others by --scheduler")
-    return int(found[1]) if found[1] else n_threads()
 
 
 def _named(name: str, reading: Reading) -> Objects:

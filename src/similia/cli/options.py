@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,8 +193,24 @@ Scheduler = Annotated[
 @contextmanager
 def working(max_memory: str | None, cluster: str | None, scheduler: str | None) -> Iterator[Any]:
     """Hold the working memory that was asked for, and yield the workers."""
-    from similia.cli.inputs import parse_workers
     from similia.core.config import config
 
     with config(max_memory=max_memory):
         yield parse_workers(cluster, scheduler)
+
+
+def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
+    """Return what ``--cluster local[:N]`` or ``--scheduler ADDRESS`` ask for, as `similia.scale.stream` takes it."""
+    from similia.core.threads import n_threads
+    from similia.scale.workers import import_dask
+
+    if cluster is not None and scheduler is not None:
+        raise ValueError("--cluster and --scheduler exclude each other: the first starts workers, the second has some")
+    if cluster is not None or scheduler is not None:
+        import_dask()
+    if cluster is None:
+        return scheduler
+    found = re.fullmatch(r"local(?::([1-9][0-9]*))?", cluster)
+    if found is None:
+        raise ValueError(f"--cluster must be local or local:N, such as local:4, got {cluster}; others by --scheduler")
+    return int(found[1]) if found[1] else n_threads()

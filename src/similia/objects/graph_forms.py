@@ -21,7 +21,7 @@ from similia.core.text import short
 from similia.objects.vectors import endless
 
 if TYPE_CHECKING:
-    from similia.objects.graphs import GraphBatch
+    from similia.objects.graph_batch import GraphBatch
 
 
 @dataclass(frozen=True)

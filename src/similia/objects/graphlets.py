@@ -28,7 +28,8 @@ from similia.core.errors import BadValue
 from similia.core.progress import track
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
-from similia.objects.graphs import GraphBatch, as_graphs
+from similia.objects.graph_batch import GraphBatch
+from similia.objects.graphs import as_graphs
 from similia.objects.sequences import runs
 
 _GRAIN = 2048  # graphlets worth a call of the compiled loop

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from similia.core.errors import BadValue
-from similia.objects.graphs import GraphBatch
+from similia.objects.graph_batch import GraphBatch
 from similia.objects.sequences import n_objects
 from similia.objects.series import SeriesBatch
 from similia.objects.sets import SetBatch

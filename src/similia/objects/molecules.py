@@ -14,8 +14,9 @@ from typing import Any
 
 from similia.core.errors import BadValue
 from similia.core.text import short
+from similia.objects.graph_batch import GraphBatch
 from similia.objects.graph_forms import Names, Part, read_graph
-from similia.objects.graphs import GraphBatch, join_parts
+from similia.objects.graphs import join_parts
 from similia.objects.strings import as_strings
 
 _BOND_TYPES = {"-": "SINGLE", "=": "DOUBLE", "#": "TRIPLE", ":": "AROMATIC"}

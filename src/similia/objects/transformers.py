@@ -18,7 +18,8 @@ from similia.core.errors import BadValue
 from similia.core.fitting import all_at_once
 from similia.core.state import array, state
 from similia.core.transformers import ObjectsOut
-from similia.objects.graphs import GraphBatch, as_graphs
+from similia.objects.graph_batch import GraphBatch
+from similia.objects.graphs import as_graphs
 from similia.objects.sequences import at_least_one
 
 

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from similia.core.config import settings
 from similia.core.text import short
 from similia.core.validation import as_path
+from similia.objects.graph_batch import GraphBatch
 from similia.objects.graph_forms import hash_labels
-from similia.objects.graphs import GraphBatch
 
 _SUFFIX = "_graph_indicator.txt"
 

@@ -21,7 +21,7 @@ from similia.core.errors import BadItem, BadValue
 from similia.core.npy import read_header
 from similia.core.text import counted, short
 from similia.core.validation import check_vectors
-from similia.objects.graphs import GraphBatch
+from similia.objects.graph_batch import GraphBatch
 from similia.objects.sequences import Batch
 from similia.objects.series import SeriesBatch
 from similia.objects.sets import SetBatch
