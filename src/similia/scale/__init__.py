@@ -1,4 +1,4 @@
-"""The same arithmetic past one process and past memory: on Dask, and in streams. It schedules; it computes nothing."""
+"""Scale the same computations beyond one process and beyond memory: Dask clusters and streams."""
 
 from similia.core.lazy import attach
 

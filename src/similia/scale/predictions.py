@@ -1,6 +1,6 @@
-"""Predictions of chunks as lines of CSV, TSV or JSON, with the scores of the classes beside them where wanted.
+"""Write the predictions of chunks as lines of CSV, TSV or JSON, optionally with a score for each class.
 
-Scores have six digits: sums of floats differ in the last places with the chunks, and files should not.
+Scores have six digits, because sums of floats differ in the last places with the chunks and files should not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ITEM, _LABEL = "item", "label"
 
 
 class Predictions:
-    """A model whose predictions become lines of a file.
+    """Turn the predictions of a model into lines of a file.
 
     Parameters
     ----------
@@ -34,19 +34,19 @@ class Predictions:
     scores : bool
         Whether to write the probabilities of all classes (or else decision values) beside the labels.
     names : str, optional
-        Column of the table with names of the objects, which keeps its name; "item" if not given.
+        Column of the table with the names of the objects, written under its own name; by default the column is "item".
 
     Attributes
     ----------
     offset : int
-        Bytes of the line with the names of the columns.
+        Length of the header line in bytes.
     belongs : dict
-        What distinguishes the lines from those of a run with other options.
+        Distinguishes the output from that of runs with other options.
 
     Raises
     ------
     ValueError
-        If scores are wanted and the model has none, or two columns would have one name.
+        If scores are requested and the model has none, or two columns would have the same name.
     """
 
     row: Any = None
@@ -84,7 +84,7 @@ class Predictions:
         return self._table([name, label, *(f"{value:.6g}" for value in values)] for name, label, values in rows)
 
     def first(self, n: int) -> bytes:
-        """Return the line with the names of the columns."""
+        """Return the header line."""
         return self._head
 
     def _table(self, rows: Iterable[list[Any]]) -> bytes:
@@ -100,7 +100,7 @@ class Predictions:
 
 
 def form_of(output: Path) -> str:
-    """Return the format of predictions by the ending of a file, CSV for unknown ones, or raise."""
+    """Choose the format of predictions by the ending of a file, CSV for unknown endings; raise for other formats."""
     ending = output.suffix.lower()
     if ending == ".json":
         raise ValueError(
@@ -111,7 +111,7 @@ def form_of(output: Path) -> str:
     return _FORMS.get(ending, "csv")
 
 
-# ---- what workers do
+# functions that run on workers
 @part_of_more()
 def _labels(model: Any, X: Any) -> npt.NDArray:
     return np.asarray(model.predict(X))
@@ -119,19 +119,19 @@ def _labels(model: Any, X: Any) -> npt.NDArray:
 
 @part_of_more()
 def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return the labels and a score for each class; a pipeline transforms the objects once for both."""
+    """Return labels and a score for each class; a pipeline transforms the objects only once."""
     *steps, last = steps_of(model)
     for step in steps:
         X = step.transform(X)
     scores = np.asarray(getattr(last, _method(last))(X), dtype=np.float64)
-    if scores.ndim == 1:  # of the second class against the first
+    if scores.ndim == 1:  # one score: the second class against the first
         scores = np.column_stack([-scores, scores])
     if scores.shape[1:] != (len(last.classes_),):
         raise ValueError(
             f"{type(last).__name__} gives {scores.shape[1]} values for {len(last.classes_)} classes "
             "(of pairs of them?), expected one a class; leave scores out"
         )
-    return np.asarray(last.predict(X)), scores + 0.0  # which is never -0
+    return np.asarray(last.predict(X)), scores + 0.0  # turns -0 into 0
 
 
 def _method(last: Any) -> str:
@@ -139,7 +139,7 @@ def _method(last: Any) -> str:
 
 
 def _classes_of(model: Any) -> list[str]:
-    """Return the names of the classes, or raise if the model has no scores of them."""
+    """Return the names of the classes, or raise if the model has no class scores."""
     last = steps_of(model)[-1]
     name, classes = type(last).__name__, getattr(last, "classes_", None)
     if classes is None or isinstance(classes, list):

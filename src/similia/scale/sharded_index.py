@@ -1,4 +1,4 @@
-"""Nearest codes of a Dask array: an index for each part, searched where it is, and one merge of the few best."""
+"""Nearest codes of a Dask array: search an index for each part where it is stored, then merge the best."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Distances = npt.NDArray[np.int32]
 
 
 class ShardedIndex(BaseEstimator):
-    """Find the nearest codes by the number of bits that differ, among codes in the parts of a Dask array.
+    """Find the nearest codes by the number of bits that differ, among the codes of a Dask array.
 
-    Answers are those of one exact `HammingIndex` of all codes, ties included: by distance, then id. A query travels to
-    all shards, and each returns k candidates. On a cluster shards stay in the memory of the workers; if a worker dies,
-    its shards are built again from the graph of the codes. To keep codes beyond the life of the cluster, write an index
-    with ``similia index build``.
+    Each part of the array becomes a shard. Results equal those of one exact `HammingIndex` of all codes, ties
+    included: they are ordered by distance, then id. A query goes to all shards, and each returns k candidates. On a
+    cluster, shards stay in the memory of the workers; if a worker dies, Dask rebuilds its shards from the graph of the
+    codes. To keep codes after the cluster ends, write an index with ``similia index build``.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ShardedIndex(BaseEstimator):
     Attributes
     ----------
     n_codes_ : int
-        Codes in all shards.
+        Number of codes in all shards.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class ShardedIndex(BaseEstimator):
         ValueError
             If a parameter, the codes or the ids are not as described.
         TypeError
-            If `codes` is no Dask collection.
+            If `codes` is not a Dask collection.
         """
         check_n_bits(self.n_bits)
         if not isinstance(codes, Distributed) and not hasattr(codes, "__dask_graph__"):
@@ -101,7 +101,7 @@ class ShardedIndex(BaseEstimator):
         X : uint8 array of shape (q, n_bits // 8)
             Queries.
         n_neighbors : int, default=10
-            How many to find, k: at most the number of codes in the index.
+            Number of neighbours k; at most the number of codes in the index.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class ShardedIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If the index holds fewer than `n_neighbors` codes, or the queries are no packed bits of its length.
+            If the index holds fewer than `n_neighbors` codes, or the queries are not packed bits of its length.
         """
         check_is_fitted(self)
         queries, k = check_codes(X, n_bits=self.n_bits), check_positive_int(n_neighbors, "n_neighbors")
@@ -124,7 +124,7 @@ class ShardedIndex(BaseEstimator):
         return best(dask.compute(*found), k)
 
     def radius_neighbors(self, X: Any, radius: float) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:
-        """Find all codes in a radius of each query.
+        """Find all codes within a radius of each query.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class ShardedIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If `radius` is no number >= 0, or the queries are no packed bits of the index's length.
+            If `radius` is not a number >= 0, or the queries are not packed bits of the index's length.
         """
         check_is_fitted(self)
         queries = check_codes(X, n_bits=self.n_bits)

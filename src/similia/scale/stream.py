@@ -1,9 +1,9 @@
-"""Codes, predictions and index entries of sources of any length, in constant memory; interrupted runs resume.
+"""Encode, predict or index sources of any length in constant memory; interrupted runs resume.
 
-A source is read chunk by chunk, the model works on each chunk (in this process or on a Dask cluster, see `workers`)
-and results are committed in order, each with the mark where reading goes on: in a journal, or in the store of an index.
-Results depend neither on the chunks nor on the workers nor on interruptions. The command line calls these functions, so
-that either side resumes a run of the other. Cost: `transform` of everything, one more reading of a file for its
+A source is read in chunks. The model processes each chunk, in this process or on a Dask cluster (see `workers`), and
+results are committed in order: to a journal, or to the store of an index. Each commit records where to resume reading.
+Results depend neither on the chunks, the workers nor on interruptions. The command line calls these functions, so
+each side can resume runs of the other. Cost: `transform` of everything, one additional reading of a file for its
 fingerprint, and two flushes to the disk per chunk.
 """
 
@@ -37,30 +37,30 @@ from similia.sources.streams import ObjectStream
 from similia.storage.disk import disk_full
 from similia.storage.journal import Journal
 
-CHUNK = 10_000  # largest number of objects that are committed together
-FIT_ON = 20_000  # objects of a longer stream that an encoder is fitted to
+CHUNK = 10_000  # maximum number of objects committed together
+FIT_ON = 20_000  # an encoder is fitted to at most this many objects of a stream
 _PARTIAL = ".partial"
-_PER_OBJECT = 2**16  # bytes of working memory that an object of a chunk may need: 8192 numbers of 8 bytes
-_PER_BYTE = 16  # bytes of memory for each byte of input, in each chunk that is alive
-_ELSEWHERE = 32  # chunks alive on a cluster of unknown size
+_PER_OBJECT = 2**16  # working memory in bytes that one object may need: 8192 numbers of 8 bytes
+_PER_BYTE = 16  # memory in bytes per byte of input, for each chunk in memory
+_ELSEWHERE = 32  # number of chunks in memory on a cluster of unknown size
 _NPY_HEADER = 128
 
 Objects = str | os.PathLike[str] | Iterable[Any] | Source
 
 
 class Progress:
-    """What a run reports; the command line prints it."""
+    """Callbacks that report the state of a run; the command line prints them."""
 
-    done = 0  # objects that are written
+    done = 0  # number of objects written
 
     def resumed(self, text: str) -> None:
-        """Called when a run goes on where another ended."""
+        """Called when a run resumes an earlier one."""
 
     def restarted(self, text: str) -> None:
-        """Called when an unfinished run was of other data, options or another model."""
+        """Called when an unfinished run used other data, options or another model, and is discarded."""
 
     def damaged(self, text: str) -> None:
-        """Called when the results of an interrupted run are damaged and partly computed again."""
+        """Called when results of an interrupted run are damaged and some must be recomputed."""
         warnings.warn(text, stacklevel=5)
 
 
@@ -70,18 +70,18 @@ def encode_stream(
 ) -> int:  # fmt: skip
     """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
 
-    Call it again with the same file and encoder to resume an interrupted run, also one of ``similia encode``. `output`
-    appears when it is complete; until then, finished chunks are in the folder beside it that ends in ``.partial``.
+    To resume an interrupted run, also one of ``similia encode``, call it again with the same file and encoder. `output`
+    appears when it is complete; until then, a folder next to it that ends in ``.partial`` holds the finished chunks.
 
     Parameters
     ----------
     encoder : fitted transformer
-        Its ``transform`` gives packed codes or vectors, an array with one row an object.
+        Its ``transform`` returns an array with one row per object: packed codes or vectors.
     source : path, iterable or Dask collection
-        Any file that `similia.sources.read_objects` reads; those that `open_stream` lists are read in chunks. An
-        iterable of objects, such as a generator, cannot resume: it is read from its beginning. Arrays of an iterable
-        are taken for what the encoder was fitted on: series, sets or vectors. To read a file in another way, or to say
-        with ``kind=`` what the arrays are, pass what `similia.sources.open_stream` returns.
+        A file that `similia.sources.read_objects` can read; formats that `open_stream` lists are read in chunks. An
+        iterable of objects, such as a generator, also works, but cannot resume: it is read from its beginning. Arrays
+        in an iterable are interpreted as what the encoder was fitted on: series, sets or vectors. To read a file in
+        another way, or to state the kind of arrays with ``kind=``, pass the result of `similia.sources.open_stream`.
     output : path
         The ``.npy`` file.
     text : str or int, optional
@@ -92,7 +92,7 @@ def encode_stream(
         None for this process; an int starts that many processes on this machine; a str is the address of a Dask
         scheduler, such as ``"tcp://10.0.0.1:8786"``.
     progress : Progress, optional
-        Is told how far the run is.
+        Receives the state of the run.
 
     Returns
     -------
@@ -102,9 +102,9 @@ def encode_stream(
     Raises
     ------
     ValueError, TypeError
-        If an object or the file is bad; the message names the object. Committed chunks stay.
+        If an object or the file is invalid; the message names the object. Committed chunks stay.
     OSError
-        If the disk is full or the cluster is gone. Committed chunks stay.
+        If the disk is full or the cluster is lost. Committed chunks stay.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def predict_stream(
     """Write the predicted label of each object of a source to a file, in constant memory.
 
     The columns are ``item`` and ``label``; items are the names of FASTA and FASTQ records, else positions from 0. An
-    interrupted run resumes as in `encode_stream`, also one of ``similia predict``.
+    interrupted run, also one of ``similia predict``, resumes as in `encode_stream`.
 
     Parameters
     ----------
@@ -141,11 +141,12 @@ def predict_stream(
     source : path, iterable or Dask collection
         See `encode_stream`.
     output : path
-        Its ending decides the format: ``.tsv``, ``.jsonl`` (a line of JSON for each object), else CSV.
+        The ending decides the format: ``.tsv``, ``.jsonl`` (one line of JSON per object), else CSV.
     text : str or int, optional
         See `encode_stream`.
     names : str, optional
-        Column of a table to write in place of ``item``, under its own name, to join predictions with the table.
+        Column of a table to write instead of ``item``, under its own name, so that predictions can be joined with the
+        table.
     scores : bool, default=False
         Whether to add a column for each class: its probability, or without ``predict_proba`` its decision value (for
         two classes the value and its negative), with six digits.
@@ -160,8 +161,8 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If the model has no scores, the source has no column `names` or the predictions have one of this name, or
-        `output` has the ending of another format.
+        If the model has no scores, the source has no column `names`, the name of that column is also a column of the
+        predictions, or `output` has the ending of another format.
 
     Examples
     --------
@@ -184,14 +185,14 @@ def predict_stream(
     return write_stream(form, opened, output, workers=workers, progress=progress)
 
 
-# ---- what the commands share with them
+# ---- shared with the command line
 def partial_of(output: Path) -> Path:
-    """Return the folder beside a file in which it grows."""
+    """Return the folder next to `output` that holds unfinished results."""
     return output.with_name(output.name + _PARTIAL)
 
 
 def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
-    """Return how many objects and bytes a chunk may have under ``max_memory``: no result depends on it."""
+    """Return the maximum objects and bytes per chunk under ``max_memory``; results do not depend on them."""
     alive = 4 if workers is None else 2 * workers + 2 if isinstance(workers, int) else _ELSEWHERE
     memory = settings().max_memory
     most = max(2**12, memory // (_PER_BYTE * alive))
@@ -201,7 +202,7 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Return a source with chunks that fit into memory, arrays as the model reads them; an open one as it is."""
+    """Open a source with chunks that fit into memory and arrays as the model reads them; keep an open source."""
     opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
@@ -209,44 +210,44 @@ def open_bounded(
 
 
 def identity(source: Source) -> str:
-    """Return the fingerprint of a source; what can be read only once is like no other."""
+    """Return the fingerprint of a source; a source that can be read only once matches no other."""
     return source.fingerprint() if source.again else os.urandom(16).hex()
 
 
 def of(done: int, n: int | None) -> str:
-    """Return how far a run is, for a sentence."""
+    """Describe the progress of a run for a sentence."""
     return f"{done} objects" if n is None else f"{done} of {n}"
 
 
 class Form(Protocol):
-    """How results of chunks become a file: `Rows` or `Predictions`."""
+    """Defines how results of chunks become a file: `Rows` or `Predictions`."""
 
     model: Any
-    function: Function  # of the model and objects, called by the workers
+    function: Function  # called by the workers with the model and objects
     offset: int  # bytes before the first chunk
-    row: Any  # what a resumed run needs to know of the rows before
-    belongs: dict[str, Any]  # tells the results from those in another form
+    row: Any  # state of earlier rows that a resumed run needs
+    belongs: dict[str, Any]  # distinguishes results from those in another form
 
     def bytes_of(self, chunk: Chunk, result: Any) -> Any:
-        """Return the bytes of a chunk."""
+        """Serialise the results of a chunk."""
 
     def first(self, n: int) -> bytes:
-        """Return the bytes before the first chunk, of n objects in all."""
+        """Return the bytes before the first chunk; n is the total number of objects."""
 
 
 class Rows:
-    """An encoder whose rows become an array in a ``.npy`` file; `packed` accepts codes only."""
+    """Write the rows of an encoder as an array in a ``.npy`` file; `packed` accepts only codes."""
 
     offset = _NPY_HEADER
 
     def __init__(self, encoder: Any, packed: bool = False) -> None:
         self.model, self.function = encoder, cast(Function, _codes if packed else _rows)
         self.belongs: dict[str, Any] = {}
-        self.row: list[Any] | None = None  # type and length
+        self.row: list[Any] | None = None  # dtype and length
 
     @property
     def n_bits(self) -> int:
-        """Bits of a code."""
+        """Number of bits per code."""
         return 8 * self.row[1] if self.row else 0
 
     def bytes_of(self, chunk: Chunk, rows: npt.NDArray) -> memoryview:
@@ -270,7 +271,7 @@ class Rows:
 def write_stream(
     form: Form, source: Source, output: Path, *, workers: Any = None, progress: Progress | None = None
 ) -> int:
-    """Write the results of a source to `output`, or finish what an interrupted run began; return how many there are."""
+    """Write the results of a source to `output`, resuming an interrupted run; return the number of objects."""
     with Journal(partial_of(output)) as journal:
         return write_journal(journal, form, source, output, workers=workers, progress=progress)
 
@@ -279,9 +280,9 @@ def write_journal(
     journal: Journal, form: Form, source: Source, output: Path, *, workers: Any = None,
     progress: Progress | None = None, n: int | None = None, facts: dict[str, Any] | None = None,
 ) -> int:  # fmt: skip
-    """Do what `write_stream` does, with a journal that is open.
+    """Do the work of `write_stream` with an open journal.
 
-    `n` is the number of objects, if it is known; `facts` are kept in the header of a journal that is begun.
+    `n` is the number of objects, if known; a new journal stores `facts` in its header.
     """
     progress = progress or Progress()
     belongs = {"data": identity(source), "model": digest_of(form.model), **form.belongs}
@@ -318,7 +319,7 @@ def write_journal(
 
 
 def print_stream(form: Form, source: Source, file: TextIO, *, workers: Any = None) -> None:
-    """Write results to a terminal or pipe as they come."""
+    """Write results to a terminal or pipe as soon as they are computed."""
 
     def show(chunk: Chunk, result: Any) -> None:
         file.write(form.bytes_of(chunk, result).decode())
@@ -348,19 +349,19 @@ def add_stream(
     folder: Any, stream: Source, *, key: str | None = None, n: int | None = None, again: bool = False,
     workers: Any = None, say: Callable[[str], None] | None = None,
 ) -> bool:  # fmt: skip
-    """Add a source to an index on disk, or the rest of it after an interrupted run; each chunk is one commit.
+    """Add a source to an index on disk, one commit per chunk; after an interruption, add the rest.
 
     Parameters
     ----------
     folder : similia.search.on_disk.SearchFolder
-        Remembers by fingerprints what was added.
+        Records which sources were added, by their fingerprints.
     stream : Source
     key : str, optional
-        Its `identity`, if it is known.
+        The `identity` of the source, if known.
     n : int, optional
-        Number of objects, if it is known.
+        Number of objects, if known.
     again : bool
-        Add a source once more that was added already.
+        Whether to add a source again that was added before.
 
     Returns
     -------
@@ -393,7 +394,7 @@ def add_stream(
     return True
 
 
-# ---- what workers do
+# ---- functions that run on workers
 @part_of_more()
 def _rows(encoder: Any, X: Any) -> npt.NDArray:
     rows = encoder.transform(X)
@@ -410,18 +411,18 @@ def _codes(encoder: Any, X: Any) -> npt.NDArray[np.uint8]:
 
 
 def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-    """Return what `SearchFolder.add` adds beside the objects."""
+    """Return the codes and vectors that `SearchFolder.add` stores with the objects."""
     search, example = model
     metric = search._metric()
     if metric is not None:
         X = metric.as_objects(X)
-        concatenate([example, take(X, [0])])  # raises if they do not fit together
+        concatenate([example, take(X, [0])])  # raises if they are not compatible
     codes, vectors = search._encode(X)
     return codes, vectors
 
 
 def digest_of(model: Any) -> str:
-    """Return the fingerprint of a fitted model; one that cannot be pickled is like no other."""
+    """Return the fingerprint of a fitted model; a model that cannot be pickled matches no other."""
     try:
         return fingerprint(model, "the model")
     except TypeError:
@@ -429,7 +430,7 @@ def digest_of(model: Any) -> str:
 
 
 # ---- the kind of arrays that a model reads
-_HELD = ("landmarks_", "objects_", "support_objects_")  # objects that models keep, beside what `_example` gives
+_HELD = ("landmarks_", "objects_", "support_objects_")  # training objects, besides `_example`
 
 
 _INSIDE = (
@@ -439,7 +440,7 @@ _INSIDE = (
 
 
 def kind_of_arrays(model: Any) -> str | None:
-    """Return "series", "sets" or "vectors", by what a fitted model was fitted on; None if it does not tell."""
+    """Return "series", "sets" or "vectors", whichever a fitted model was fitted on, or None if unknown."""
     steps = getattr(model, "steps", None)
     if steps is not None:
         same = ("passthrough", None)
@@ -458,13 +459,13 @@ def kind_of_arrays(model: Any) -> str | None:
     return "vectors" if hasattr(model, "n_features_in_") else None
 
 
-# ---- where a bad object is
+# ---- locating an invalid object
 @contextmanager
 def places_named(source: Source, start: int = 0, mark: str | None = None, numbers: Any = None) -> Iterator[None]:
-    """Let errors about an object name it and its line in the file.
+    """Add the name and line of the object to errors about it.
 
-    For that the source is read once more from object `start` on, where `mark` says that it begins; `numbers` are the
-    positions of the objects in the source, if the error counts only some of them.
+    To find them, the source is read again from object `start`, at the position `mark`. If the error counts only some of
+    the objects, `numbers` holds their positions in the source.
     """
     try:
         yield
@@ -478,7 +479,7 @@ def places_named(source: Source, start: int = 0, mark: str | None = None, number
 
 
 def _place(error: BadItem | BadPair, source: Source, start: int, mark: str | None, numbers: Any) -> str | None:
-    """Return file and line of the object that an error is about, or None if it names none."""
+    """Return the file and line of the object that an error is about, or None if the error names no object."""
     number = error.index[0] if isinstance(error, BadPair) else error.index if error.collection == "X" else None
     if number is None or (numbers is not None and number >= len(numbers)):
         return None

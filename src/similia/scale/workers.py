@@ -1,9 +1,9 @@
-"""A function of each chunk of a source, with results in order: in this process, or on the workers of a Dask cluster.
+"""Apply a function to each chunk of a source and yield results in order: in this process, or on a Dask cluster.
 
-In this process a thread reads ahead while a chunk is worked on. On a cluster at most two chunks a worker and two more
-are under way; each task uses one thread. The model is itself the result of a task, so that the scheduler can compute it
-again if the workers that hold it die; a chunk whose worker dies goes to another. If the scheduler is lost, the run ends
-with an error, and running it again resumes.
+In this process, a thread reads ahead while a chunk is processed. On a cluster, at most two chunks per worker plus two
+are in progress, and each task uses one thread. The model is itself the result of a task, so the scheduler can recompute
+it if the workers that hold it die; another worker takes over the chunk of one that died. If the scheduler is lost, the
+run ends with an error; running it again resumes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PATIENCE = 60.0  # seconds to wait for a cluster without workers
 _FIRST = 10.0  # seconds to wait for it at the start
-_POLL = 5.0  # seconds between looks at whether there are workers
+_POLL = 5.0  # seconds between checks for workers
 
 _SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1TB",
-    # without Dask's MALLOC_TRIM_THRESHOLD_, by which workers give each array back to the system: twice the time
+    # Without Dask's MALLOC_TRIM_THRESHOLD_, which makes workers return each array to the system: twice the time.
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(_ONE_THREAD, 1),
 }
 
@@ -49,7 +49,7 @@ Results = Generator[tuple["Chunk", Any], None, None]
 
 
 class Here:
-    """Work in this process; with `ahead`, a thread reads the next chunks meanwhile."""
+    """Work in this process; with `ahead`, a thread reads the next chunks at the same time."""
 
     def __init__(self, ahead: bool = True) -> None:
         self.ahead = ahead
@@ -65,7 +65,7 @@ class Here:
 
 
 def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, None, None]:
-    """Yield chunks that a thread reads `depth` + 1 ahead; its errors are raised in their turn."""
+    """Yield chunks that a thread reads up to `depth` + 1 ahead; its errors are raised in order."""
     ready: Queue[tuple[Chunk | None, BaseException | None]] = Queue(depth)
     stopped = threading.Event()
 
@@ -81,7 +81,7 @@ def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, Non
                 if stopped.is_set():
                     return
             put(None)
-        except BaseException as error:  # raised where the chunk was expected
+        except BaseException as error:  # raised in place of the next chunk
             put(None, error)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(read,), name="similia-reader", daemon=True)
@@ -101,12 +101,12 @@ def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, Non
         thread.join(timeout=5)
 
 
-# ---- which object it was
-Heard = set[tuple[Any, str]]  # kinds of warnings
+# ---- which object an error or warning is about
+Heard = set[tuple[Any, str]]  # kinds of warnings already emitted
 
 
 def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[Said]]:
-    """Return the result and the warnings of a chunk; errors and warnings count objects as the source does."""
+    """Return the result and the warnings of a chunk; messages number objects by their positions in the source."""
     with heard() as caught:
         try:
             result = function(model, objects)
@@ -123,9 +123,9 @@ def _say(said: list[Said], known: Heard) -> None:
 
 
 def _located(error: Exception, function: Function, model: Any, objects: Any, start: int) -> Exception:
-    """Return the error with the position of the object in the source, whose chunk begins at `start`.
+    """Return the error with the position of the object in the source; the chunk begins at `start`.
 
-    An index in the error is shifted; if there is none, the bad object is found by halving the chunk.
+    If the error has an index, `start` is added to it. If not, bisecting the chunk finds the bad object.
     """
     n = n_objects(objects)
     where = f"objects {start} to {start + n - 1}"
@@ -158,12 +158,12 @@ def _fails(function: Function, model: Any, objects: Any) -> bool:
 
 # ---- Dask
 class OnDask:
-    """Work on a Dask cluster; use it in a ``with`` block.
+    """Work on a Dask cluster; a context manager.
 
     Parameters
     ----------
     workers : int, str or distributed.Client
-        So many processes of this machine; the address of a scheduler; or a client.
+        A number of processes to start on this machine, the address of a scheduler, or a client.
     """
 
     def __init__(self, workers: Any) -> None:
@@ -186,7 +186,7 @@ class OnDask:
         self._stack.close()
 
     def _connected(self, Client: Any, stack: ExitStack) -> Any:
-        """Return a client that has workers, or raise if that takes too long."""
+        """Return a client that has workers; raise if connecting takes too long."""
         soon, where = min(PATIENCE, _FIRST), self.workers
         if isinstance(where, int):
             where = stack.enter_context(_local_cluster(where))
@@ -194,7 +194,7 @@ class OnDask:
             if isinstance(where, Client):
                 client = where
             else:
-                if isinstance(where, str):  # before a client is made: it tries for long
+                if isinstance(where, str):  # check before creating a client, which would retry for long
                     socket.create_connection(_place(where), timeout=soon).close()
                 client = Client(where, timeout=soon, set_as_default=False)
                 stack.callback(_close, client)
@@ -242,7 +242,7 @@ class OnDask:
         return chunk, result
 
     def _wait(self, future: Any, chunk: Chunk) -> tuple[bool, Any]:
-        """Return the result of a task; raise if there have been no workers for `PATIENCE`."""
+        """Return the result of a task; raise after `PATIENCE` seconds without workers."""
         from distributed import KilledWorker
         from distributed import TimeoutError as NotYet
 
@@ -265,7 +265,7 @@ class OnDask:
                 ) from error
 
     def _is_lost(self, error: Exception) -> bool:
-        """Return whether an error means that the scheduler is gone or has forgotten what it was given."""
+        """Return whether an error means that the scheduler is gone or has lost its state."""
         from asyncio import CancelledError as Cancelled
         from concurrent.futures import CancelledError
 
@@ -284,7 +284,7 @@ def _gone(what: str) -> ConnectionError:
 
 
 def _place(address: str) -> tuple[str, int]:
-    """Return host and port of a scheduler's address, or raise if it cannot be one."""
+    """Return host and port of a scheduler's address, or raise if it is malformed."""
     found = re.fullmatch(r"(?:(?:tcp|tls)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address.strip())
     if found is None:
         raise ValueError(f"{address!r} is not the address of a scheduler, expected e.g. tcp://10.0.0.1:8786")
@@ -296,7 +296,7 @@ def _place(address: str) -> tuple[str, int]:
 
 
 def _local_cluster(n_workers: int) -> Any:
-    """Start processes on this machine; Dask serves a page in any case, so let it take any free port."""
+    """Start worker processes on this machine. Dask always serves a dashboard; let it take any free port."""
     from distributed import LocalCluster
 
     page = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}}
@@ -325,13 +325,13 @@ def _quiet_logs() -> Iterator[None]:
 
 
 def _ignore_interrupts() -> None:
-    """Ignore Ctrl-C, which a terminal sends to all processes, except in the one that commits."""
-    with suppress(ValueError):  # a worker that is a thread
+    """Ignore Ctrl-C in workers: a terminal sends it to all processes, but only the committing one should react."""
+    with suppress(ValueError):  # fails if the worker is a thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory: int) -> tuple[bool, Any]:
-    """Return True, the result and warnings, or False and the error: a task never fails by itself."""
+    """Return True, the result and warnings, or False and the error, so that the task itself never fails."""
     function, fitted = model
     with config(max_memory=max_memory, progress=False), limited_to(1):
         try:
@@ -353,7 +353,7 @@ def opened(workers: Any, ahead: bool = True) -> Iterator[Here | OnDask]:
 
 
 def import_dask() -> tuple[Any, Any]:
-    """Return the modules dask and distributed, or raise saying how to install them."""
+    """Return the modules dask and distributed, or raise an error that explains how to install them."""
     try:
         import dask
         import distributed

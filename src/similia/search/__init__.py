@@ -1,4 +1,4 @@
-"""Bits to neighbours."""
+"""Nearest-neighbour search over binary codes and over the objects they encode."""
 
 from similia.core.lazy import attach
 

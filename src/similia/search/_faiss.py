@@ -1,9 +1,9 @@
-"""A thin layer over the approximate binary indexes of faiss: built row by row, searched, turned into bytes.
+"""Build, search and serialise the approximate binary indexes of faiss.
 
-Labels are row numbers. Building runs in one thread: the links of an HNSW graph, and the last bits of k-means, depend
-on the order in which threads finish; searching uses all cores, each query by itself.
+Labels are row numbers. Building runs in one thread, because the links of an HNSW graph and the last bits of k-means
+depend on the order in which threads finish. Searching uses all cores and treats each query independently.
 
-What the defaults find, and how fast, is in `HammingIndex`. Four times as many lists in an inverted file took ten
+`HammingIndex` documents the recall and speed of the defaults. Four times as many lists in an inverted file took ten
 times as long to build (7 s instead of 0.7 s for 100,000 codes) and found less per second.
 """
 
@@ -31,15 +31,15 @@ Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]
 
 _FAR, _NO_ID = np.iinfo(np.int32).max, np.iinfo(np.int64).max
-_SPARE = 8  # rows asked for beyond twice those wanted, so that a second search is rare
-_WALK = 64  # rows that a walk through a graph keeps at least
-_TRAINED_ON = 64  # rows for each list that k-means sees
-_SEED = 12345  # of the levels of a graph; that of faiss
-_ROUNDS = 10  # of k-means
+_SPARE = 8  # request this many rows beyond twice k, so that a second search is rare
+_WALK = 64  # a walk through a graph keeps at least this many rows
+_TRAINED_ON = 64  # training rows of k-means per list
+_SEED = 12345  # seeds the levels of a graph, as in faiss
+_ROUNDS = 10  # iterations of k-means
 _CLASSES = {"ivf": "IndexBinaryIVF", "hnsw": "IndexBinaryHNSW", "multihash": "IndexBinaryMultiHash"}
 
 
-_forked = False  # whether the OpenMP of faiss was loaded in a parent of this process
+_forked = False  # whether a parent of this process loaded the OpenMP of faiss
 
 
 def _note_fork() -> None:
@@ -53,7 +53,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads(n: int) -> Iterator[Any]:
-    """Yield faiss, which runs `n` threads meanwhile; one where it would wait for threads that a fork left behind."""
+    """Yield faiss set to `n` threads; to one thread in a forked child, where faiss would wait for lost threads."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -65,7 +65,7 @@ def threads(n: int) -> Iterator[Any]:
 
 
 def empty_structure(index: HammingIndex) -> Any:
-    """Return an empty structure of the kind of an index; the centres of an inverted file are learnt from its rows."""
+    """Return an empty structure for an index; an inverted file learns its centres from the index's rows."""
     rows, n = index._rows, len(index._rows)
     if index.kind == "hnsw":
         return hnsw(index.n_bits, index.n_links)
@@ -78,7 +78,7 @@ def empty_structure(index: HammingIndex) -> Any:
 
 
 def ivf(n_bits: int, sample: Codes, n_lists: int, seed: int) -> Any:
-    """Return an empty inverted file whose `n_lists` centres are learnt from `sample`."""
+    """Return an empty inverted file; k-means learns its `n_lists` centres from `sample`."""
     with threads(1) as faiss:
         quantizer = faiss.IndexBinaryFlat(n_bits)
         index = faiss.IndexBinaryIVF(quantizer, n_bits, n_lists)
@@ -91,13 +91,13 @@ def ivf(n_bits: int, sample: Codes, n_lists: int, seed: int) -> Any:
 
 
 def hnsw(n_bits: int, n_links: int) -> Any:
-    """Return an empty graph with `n_links` links for each row."""
+    """Return an empty HNSW graph with `n_links` links per row."""
     with threads(1) as faiss:
         return faiss.IndexBinaryHNSW(n_bits, n_links)
 
 
 def multihash(n_bits: int, n_rows: int, n_hashes: int) -> Any:
-    """Return `n_hashes` empty hash tables on disjoint runs of bits, as long as log2 of the number of rows."""
+    """Return `n_hashes` empty hash tables on disjoint runs of log2(`n_rows`) bits."""
     n_hash_bits = max(1, min(n_bits // n_hashes, round(np.log2(max(2, n_rows)))))
     with threads(1) as faiss:
         index = faiss.IndexBinaryMultiHash(n_bits, n_hashes, n_hash_bits)
@@ -108,8 +108,8 @@ def multihash(n_bits: int, n_rows: int, n_hashes: int) -> Any:
 def add(index: Any, codes: Codes) -> None:
     """Append rows.
 
-    A graph draws a level for each. What it draws depends on the number of rows before alone, since files of faiss do
-    not keep where its generator stood: a graph that was read from a file grows as that which was written.
+    A graph draws a random level for each row. faiss files do not store the state of this generator, so it is set
+    from the number of rows already present: a graph read from a file grows exactly as the original would.
     """
     with threads(1) as faiss:
         if hasattr(index, "hnsw"):
@@ -120,10 +120,10 @@ def add(index: Any, codes: Codes) -> None:
 def search(
     index: Any, queries: Codes, k: int, ids: Ids, dead: npt.NDArray[np.bool_], n_probes: int
 ) -> tuple[Distances, Ids, Ids]:
-    """Return distances and ids (q, k) of the best live rows met, by distance, then id, and how many were met (q,).
+    """Return distances and ids (q, k) of the best live rows found, by distance, then id, and how many were found (q,).
 
-    Rows that are as far as the last of the k are met too, so that the smaller ids stay: a second search within that
-    distance finds those that the first one left out. Only a walk through a graph (HNSW) has no such search.
+    Ties at the k-th distance are resolved by id: if the first search may have missed rows at that distance, a
+    second search within that radius finds them. Graphs (HNSW) support no such second search.
     """
     if hasattr(index, "nprobe"):
         index.nprobe = min(n_probes, index.nlist)
@@ -133,7 +133,7 @@ def search(
         distances, rows = index.search(queries, max(wanted, min(_WALK, index.ntotal)) if walks else wanted)
     gone = (rows < 0) | dead[rows]
     found = ids[rows]
-    last = np.where(rows[:, -1] < 0, -1, distances[:, -1])  # farther rows were not met; -1 if all were
+    last = np.where(rows[:, -1] < 0, -1, distances[:, -1])  # rows farther than this were not found; -1 if all rows were
     distances[gone], found[gone] = _FAR, _NO_ID
     order = np.lexsort((found, distances))[:, :k]
     distances, found = np.take_along_axis(distances, order, axis=1), np.take_along_axis(found, order, axis=1)
@@ -150,7 +150,7 @@ def search(
 
 
 def _within(index: Any, queries: Codes, radius: int) -> Iterator[tuple[Distances, Ids]]:
-    """Yield distances and numbers of all rows met that are at most `radius` from each query."""
+    """Yield distances and numbers of all rows found within `radius` of each query."""
     step = rows_per_block(12 * index.ntotal)
     for first in range(0, len(queries), step):
         with threads(n_threads()):
@@ -160,13 +160,13 @@ def _within(index: Any, queries: Codes, radius: int) -> Iterator[tuple[Distances
 
 
 def to_bytes(index: Any) -> Codes:
-    """Return the index as a file of faiss in memory."""
+    """Serialise the index in the file format of faiss."""
     with threads(1) as faiss:
         return faiss.serialize_index_binary(index)
 
 
 def from_bytes(data: Codes, kind: str, n_bits: int, n_rows: int) -> Any:
-    """Return the index that `to_bytes` turned into bytes, or raise if it is another one."""
+    """Return the index that `to_bytes` serialised; raise if its kind, bits or rows differ from those given."""
     with threads(1) as faiss:
         try:
             index = faiss.deserialize_index_binary(data)

@@ -1,9 +1,9 @@
-"""The rows of an index in memory: arrays that grow, memory maps in front of them, and which row has which id.
+"""The rows of an index: growing arrays, optional memory maps before them, and a lookup from ids to rows.
 
-A row keeps its number until `compact`: a removed one is only marked. Adding doubles the arrays when they are full,
-so adding one is O(1) on average. Ids that ascend, as counted ones do, need no lookup when they are added. For
-others, and for removals, the ids are sorted once (searched by bisection); later rows go to a dict until they are
-an eighth of the sorted ones: O(log n) on average for each.
+A row keeps its number until `compact`; removing a row only marks it. Full arrays double, so appending a row costs O(1)
+on average. Ascending ids, such as counted ones, need no lookup when they are added. For other ids, and for removals,
+the ids are sorted once and searched by bisection; later rows go to a dict until it holds an eighth as many rows as the
+sorted part. A lookup costs O(log n) on average.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 Codes = npt.NDArray[np.uint8]
 
-_SMALL = 1024  # rows that may wait in the dict, whatever the number of sorted ones
+_SMALL = 1024  # the dict may always hold this many rows
 
 
 class Part(NamedTuple):
-    """Rows that lie together: codes (n, n_bits // 8), ids (n,), and which of them are removed (n,)."""
+    """Contiguous rows: codes (n, n_bits // 8), ids (n,), and which of them are removed (n,)."""
 
     codes: Codes
     ids: Ids
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 class Rows:
-    """Codes with ids, in the order they came."""
+    """Codes with ids, in the order they were added."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -51,11 +51,11 @@ class Rows:
     def _forget(self) -> None:
         self._sorted: tuple[Ids, Ids] = np.empty(0, np.int64), np.empty(0, np.int64)
         self._recent: dict[int, int] = {}
-        self._known = 0  # rows that the two know
+        self._known = 0  # rows covered by the two lookups
 
     @property
     def n_rows(self) -> int:
-        """Rows, removed ones included."""
+        """Number of rows, including removed ones."""
         return self.n_fixed + self._tail
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class Rows:
         return self._dead[: self.n_rows]
 
     def parts(self, start: int = 0) -> list[Part]:
-        """Return all rows from number `start` on, as arrays that lie together."""
+        """Return all rows from number `start` on, as contiguous parts."""
         parts, first = [], 0
         for codes, ids in [*self.fixed, (self._codes[: self._tail], self._ids[: self._tail])]:
             cut, last = max(0, start - first), first + len(ids)
@@ -77,7 +77,7 @@ class Rows:
         return parts
 
     def ids(self) -> Ids:
-        """Return the ids of all rows, removed ones included."""
+        """Return the ids of all rows, including removed ones."""
         parts = [part.ids for part in self.parts()]
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
 
@@ -91,16 +91,16 @@ class Rows:
         return codes
 
     def copy(self) -> Rows:
-        """Return rows that may be changed while these stay as they are.
+        """Return a copy that can grow while this object stays as it is.
 
-        Rows are appended to the same arrays, behind the rows of both: only one of the two may be changed from now on.
+        Both share their arrays, and new rows go behind the existing ones: change only one of the two from now on.
         """
         twin = twin_of(self)
         twin.fixed, twin._recent = [*self.fixed], {**self._recent}
         return twin
 
     def append(self, codes: Codes, ids: Ids) -> None:
-        """Add rows, which are copied; their ids must be new."""
+        """Append copies of rows; their ids must be new."""
         stop = self._tail + len(ids)
         if stop > len(self._ids):
             capacity = max(stop, 2 * len(self._ids), 16)
@@ -111,7 +111,7 @@ class Rows:
         self._note(ids)
 
     def attach(self, codes: Codes, ids: Ids) -> None:
-        """Add rows without copying them; only before any `append`."""
+        """Add rows without copying them; call this before any `append`."""
         self.fixed.append((codes, ids))
         self.n_fixed += len(ids)
         self._note(ids)
@@ -132,7 +132,7 @@ class Rows:
         self.n_dead += len(rows)
 
     def find(self, ids: Ids) -> Ids:
-        """Return the number of the live row of each id, -1 where there is none."""
+        """Return the row number of each id, or -1 if no live row has it."""
         rows = np.full(len(ids), -1, np.int64)
         maybe = np.flatnonzero(ids < self.next_id)  # all others are new
         if not len(maybe):
@@ -151,7 +151,7 @@ class Rows:
         return rows
 
     def _learn(self) -> None:
-        """Bring the lookup up to date."""
+        """Update the lookup."""
         if self.n_rows - self._known + len(self._recent) > max(_SMALL, len(self._sorted[0]) // 8):
             ids, numbers = self.ids(), np.flatnonzero(~self.dead)
             alive = ids[numbers]
@@ -167,7 +167,7 @@ class Rows:
         self._known = self.n_rows
 
     def compact(self) -> None:
-        """Drop the removed rows; all get new numbers."""
+        """Drop the removed rows and renumber the others."""
         alive = np.flatnonzero(~self.dead)
         codes, ids, next_id = self.take(alive), self.ids()[alive], self.next_id
         self.__init__(self.width)  # type: ignore[misc]
@@ -200,7 +200,7 @@ def save_index(index: HammingIndex, path: Path) -> None:
         else:
             fields = {"n_bits": index.n_bits, "token": os.urandom(8).hex(), "progress": {}}
             _change(index, store, rows.parts(), np.flatnonzero(rows.dead), replace=True, **fields)
-        if 2 * store.n_dead > store.n_rows:  # of a mapped index: one in memory has dropped its removed rows
+        if 2 * store.n_dead > store.n_rows:  # mapped: an index in memory has compacted already
             store.compact()
         if index._mapped:
             _read(index, store, mmap=True)
@@ -260,7 +260,7 @@ def _set_origin(index: HammingIndex, store: Store) -> None:
 
 
 def _settings(index: HammingIndex) -> dict[str, Any]:
-    """Return the parameters; of `random_state` only a seed can be kept."""
+    """Return the parameters; `random_state` is kept only if it is a seed."""
     settings = {name: value for name, value in index.get_params().items() if name != "n_bits"}
     if not isinstance(index.random_state, int):
         settings["random_state"] = None

@@ -1,7 +1,8 @@
-"""Codes for other search engines: pgvector, faiss, usearch, qdrant.
+"""Export codes to other search engines: pgvector, faiss, usearch, qdrant.
 
-Each function gives what that tool takes; none of them is needed here. A `SimilaritySearch` or `HammingIndex` may be
-given instead of codes. Hamming distances are the same in all: bits keep their places, packed or not.
+Each function returns the input format of one tool; none of the tools has to be installed. All functions accept a
+`SimilaritySearch` or `HammingIndex` in place of codes. Every format keeps the order of the bits, packed or not, so
+Hamming distances are the same everywhere.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ __all__ = ["to_pgvector", "to_qdrant", "to_usearch", "write_faiss"]
 def to_pgvector(codes: Codes) -> Iterator[str]:
     """Write codes as text of PostgreSQL's ``bit(n_bits)``, which pgvector (0.7 or later) searches.
 
-    Make the table, copy lines of ``id,text`` into it, and ask for the nearest; the index is optional, and
-    approximate::
+    Create the table, copy lines of ``id,text`` into it, and query the nearest codes. The index is optional and makes
+    the search approximate::
 
         CREATE TABLE items (id bigint PRIMARY KEY, code bit(256));
         COPY items (id, code) FROM STDIN WITH (FORMAT csv);
         SELECT id, code <~> B'0101...' AS distance FROM items ORDER BY distance, id LIMIT 10;
         CREATE INDEX ON items USING hnsw (code bit_hamming_ops);
 
-    With the index, order by ``code <~> B'0101...'`` alone.
+    With the index, order by ``code <~> B'0101...'`` only.
 
     Parameters
     ----------
     codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
-        Packed bits, or what holds some: those of all objects, in the order of its `ids` (or `ids_`).
+        Packed bits, or an object that holds them; its codes are taken in the order of its `ids` (or `ids_`).
 
     Yields
     ------
@@ -63,7 +64,7 @@ def to_pgvector(codes: Codes) -> Iterator[str]:
     >>> list(to_pgvector(np.array([[5], [255]], dtype=np.uint8)))
     ['00000101', '11111111']
     """
-    return _texts(_packed(codes))  # checked now, not at the first text
+    return _texts(_packed(codes))  # check now, not at the first text
 
 
 def _packed(codes: Codes) -> npt.NDArray[np.uint8]:
@@ -83,15 +84,15 @@ def _texts(codes: npt.NDArray[np.uint8]) -> Iterator[str]:
 def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[str]) -> Path:
     """Write an index as a file for ``faiss.read_index_binary``: an IndexBinaryIDMap with the ids.
 
-    Under the map is the structure of the index's kind, built anew from its codes (IndexBinaryFlat for exact).
-    faiss leaves open which of several codes at one distance it returns.
+    The map wraps a faiss structure of the index's kind (IndexBinaryFlat for exact), rebuilt from the codes.
+    faiss does not define which of several codes at the same distance it returns.
 
     Parameters
     ----------
     index : HammingIndex or SimilaritySearch
-        The index, or the search with one; not empty.
+        The index, or a search that has one; it must not be empty.
     path : str or path
-        The file to write; it appears complete or not at all.
+        The file to write, atomically: after a failure no partial file remains.
 
     Returns
     -------
@@ -130,7 +131,7 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
 
 
 def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
-    """Return codes as usearch takes them: packed as they are, 8 bits in a byte.
+    """Return codes in the format of usearch: packed, 8 bits per byte.
 
     ::
 
@@ -140,12 +141,12 @@ def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
     Parameters
     ----------
     codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
-        Packed bits, or what holds some: those of all objects, in the order of its `ids` (or `ids_`).
+        Packed bits, or an object that holds them; its codes are taken in the order of its `ids` (or `ids_`).
 
     Returns
     -------
     uint8 array of shape (n, n_bits // 8)
-        C-contiguous, in the order of `numpy.packbits`; queries must be in it too, then it changes no distance.
+        C-contiguous, in the bit order of `numpy.packbits`. Pack queries in the same order.
 
     Raises
     ------
@@ -163,10 +164,10 @@ def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
 
 
 def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
-    """Return codes as the float vectors that qdrant takes: +1 for a bit of 1, -1 for 0.
+    """Return codes as float vectors for qdrant: +1 for bit 1, -1 for bit 0.
 
-    With binary quantisation qdrant keeps one bit of each, 1 for what is above zero, which is the bit of the code; it
-    needs no second ranking by the floats. The dot product of two such vectors is ``n_bits - 2 * distance``::
+    With binary quantisation qdrant keeps one bit per number, 1 if it is above zero, which reproduces the code; it needs
+    no second ranking by the floats. The dot product of two such vectors is ``n_bits - 2 * distance``::
 
         client.create_collection(
             "codes",
@@ -177,12 +178,12 @@ def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
     Parameters
     ----------
     codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
-        Packed bits, or what holds some: those of all objects, in the order of its `ids` (or `ids_`).
+        Packed bits, or an object that holds them; its codes are taken in the order of its `ids` (or `ids_`).
 
     Returns
     -------
     float32 array of shape (n, n_bits)
-        32 times the size of the codes: give it blocks of them.
+        32 times the size of the codes; convert large collections in blocks.
 
     Raises
     ------

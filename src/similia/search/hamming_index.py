@@ -1,6 +1,6 @@
-"""Nearest codes in Hamming distance, with ids: exact, or by the approximate structures of faiss.
+"""Nearest codes in Hamming distance, with ids: exact, or with the approximate structures of faiss.
 
-The exact search (`_scan`) reads codes where they lie, in memory or in mapped files; rows, ids, removals: `_rows`.
+`scan` implements the exact search over codes in memory or in mapped files; `_rows` manages rows, ids and removals.
 """
 
 from __future__ import annotations
@@ -38,34 +38,35 @@ _LOGGER = logger_of(__name__)
 class HammingIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ.
 
-    Neighbours are ordered by distance, then by id, also at the cut: of several codes at the last distance, those with
-    the smallest ids are returned. An approximate kind orders the codes that it looks at in this way. With
-    ``kind="exact"``, results depend on the codes and ids alone: not on the order of adding, earlier removals, threads,
+    Neighbours are ordered by distance, then by id. The same order decides which of several codes at the k-th distance
+    are returned: those with the smallest ids. An approximate kind applies this order to the codes it examines. With
+    ``kind="exact"``, results depend only on the codes and ids: not on the order of adding, earlier removals, threads,
     or whether codes are in memory.
 
-    - ``"exact"`` compares every code;
-    - ``"ivf"`` compares the codes in the `n_probes` of `n_lists` cells whose centres are nearest (learnt in `fit`);
-    - ``"hnsw"`` walks a graph with `n_links` links for each code (built in one thread, so that it is always the same);
-      it keeps the nearest 64 (or 2 k) on its walk;
-    - ``"multihash"`` compares codes that agree with the query, up to one bit, in one of `n_hashes` runs of
-      log2(number of codes) bits: for near duplicates.
+    - ``"exact"`` compares every code.
+    - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`, and compares those in the `n_probes` cells with
+      the nearest centres.
+    - ``"hnsw"`` walks a graph with `n_links` links per code and keeps the nearest 64 (or 2 k) codes on its walk. One
+      thread builds the graph, so it is always the same.
+    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) bits from each code. It compares codes that agree
+      with the query in one run, up to one bit. Use it for near duplicates.
 
-    The last three may miss neighbours; the distances they return are exact. If one finds fewer codes than asked, the
-    query is answered exactly, as `radius_neighbors` always is. Removed codes are skipped; when more than half are
-    removed, the structure is rebuilt at the next search.
+    The approximate kinds may miss neighbours, but the distances they return are exact. If one of them finds fewer codes
+    than requested, an exact search answers the query; `radius_neighbors` is always exact. Searches skip removed codes.
+    When more than half are removed, the next search rebuilds the structure.
 
-    Try exact search first. Of 100,000 codes of 256 bits in clusters (two codes of one differ in 18 % of the bits),
-    k = 10, 1000 queries at a time on two cores, the defaults found this share at this speed: ivf 0.95 at 5 to 7 times
-    that of exact, hnsw 0.98 at 0.8 times, multihash 0.88 at 1.2 to 1.6 times; of 400,000, ivf 0.84 at 7 times (0.90 at
-    4 times with ``n_probes=32``), multihash 0.80 at 4 times.
+    Try exact search first. Measured on 100,000 codes of 256 bits in clusters (two codes of a cluster differ in 18 % of
+    the bits), k = 10, 1000 queries at a time on two cores, with the defaults: ivf has a recall of 0.95 at 5 to 7 times
+    the speed of exact, hnsw 0.98 at 0.8 times, multihash 0.88 at 1.2 to 1.6 times. On 400,000 codes: ivf 0.84 at 7
+    times (0.90 at 4 times with ``n_probes=32``), multihash 0.80 at 4 times.
 
-    Threads may share an index: searches run side by side, and a change waits until they are done. A forked child may
-    use a copy of its parent's index; the approximate kinds then search in one thread.
+    Threads may share an index: searches run in parallel, and a change waits until they finish. A forked child may use a
+    copy of its parent's index; its approximate searches run in one thread.
 
-    `save` writes a folder; to the folder that an index came from, only what changed. ``load(path)`` reads and checks
-    everything; ``load(path, mmap=True)`` reads codes only when a search passes over them, and keeps added codes in
-    memory until the next `save`. Pickles and `similia.save` keep codes and ids alone, and the approximate kinds are
-    rebuilt: an ``"ivf"`` or ``"hnsw"`` index that grew by `add` may then find other neighbours.
+    `save` writes a folder. Saving again to the folder that the index came from writes only the changes. ``load(path)``
+    reads and checks everything; ``load(path, mmap=True)`` reads codes only when a search needs them, and keeps added
+    codes in memory until the next `save`. Pickles and `similia.save` store only codes and ids and rebuild the
+    approximate structures: an ``"ivf"`` or ``"hnsw"`` index that grew by `add` may then find other neighbours.
 
     Parameters
     ----------
@@ -74,17 +75,16 @@ class HammingIndex(BaseEstimator):
     kind : {"exact", "ivf", "hnsw", "multihash"}, default="exact"
         How to search.
     n_lists : int, optional
-        Cells of ``"ivf"``; by default the square root of the number of codes, so that finding the cells costs as
-        little as searching one. At most the number of codes in `fit`.
+        Number of cells of ``"ivf"``; by default the square root of the number of codes, which balances the cost of
+        finding cells and of searching one. At most the number of codes in `fit`.
     n_probes : int, default=16
-        Cells that ``"ivf"`` searches: the share of codes it looks at is about ``n_probes / n_lists``.
+        Number of cells that ``"ivf"`` searches: it compares about ``n_probes / n_lists`` of the codes.
     n_links : int, default=32
-        Links of ``"hnsw"``: more find more, and take longer to build.
+        Links per code of ``"hnsw"``: more links find more neighbours, and take longer to build.
     n_hashes : int, default=8
-        Runs of bits of ``"multihash"``.
+        Number of bit runs of ``"multihash"``.
     random_state : int, numpy generator or None, default=None
-        Source of the first centres of ``"ivf"``.
-
+        Seeds the initial centres of ``"ivf"``.
     Examples
     --------
     >>> import numpy as np
@@ -124,13 +124,13 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def fit(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Start anew with these codes.
+        """Replace the contents of the index by these codes.
 
         Parameters
         ----------
         codes : uint8 array of shape (n, n_bits // 8)
-            Packed bits. They are copied, unless the array is read-only (a memory map, say): then it is searched
-            where it lies.
+            Packed bits. They are copied, unless the array is read-only (such as a memory map), which is searched in
+            place.
         ids : int array of shape (n,), optional
             Distinct, >= 0; by default 0 to n - 1.
 
@@ -160,21 +160,21 @@ class HammingIndex(BaseEstimator):
     def _start(self) -> None:
         self._rows = Rows(self.n_bits // 8)
         self._structure: Any = None  # of faiss
-        self._n_built = 0  # rows in it
-        self._origin: dict[str, Any] | None = None  # the folder that holds these rows under the same numbers
+        self._n_built = 0  # rows in the structure
+        self._origin: dict[str, Any] | None = None  # the folder that stores these rows under the same numbers
         self._mapped = False
 
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes; there need not have been a `fit` (then ``"ivf"`` learns its centres at the first search).
+        """Add codes. `fit` need not be called before; ``"ivf"`` then learns its centres at the first search.
 
         Parameters
         ----------
         codes : uint8 array of shape (n, n_bits // 8)
             Packed bits; they are copied.
         ids : int array of shape (n,), optional
-            Distinct, >= 0, not in the index; by default they go on from the largest id that ever was in it.
+            Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If the codes or ids are not as described; then nothing is added.
+            If the codes or ids are not as described; the index is then unchanged.
         """
         new = not self.__sklearn_is_fitted__()
         if new:
@@ -219,7 +219,7 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If an id is not in the index or given twice; then nothing is removed.
+            If an id is not in the index or occurs twice; the index is then unchanged.
         """
         self._kill(self._rows_of(check_ids(ids), "removed"))
         return self
@@ -227,7 +227,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def update(self, codes: Any, ids: Any) -> HammingIndex:
-        """Give new codes to ids.
+        """Replace the codes of existing ids.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If an id is not in the index, or codes or ids are not as described; then nothing is changed.
+            If an id is not in the index, or codes or ids are not as described; the index is then unchanged.
         """
         codes = check_codes(codes, n_bits=self.n_bits)
         ids = check_ids(ids, len(codes))
@@ -252,7 +252,7 @@ class HammingIndex(BaseEstimator):
         return self
 
     def _kill(self, rows: Ids, codes: Codes | None = None, ids: Ids | None = None) -> None:
-        """Mark rows as removed, append those that take their place, and drop the marks when they are more than half."""
+        """Mark rows as removed, append replacements, and compact the rows once more than half are removed."""
         self._rows = self._rows.copy()
         self._rows.kill(rows)
         if self._origin is not None:
@@ -278,7 +278,7 @@ class HammingIndex(BaseEstimator):
 
     @property
     def ids(self) -> Ids:
-        """Ids of all codes, int64 (n,), in the order they were added (an updated code counts as added anew)."""
+        """Ids of all codes, int64 (n,), in the order they were added; an update counts as a new addition."""
         self._check_fitted()
         with lock_of(self).reading():
             return self._live_ids()
@@ -292,7 +292,7 @@ class HammingIndex(BaseEstimator):
         Parameters
         ----------
         ids : int array of shape (n,), optional
-            Distinct ids in the index; by default all, in the order of `ids`.
+            Distinct ids in the index; by default all ids, in the order of `ids`.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class HammingIndex(BaseEstimator):
             If an id is not in the index.
         """
         self._check_fitted()
-        with lock_of(self).writing():  # looking ids up sorts them
+        with lock_of(self).writing():  # a lookup may sort the ids
             return self._codes_of(None if ids is None else check_ids(ids))
 
     def _codes_of(self, ids: Ids | None) -> Codes:
@@ -313,16 +313,16 @@ class HammingIndex(BaseEstimator):
         return self._rows.take(rows)
 
     def kneighbors(self, X: Any, n_neighbors: int = 10, return_distance: bool = True) -> Any:
-        """Find the nearest codes of each query: by distance, then id.
+        """Find the nearest codes of each query, ordered by distance, then id.
 
         Parameters
         ----------
         X : uint8 array of shape (q, n_bits // 8)
             Queries.
         n_neighbors : int, default=10
-            How many to find, k: at most the number of codes in the index.
+            Number of neighbours k; at most the number of codes in the index.
         return_distance : bool, default=True
-            Whether to return the distances too.
+            Whether to return distances as well as ids.
 
         Returns
         -------
@@ -334,7 +334,7 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If the index holds fewer than `n_neighbors` codes, or the queries are no packed bits of its length.
+            If the index holds fewer than `n_neighbors` codes, or the queries are not packed bits of its length.
         """
         queries = self._check_queries(X)
         k = check_positive_int(n_neighbors, "n_neighbors")
@@ -345,7 +345,7 @@ class HammingIndex(BaseEstimator):
         return (distances, ids) if return_distance else ids
 
     def radius_neighbors(self, X: Any, radius: float, return_distance: bool = True) -> Any:
-        """Find all codes in a radius of each query; exact for all kinds.
+        """Find all codes within a radius of each query; exact for all kinds.
 
         Parameters
         ----------
@@ -354,7 +354,7 @@ class HammingIndex(BaseEstimator):
         radius : float
             Largest number of differing bits, >= 0.
         return_distance : bool, default=True
-            Whether to return the distances too.
+            Whether to return distances as well as ids.
 
         Returns
         -------
@@ -366,7 +366,7 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If `radius` is no number >= 0, the index is empty, or the queries are no packed bits of its length.
+            If `radius` is not a number >= 0, the index is empty, or the queries are not packed bits of its length.
         """
         from similia.search.scan import radius_in_bits, within
 
@@ -378,7 +378,7 @@ class HammingIndex(BaseEstimator):
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
-        """Hold the rows and the structure as they are, the structure up to date; many threads may search at once."""
+        """Update the structure, then keep rows and structure unchanged meanwhile; many threads may search at once."""
         lock = lock_of(self)
         while True:
             with lock.reading():
@@ -393,7 +393,7 @@ class HammingIndex(BaseEstimator):
         return self.kind == "exact" or (self._structure is not None and self._n_built == self._rows.n_rows)
 
     def _nearest(self, queries: Codes, k: int) -> tuple[Distances, Ids]:
-        """Search exactly, or by the structure of faiss; then exactly for queries that met too few codes."""
+        """Search with faiss, then exactly where it found too few codes; the exact kind searches exactly at once."""
         from similia.search.scan import nearest
 
         if self.kind == "exact":
@@ -407,9 +407,9 @@ class HammingIndex(BaseEstimator):
         return distances, ids
 
     def _update_structure(self) -> None:
-        """Build the structure of faiss, or add the rows that are new.
+        """Build the faiss structure, or add new rows to it.
 
-        It is an attribute only when it is whole: not after an error, nor in a child that was forked meanwhile.
+        The attribute is set once the structure is complete: neither an error nor a fork can leave a partial one.
         """
         structure, n_built = self._structure, self._n_built
         self._structure, self._n_built = None, 0
@@ -417,7 +417,7 @@ class HammingIndex(BaseEstimator):
         with logged(_LOGGER, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
             if structure is None:
                 structure, n_built = _faiss.empty_structure(self), 0
-            if self.kind == "hnsw":  # a graph depends on the rows that are added together
+            if self.kind == "hnsw":  # a graph depends on which rows are added together
                 _faiss.add(structure, self._rows.take(np.arange(n_built, self._rows.n_rows)))
             else:
                 for part in self._rows.parts(n_built):
@@ -427,15 +427,15 @@ class HammingIndex(BaseEstimator):
     # files
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the index to a folder, in one step: after a crash the folder is as before, or as wanted.
+        """Write the index to a folder atomically: after a crash the folder holds the old state or the new one.
 
-        To the folder that the index was loaded from, or saved to before, only changes are written. Another index
-        there is replaced.
+        Only changes are written if the index was loaded from this folder or saved to it before. Any other index in the
+        folder is replaced.
 
         Parameters
         ----------
         path : str or path
-            The folder: new, empty, or an index.
+            The folder: new, empty, or one that holds an index.
 
         Returns
         -------
@@ -446,9 +446,9 @@ class HammingIndex(BaseEstimator):
         ------
         ValueError
             If the folder holds something else or the codes of a `SimilaritySearch`, another process is writing to
-            it, or it was changed after this index was loaded from it.
+            it, or it changed after this index was loaded from it.
         TypeError
-            If `path` is no path.
+            If `path` is not a path.
         """
         folder = as_path(path, "folder")
         with lock_of(self).writing():
@@ -460,16 +460,17 @@ class HammingIndex(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mmap: bool = False) -> HammingIndex:
-        """Read an index from a folder that `save` wrote.
+        """Read an index that `save` wrote.
 
-        The structure of an approximate kind is parsed by faiss, which expects no hostile files: load what you trust.
+        faiss parses the structure of an approximate kind and does not guard against hostile files: load only files
+        that you trust.
 
         Parameters
         ----------
         path : str or path
             The folder.
         mmap : bool, default=False
-            Map the codes instead of reading them; only then checksums are not compared, only sizes.
+            Map the codes instead of reading them. This checks the sizes of files but not their checksums.
 
         Returns
         -------
@@ -478,11 +479,11 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If the folder holds no index, or a file of it is missing, cut, or has another checksum.
+            If the folder holds no index, or one of its files is missing, truncated, or has a different checksum.
         """
         return load_index(cls, as_path(path, "folder"), mmap)
 
-    # what scikit-learn and pickle ask
+    # scikit-learn and pickle protocols
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_rows")

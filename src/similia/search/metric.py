@@ -1,4 +1,4 @@
-"""The kernel or distance that compares candidates, and its values and distances for pairs of objects."""
+"""The kernel or distance that reranks candidates."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Index = npt.NDArray[np.int64]
 
 
 class Metric(Comparison):
-    """The kernel or distance of a search, with its distances and its values for candidates."""
+    """A kernel or distance that computes values and distances, for all pairs or for candidates only."""
 
     def norms(self, X: Any) -> Floats | None:
-        """Return k(x, x) of each object, None for a distance."""
+        """Return k(x, x) of each object, or None for a distance."""
         return diagonal(self.function, X) if self.is_kernel else None
 
     def distances(self, X: Any, Y: Any, norms: Floats | None = None) -> Floats:
-        """Return the distances of all pairs, shape (n, m); `norms` are those of `Y` if they are known."""
+        """Return the distances of all pairs, shape (n, m); pass the `norms` of `Y` if they are known."""
         values = self.between(X, Y)
         if not self.is_kernel:
             return values
@@ -32,7 +32,7 @@ class Metric(Comparison):
         return feature_distances(values, diagonal(self.function, X)[:, None], norms)
 
     def of_candidates(self, X: Any, Y: Any, candidates: Index, kept: dict[str, Any] | None = None) -> Floats:
-        """Return the values of each object of `X` and those of `Y` at its row of `candidates`, shape (n, c)."""
+        """Compare each object of `X` with the objects of `Y` in its row of `candidates`; return shape (n, c)."""
         values = np.empty(candidates.shape)
         if not hasattr(self.function, "paired"):
             for i, row in enumerate(candidates):
@@ -48,23 +48,23 @@ class Metric(Comparison):
         return values
 
     def kept(self, Y: Any) -> dict[str, Any]:
-        """Return what `of_candidates` may be given to look at `Y` only once: the counts, of a kernel that counts."""
+        """Return data about `Y` that `of_candidates` can reuse: the counts, if the kernel counts features."""
         return {"counts": self.function.counted(Y)} if hasattr(self.function, "counted") else {}
 
 
 def feature_distances(values: Any, left: Any, right: Any) -> Any:
-    """Return sqrt(k(x, x) + k(y, y) - 2 k(x, y)), the distance in the feature space of a kernel."""
+    """Return sqrt(k(x, x) + k(y, y) - 2 k(x, y)), the distance in the kernel's feature space."""
     return np.sqrt(np.maximum(left + right - 2 * values, 0.0))
 
 
 def function_of(encoder: Any) -> tuple[Any, bool]:
-    """Return what the first step of an encoder compares objects by, None if nothing, and whether that is a kernel."""
+    """Return the kernel or distance of an encoder's first step (None if it has neither), and whether it is a kernel."""
     found = comparison_of(steps_of(encoder)[0], fitted=False)
     return (None, False) if found is None else (found.function, found.is_kernel)
 
 
 def metric_of(encoder: Any, name: str = "rerank") -> Metric:
-    """Return the kernel or distance of the first step of an encoder, or raise; `name` is the parameter that asks."""
+    """Return the kernel or distance of an encoder's first step, or raise; `name` is the parameter that requires it."""
     function, is_kernel = function_of(encoder)
     if function is not None:
         return Metric(function, is_kernel)
@@ -78,7 +78,7 @@ def metric_of(encoder: Any, name: str = "rerank") -> Metric:
 
 
 def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
-    """Return a kernel or distance given as such, or "kernel" for that of the encoder."""
+    """Return `metric` as a `Metric`; "kernel" stands for the kernel or distance of the encoder."""
     if isinstance(metric, str) and metric == "kernel":
         return metric_of(encoder, name)
     if isinstance(metric, Distance):
@@ -95,16 +95,16 @@ def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
 
 
 def sorted_candidates(distances: Floats, ids: Index) -> Index:
-    """Return the order of each row by distance, the smaller id first among equals."""
+    """Return the order of each row by distance, then id."""
     by_id = np.argsort(ids, axis=1, kind="stable")
     keys = np.take_along_axis(distances, by_id, axis=1)
     return np.take_along_axis(by_id, np.argsort(keys, axis=1, kind="stable"), axis=1)
 
 
 def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:
-    """Return the share of each row of answers that are no farther than the true k-th neighbour, shape (q,).
+    """Return, per query, the share of answers that are no farther than the true k-th neighbour, shape (q,).
 
-    `distances` are those of all pairs (q, n); `rows` (q, k) are the answers.
+    `distances` holds all pairs (q, n); `rows` (q, k) holds the answers.
     """
     k = rows.shape[1]
     farthest = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
@@ -112,7 +112,7 @@ def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:
 
 
 def ragged(rows: Any, ends: Any = None) -> npt.NDArray[np.object_]:
-    """Return an object array of arrays, each cut at its end if `ends` are given."""
+    """Return an object array of arrays; if `ends` is given, truncate each array at its end."""
     found = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):
         found[i] = row if ends is None else row[: ends[i]]

@@ -1,9 +1,9 @@
-"""A search on disk that grows: encoder, codes and what candidates are sorted by, in one folder.
+"""A search on disk that can grow: its encoder, its codes and the data to rerank candidates, in one folder.
 
-``search.similia`` holds the fitted encoder, ``codes`` is the folder of a `HammingIndex`, and each file in ``objects``
-holds the objects (or projected vectors) and names of one addition. Objects are written before the codes that are
-committed in one step (`Store`): after a crash at any moment, what the codes do not name does not count, and the
-same addition made again takes its place.
+``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. Each file in ``objects``
+holds the objects (or projected vectors) and names of one addition. An addition writes its objects first and then
+commits its codes in one step (`Store`). After a crash, files that no committed code refers to are ignored, and
+repeating the addition overwrites them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Ids = npt.NDArray[np.int64]
 
 
 class SearchFolder:
-    """The folder of a `SimilaritySearch`; objects are added to it without loading those that are there.
+    """The folder of a `SimilaritySearch`; adds objects without loading the existing ones.
 
-    Made by `create` or `open`. Additions are whole or not at all, whatever moment the process is killed at; one
-    process adds at a time.
+    Construct it with `create` or `open`. Additions are atomic, even if the process is killed. One process may add at a
+    time.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class SearchFolder:
     search : SimilaritySearch
         Fitted, without objects.
     example : collection of one object, or None
-        What objects that are kept must fit together with.
+        New objects that are kept must be compatible with it.
     store : Store
-        Of the codes.
+        Stores the codes.
     """
 
     def __init__(self, folder: Path, search: SimilaritySearch, example: Any, store: Store) -> None:
@@ -65,21 +65,21 @@ class SearchFolder:
     def create(
         cls, folder: str | os.PathLike[str], search: SimilaritySearch, meta: dict[str, Any] | None = None
     ) -> Self:
-        """Make a folder without objects for a fitted search.
+        """Create a folder for a fitted search, without its objects.
 
         Parameters
         ----------
         folder : str or path
-            New or empty, or one that a killed `create` left.
+            New or empty, or left behind by a killed `create`.
         search : SimilaritySearch
-            Its encoder is written, its objects are not.
+            The search; only its encoder is written.
         meta : dict, optional
-            Anything that JSON can hold, kept as `meta`.
+            JSON-serialisable; kept as `meta`.
 
         Raises
         ------
         ValueError
-            If the folder holds something else, or the search something that a file may not contain.
+            If the folder holds something else, or the search holds something that a model file may not contain.
         """
         check_is_fitted(search, "encoder_")
         folder = as_path(folder, "folder")
@@ -109,7 +109,7 @@ class SearchFolder:
         Raises
         ------
         ValueError, FileNotFoundError
-            If it is none, or damaged.
+            If the folder holds no search, or a damaged one.
         """
         folder = as_path(folder, "folder")
         if not is_search(folder):
@@ -130,16 +130,16 @@ class SearchFolder:
     def add(
         self, X: Any, names: list[str] | None = None, ids: Any = None, progress: dict[str, Any] | None = None
     ) -> Ids:
-        """Add objects in one step.
+        """Add objects atomically.
 
         Parameters
         ----------
         X : collection of n objects
         names : list of str, length n, optional
         ids : array-like of int, shape (n,), optional
-            Distinct and not in use; counted on if not given.
+            Distinct and not in use; by default they continue after the largest id.
         progress : dict, optional
-            Anything that JSON can hold: it replaces the `progress` of the store in that same step.
+            JSON-serialisable; replaces the `progress` of the store in the same step.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class SearchFolder:
         metric = self.search._metric()
         X = X if metric is None else metric.as_objects(X)
         if metric is not None:
-            concatenate([self.example, take(X, [0])])  # raises if they do not fit together
+            concatenate([self.example, take(X, [0])])  # raises if they are not compatible
         codes, vectors = self.search._encode(X)
         return self._append(codes, X if metric is not None else None, vectors, names, ids, progress)
 
@@ -166,23 +166,23 @@ class SearchFolder:
             return self.store.append(codes, ids, progress=progress)
 
     def remove(self, ids: Any) -> None:
-        """Remove objects by id, in one step."""
+        """Remove objects by id, atomically."""
         with self.store.writing():
             self._clean()
             self.store.remove(ids)
 
     def load(self, mmap: bool = False) -> SimilaritySearch:
-        """Return the search with its objects in memory; codes stay on disk and are mapped if `mmap`."""
+        """Return the search with its objects in memory; with `mmap`, its codes stay on disk and are memory-mapped."""
         return self.load_named(mmap)[0]
 
     def load_named(self, mmap: bool = False) -> tuple[SimilaritySearch, dict[int, str]]:
-        """Return the search as `load` does, and the name of each object that has one, by id."""
+        """Return the search, as `load` does, and a dict from id to name for the objects that have one."""
         search = _without_objects(self.search)
         search.index_ = HammingIndex.load(self.folder / _CODES, mmap=mmap)
         search.ids_ = np.array(search.index_.ids)
         origin = search.index_._origin
         assert origin is not None
-        commit = origin["version"][1]  # a writer may have gone on since this folder was opened
+        commit = origin["version"][1]  # a writer may have committed since this folder was opened
         parts = [_read_part(path) for path in self._files(committed=True, commit=commit)]
         for name in ("objects", "vectors"):
             kept = [part for part in parts if part[name] is not None]
@@ -190,7 +190,7 @@ class SearchFolder:
                 rows = _last_rows(np.concatenate([part["ids"] for part in kept]), search.ids_)
                 try:
                     together = concatenate([part[name] for part in kept])
-                except (TypeError, ValueError) as error:  # of several kinds
+                except (TypeError, ValueError) as error:  # objects of different kinds
                     found = f"{self.folder} holds {name} that do not fit together ({error})"
                     raise ValueError(f"{found}: it is damaged; restore it from a copy") from None
                 setattr(search, f"{name}_", take(together, rows))
@@ -198,7 +198,7 @@ class SearchFolder:
         return search, names
 
     def _files(self, committed: bool, commit: int | None = None) -> list[Path]:
-        """Return the files of additions that were committed, or of those that a killed process left."""
+        """Return the files of committed additions, or those that a killed process left behind."""
         files = sorted((self.folder / _OBJECTS).glob("*.similia"))
         commit = self.store.manifest["commit"] if commit is None else commit
         return [path for path in files if (int(path.name.partition(".")[0]) < commit) == committed]
@@ -209,7 +209,7 @@ class SearchFolder:
 
 
 def _read_part(path: Path) -> dict[str, Any]:
-    """Return what one addition wrote, or raise if a part of it is of another kind or length."""
+    """Return the content of one addition; raise if a part has the wrong type or length."""
     part = load(path)
     try:
         ids, objects, vectors, names = (part[name] for name in ("ids", "objects", "vectors", "names"))
@@ -220,7 +220,7 @@ def _read_part(path: Path) -> dict[str, Any]:
             fits = fits and known and n_objects(objects) == len(ids)
         if vectors is not None:
             fits = fits and vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == len(ids)
-            fits = fits and bool((np.abs(vectors) < 2).all())  # they have length 1
+            fits = fits and bool((np.abs(vectors) < 2).all())  # they are unit vectors
     except (TypeError, KeyError, AttributeError, IndexError):
         fits = False
     if not fits:
@@ -229,18 +229,18 @@ def _read_part(path: Path) -> dict[str, Any]:
 
 
 def is_search(folder: Path) -> bool:
-    """Return whether `SearchFolder.create` has finished in a folder."""
+    """Return whether a folder holds a complete search."""
     return (folder / _SEARCH).is_file() and (folder / _CODES / MANIFEST).is_file()
 
 
 def _left_by_create(folder: Path) -> bool:
-    """Return whether a folder holds nothing but what a killed `SearchFolder.create` leaves."""
+    """Return whether a folder holds only the remains of a killed `SearchFolder.create`."""
     names = {path.name for path in folder.iterdir()}
     return all(name in (_SEARCH, _CODES, _OBJECTS) or name.startswith(f".{_SEARCH}.") for name in names)
 
 
 def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
-    """Return the fitted search as if nothing had been added."""
+    """Return a copy of the fitted search without any objects."""
     empty = clone(search)
     empty.encoder_ = search.encoder_
     empty.ids_, empty.objects_, empty.vectors_ = np.zeros(0, np.int64), None, None
@@ -248,7 +248,7 @@ def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
 
 
 def _last_rows(stored: Ids, wanted: Ids) -> Ids:
-    """Return where each wanted id was stored last."""
+    """Return the position at which each wanted id was last stored."""
     order = np.argsort(stored, kind="stable")
     place = np.searchsorted(stored, wanted, side="right", sorter=order) - 1
     rows = order[place]
@@ -258,7 +258,7 @@ def _last_rows(stored: Ids, wanted: Ids) -> Ids:
 
 
 def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Write a fitted search with its objects to a new folder, or in place of another search."""
+    """Write a fitted search with its objects to a new folder, or replace the search that is there."""
     folder = as_path(folder, "folder")
     if overwrite and is_search(folder):
         return _replaced(search, folder)
@@ -270,14 +270,14 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
 
 
 def _unknown_to_a_search(opened: SearchFolder) -> list[str]:
-    """Return what a folder holds that `SimilaritySearch` does not: names, and what ``similia index`` wrote down."""
+    """List what a folder holds that a `SimilaritySearch` cannot: names, and records of ``similia index``."""
     named = any(_read_part(path)["names"] is not None for path in opened._files(committed=True))
     recorded = bool(opened.store.progress or opened.store.meta)
     return ["names of objects"] * named + ["a record of the files that were added"] * recorded
 
 
 def _replaced(search: SimilaritySearch, folder: Path) -> Path:
-    """Write a search beside another one, then put it in its place; a failure before that changes nothing."""
+    """Write a search next to an existing one, then swap them; if writing fails, the old one stays."""
     lost = _unknown_to_a_search(SearchFolder.open(folder))
     if lost:
         raise ValueError(

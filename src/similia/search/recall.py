@@ -1,4 +1,4 @@
-"""How much of the true neighbourhood a search finds, against brute force."""
+"""Compare the neighbours that a search finds with brute force."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Recall(NamedTuple):
-    """The share of true neighbours that a search finds, and its speed.
+    """Recall and speed of a search.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class Recall(NamedTuple):
     standard_error : float
         Standard error of that mean over the queries.
     seconds : float
-        Time of one query with `SimilaritySearch.kneighbors`.
+        Seconds per query of `SimilaritySearch.kneighbors`.
     brute_force_seconds : float
-        Time of comparing one query with all objects.
+        Seconds to compare one query with all objects.
     """
 
     recall: float
@@ -41,7 +41,7 @@ def measured_recall(search: SimilaritySearch, X: Any, n_neighbors: int, metric: 
     """See `SimilaritySearch.recall`."""
     projected = isinstance(metric, str) and metric == "projected"
     between = _by_vectors(search, X) if projected else _by_metric(search, X, metric, objects)
-    search.kneighbors(take(X, [0]), n_neighbors)  # compiles at first use
+    search.kneighbors(take(X, [0]), n_neighbors)  # compile before timing
     start = time.perf_counter()
     rows = search._rows(search.kneighbors(X, n_neighbors)[1])
     middle = time.perf_counter()
@@ -56,7 +56,7 @@ def measured_recall(search: SimilaritySearch, X: Any, n_neighbors: int, metric: 
 
 
 def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
-    """Return a function of row numbers of `X` that gives their distances to all vectors."""
+    """Return a function from row numbers of `X` to their distances to all vectors."""
     if search.vectors_ is None:
         raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
     vectors: Any = search._encode(X)[1]
@@ -65,7 +65,7 @@ def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
 
 
 def _by_metric(search: SimilaritySearch, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
-    """Return a function of row numbers of `X` that gives their distances to all objects."""
+    """Return a function from row numbers of `X` to their distances to all objects."""
     kept = search.objects_ if objects is None else objects
     if kept is None or n_objects(kept) != len(search.ids_):
         found = "the search keeps none" if kept is None else f"{n_objects(kept)} are given"

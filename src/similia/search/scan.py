@@ -1,10 +1,10 @@
-"""All Hamming distances between queries and stored codes, of which the nearest or those in a radius are kept.
+"""Exact Hamming search: compare queries with all stored codes, and keep the nearest or those within a radius.
 
-Rows go through in tiles that stay in cache, each turned to (words, rows) once, so that a query's distances to a
-tile are sums of popcounts over contiguous rows, which the compiler does eight at a time. Then a tile costs a query
-one comparison, of its smallest distance with the k-th best so far; only a tile that holds a better row, or one as
-good, is looked at again. The k best are a heap ordered by (distance, id): ties are settled by the smaller id, at the
-cut too, whatever the order of the rows, the tiles or the threads.
+Rows are processed in tiles that stay in cache. Each tile is transposed once to (words, rows), so the distances of a
+query to a tile are sums of popcounts over contiguous rows, which the compiler vectorises eight at a time. The smallest
+distance of a tile is compared with the query's k-th best so far; only tiles with an equal or better row are examined
+further. A heap ordered by (distance, id) holds the k best, so the smaller id wins every tie, whatever the order of
+rows, tiles or threads.
 
 Cost: queries x rows x n_bits / 64 steps of xor, popcount, add. 1 M x 256 bits, 1000 queries, k = 10, two cores: 0.17 of
 the time of faiss IndexBinaryFlat, 0.4 of knn_hamming; one query: 1.5 to 3 times theirs (2 to 5 ms). Tried: word by word
@@ -27,19 +27,19 @@ from similia.core.threads import run_in_ranges
 from similia.search._rows import Codes, Part
 from similia.storage.store import Ids
 
-_GRAIN, _WORDS_OF_A_THREAD = 2**14, 2**19  # rows worth a thread, and words compared (half a millisecond)
-_PADDED = 2**12  # rows made into words at a time, where their length is no multiple of 8 bytes
-_HITS = 2**16  # rows in the radius handed back at a time
-_FEW = 2  # queries below which turning a tile costs more than it saves
+_GRAIN, _WORDS_OF_A_THREAD = 2**14, 2**19  # minimum work per thread: rows, and words compared (half a millisecond)
+_PADDED = 2**12  # rows padded to whole words at a time, if their length is not a multiple of 8 bytes
+_HITS = 2**16  # rows within the radius returned at a time
+_FEW = 2  # for fewer queries, transposing a tile costs more than it saves
 _FAR, _LAST = 2**31 - 1, 2**63 - 1
 
 Distances = npt.NDArray[np.int32]
 
 
 def nearest(parts: Sequence[Part], queries: Codes, k: int) -> tuple[Distances, Ids]:
-    """Return distances and ids of the `k` nearest rows of each query, both (q, k), by distance, then id.
+    """Return distances and ids of the `k` nearest rows of each query, both (q, k), ordered by distance, then id.
 
-    At least `k` rows must be alive.
+    At least `k` rows must be live.
     """
     n_rows = sum(len(part.ids) for part in parts)
     distances, ids = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.int64)
@@ -52,7 +52,7 @@ def nearest(parts: Sequence[Part], queries: Codes, k: int) -> tuple[Distances, I
 
 def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64], k: int) -> tuple[Distances, Ids]:
     found: dict[int, tuple[Distances, Ids]] = {}
-    bounds = np.full(len(queries), _FAR, np.int32)  # shared: the k-th best of one range bounds that of all
+    bounds = np.full(len(queries), _FAR, np.int32)  # shared: the k-th best of one range bounds that of all ranges
 
     def scan(start: int, stop: int) -> None:
         distances = np.full((len(queries), k), _FAR, np.int32)
@@ -66,7 +66,7 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
 
 
 def best(found: Sequence[tuple[Distances, Ids]], k: int) -> tuple[Distances, Ids]:
-    """Return the `k` best of several answers to the same queries, by distance, then id."""
+    """Merge several answers to the same queries; return the `k` best by distance, then id."""
     distances = np.concatenate([pair[0] for pair in found], axis=1)
     ids = np.concatenate([pair[1] for pair in found], axis=1)
     order = np.lexsort((ids, distances))[:, :k]
@@ -74,9 +74,9 @@ def best(found: Sequence[tuple[Distances, Ids]], k: int) -> tuple[Distances, Ids
 
 
 def within(parts: Sequence[Part], queries: Codes, radius: int) -> tuple[npt.NDArray[np.int64], Distances, Ids]:
-    """Return all rows at most `radius` from each query, by query, distance, id.
+    """Return all rows within `radius` of each query, ordered by query, distance, id.
 
-    The first array holds q + 1 limits: the rows of query i are those from ``limits[i]`` to ``limits[i + 1]``.
+    The first array holds q + 1 limits: query i owns the rows from ``limits[i]`` to ``limits[i + 1]``.
     """
     n_rows = sum(len(part.ids) for part in parts)
     words_of_queries = as_words(queries)
@@ -95,14 +95,14 @@ def within(parts: Sequence[Part], queries: Codes, radius: int) -> tuple[npt.NDAr
 
 
 def _grain(queries: npt.NDArray[np.uint64]) -> int:
-    """Return how many rows are worth a thread."""
+    """Return the minimum number of rows per thread."""
     return max(_GRAIN, _WORDS_OF_A_THREAD // max(1, queries.size))
 
 
 def _hits(
     words: npt.NDArray[np.uint64], part: Part, queries: npt.NDArray[np.uint64], radius: int
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield arrays (3, n) of query, distance, id; a full buffer is handed over and the scan goes on from there."""
+    """Yield arrays (3, n) of query, distance, id, one for each full buffer."""
     tile = _tile_rows(words)
     hits = np.empty((3, _HITS + tile), np.int64)
     row = query = 0
@@ -112,7 +112,7 @@ def _hits(
 
 
 def _pieces(parts: Sequence[Part], start: int, stop: int) -> Iterator[tuple[npt.NDArray[np.uint64], Part]]:
-    """Yield rows start..stop as words beside their ids; only codes that are not whole words are copied."""
+    """Yield rows start..stop as 64-bit words with their ids; copy only codes that are not whole words."""
     first = 0
     for part in parts:
         begin, end = max(0, start - first), min(len(part.ids), stop - first)
@@ -122,7 +122,7 @@ def _pieces(parts: Sequence[Part], start: int, stop: int) -> Iterator[tuple[npt.
         for row in range(begin, end, step):
             rows = slice(row, min(end, row + step))
             words, ids, dead = as_words(part.codes[rows]), part.ids[rows], part.dead[rows]
-            for array in (words, ids, dead):  # views: one type to compile for, memory map or not
+            for array in (words, ids, dead):  # views, so that memory maps and arrays have the same compiled type
                 array.flags.writeable = False
             yield words, Part(part.codes[rows], ids, dead)
 
@@ -132,7 +132,7 @@ def _tile_rows(words: npt.NDArray[np.uint64]) -> int:
 
 
 def radius_in_bits(radius: float, n_bits: int) -> int:
-    """Return a radius as a number of bits, of which there are `n_bits`; raise if it is no number >= 0."""
+    """Convert a radius to a whole number of bits, at most `n_bits`; raise if it is not a number >= 0."""
     if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
         raise ValueError(f"radius must be a number >= 0, got {radius!r}")
     return int(min(float(radius), n_bits))
@@ -201,10 +201,10 @@ def _turn(words, first, n, turned):  # type: ignore[no-untyped-def]
 
 @njit()
 def _count(turned, n, query, counts):  # type: ignore[no-untyped-def]
-    """Fill `counts` with the distances of `query` to a turned tile; return the smallest."""
+    """Fill `counts` with the distances of `query` to a transposed tile; return the smallest."""
     counts[:n] = 0
     word = 0
-    while word + 4 <= len(query):  # four at a time: counts are loaded and stored once
+    while word + 4 <= len(query):  # four words at a time, so that counts are loaded and stored once
         a, b, c, d = query[word], query[word + 1], query[word + 2], query[word + 3]
         A, B, C, D = turned[word], turned[word + 1], turned[word + 2], turned[word + 3]
         for j in range(n):
@@ -223,7 +223,7 @@ def _count(turned, n, query, counts):  # type: ignore[no-untyped-def]
 
 @njit()
 def _count_rows(words, first, n, query, counts):  # type: ignore[no-untyped-def]
-    """Fill `counts` with the distances of `query` to rows as they lie; return the smallest."""
+    """Fill `counts` with the distances of `query` to rows that are not transposed; return the smallest."""
     counts[:n] = 0
     word = 0
     while word + 4 <= len(query):
@@ -249,7 +249,7 @@ def _count_rows(words, first, n, query, counts):  # type: ignore[no-untyped-def]
 
 @njit()
 def _replace_last(distances, ids, distance, id_):  # type: ignore[no-untyped-def]
-    """Put (distance, id_) in place of the greatest pair, which is at the root of a heap."""
+    """Replace the greatest pair, at the root of a heap, by (distance, id_)."""
     k = len(distances)
     place, child = 0, 1
     while child < k:

@@ -1,4 +1,4 @@
-"""Nearest objects of any kind: an encoder turns them into bits, and the nearest codes are compared once more.
+"""Nearest objects of any kind: compare binary codes first, then rerank the best candidates.
 
 Cost of a query among n objects: its code, n n_bits / 64 operations on words (``kind="exact"``), and
 `n_candidates` values of the kernel or distance. Source of the protocol: Yun, Kim & Choi, "Hashing with generalized
@@ -45,16 +45,16 @@ from similia.search.recall import Recall, measured_recall
 from similia.similarity import as_objects, diagonal
 from similia.sources.lazily import is_lazy
 
-_QUERIES = 512  # answered together
+_QUERIES = 512  # queries answered together
 
 
 @dataclass
 class _Known:
-    """What is kept between searches for speed; copies and files leave it out."""
+    """Values cached between searches; copies and files leave them out."""
 
     function: str  # hash of the kernel or distance
-    metric: Metric  # with what it leaves to the data decided by all objects
-    n_asked: int = 0  # candidates so far
+    metric: Metric  # with its data-dependent parameters set from all objects
+    n_asked: int = 0  # candidates compared so far
     features: dict[str, Any] | None = None  # of all objects
     norms: Floats | None = None  # k(y, y) of all objects
 
@@ -71,7 +71,7 @@ class _Known:
 
 
 def _ids_fit(state: dict[str, Any], sizes: Sizes) -> bool:
-    if "index_" not in state:  # of a search in a folder, which has the index beside it
+    if "index_" not in state:  # a search in a folder stores its index separately
         return sizes["n"] == 0
     index = state["index_"]
     return np.array_equal(np.sort(state["ids_"]), np.sort(index.ids if len(index) else np.zeros(0, np.int64)))
@@ -83,42 +83,42 @@ def _ids_fit(state: dict[str, Any], sizes: Sizes) -> bool:
     objects_=optional(objects("n")), vectors_=optional(array("f4", "n", None)),
 )  # fmt: skip
 class SimilaritySearch(BaseEstimator):
-    """Find the objects most similar to a query: encode it, take the nearest codes, compare these candidates exactly.
+    """Find the objects most similar to a query: encode it, find the nearest codes, compare these candidates exactly.
 
     Parameters
     ----------
     encoder : transformer of objects to packed bits
         Usually a pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits
-        a clone; one that is fitted already stays as it is inside ``sklearn.frozen.FrozenEstimator``.
+        a clone. To use an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
-        What candidates are compared by: None, the Hamming distance of their codes; "projected", the angle between the
-        vectors that enter the last step of the pipeline (the search keeps these vectors, not the objects); "kernel",
-        the kernel or distance of the encoder's first step; or a given kernel or distance (the search keeps the
-        objects). A kernel compares by the distance of its feature space, ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        How to compare candidates. None: by the Hamming distance of their codes. "projected": by the angle between the
+        vectors that enter the last step of the pipeline; the search keeps these vectors, not the objects. "kernel":
+        by the kernel or distance of the encoder's first step. A kernel or distance: by that one. The last two keep the
+        objects. A kernel compares by the distance of its feature space, ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
-        Number of nearest codes whose objects are compared once more, if `rerank` is set.
+        Number of nearest codes to rerank, if `rerank` is set.
     index : HammingIndex or None, default=None
-        How codes are searched: an index with the `n_bits` of the codes, which is cloned. None is an exact one.
+        How to search codes: an index with the `n_bits` of the codes, which is cloned. None means exact search.
 
     Attributes
     ----------
     encoder_ : fitted encoder
     index_ : HammingIndex
     ids_ : ndarray of int64, shape (n,)
-        Of the objects, in the order they were added.
+        Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None
-        In the order of `ids_`; `objects` looks objects up by id. Kept if `rerank` is a kernel or distance.
+        In the order of `ids_`; the method `objects` looks objects up by id. Kept if `rerank` is a kernel or distance.
     vectors_ : ndarray of float32, shape (n, n_features), or None
-        Vectors of length 1, kept for ``rerank="projected"``.
+        Unit vectors, kept for ``rerank="projected"``.
 
     Raises
     ------
     TypeError
         In `fit`, if the encoder has no ``transform``, such as a classifier or a kernel.
     ValueError
-        In `fit`, if the encoder makes no packed bits or another number of bits than `index`, or has no kernel,
-        distance or vectors that `rerank` asks for; in searches, if there are fewer objects than neighbours asked for,
-        or `rerank` was changed after `fit` and needs objects or vectors that were not kept.
+        In `fit`, if the encoder does not return packed bits or their number differs from that of `index`, or if it
+        lacks the kernel, distance or vectors that `rerank` requires. In searches, if there are fewer objects than
+        requested neighbours, or if `rerank` was changed after `fit` and requires objects or vectors that were not kept.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class SimilaritySearch(BaseEstimator):
         y : array-like, optional
             Passed to the encoder.
         ids : array-like of int, shape (n,), optional
-            Distinct; 0, 1, 2, ... if not given.
+            Distinct; 0, 1, 2, ... by default.
 
         Returns
         -------
@@ -193,13 +193,13 @@ class SimilaritySearch(BaseEstimator):
         return self._append(codes, vectors, None if metric is None else X, ids)
 
     def add(self, X: Any, ids: Any = None) -> Self:
-        """Add objects; the encoder stays as it is.
+        """Add objects without refitting the encoder.
 
         Parameters
         ----------
         X : collection of n objects
         ids : array-like of int, shape (n,), optional
-            Distinct, and not in use; counted on from the largest if not given.
+            Distinct, and not in use; by default they continue after the largest.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class SimilaritySearch(BaseEstimator):
     @exclusively
     @all_at_once
     def remove(self, ids: Any) -> Self:
-        """Remove objects by their ids, all of which must be there.
+        """Remove objects by their ids; every id must exist.
 
         Returns
         -------
@@ -238,7 +238,7 @@ class SimilaritySearch(BaseEstimator):
         Parameters
         ----------
         ids : array-like of int, shape (m,)
-            Ids of objects, such as a row of what `kneighbors` returns; an id may occur more than once.
+            Ids of objects, such as a row of ids from `kneighbors`; an id may occur more than once.
 
         Returns
         -------
@@ -275,16 +275,16 @@ class SimilaritySearch(BaseEstimator):
         n_neighbors : int, default=10
             Number of neighbours; with `rerank`, at most `n_candidates`.
         return_distance : bool, default=True
-            Whether to return the distances too.
+            Whether to return distances as well as ids.
         return_similarity : bool, default=False
-            Whether to return kernel values (cosines for ``rerank="projected"``) in place of distances. The neighbours
+            Whether to return kernel values (cosines for ``rerank="projected"``) instead of distances. The neighbours
             and their order stay the same.
 
         Returns
         -------
         distances : ndarray of float64, shape (q, n_neighbors)
             Ascending: Hamming distances (``rerank=None``), or those of the distance or of the kernel's feature space.
-            Left out if `return_distance` is False.
+            Omitted if `return_distance` is False.
         ids : ndarray of int64, shape (q, n_neighbors)
             Ids of the neighbours, ascending where distances are equal.
         """
@@ -300,7 +300,7 @@ class SimilaritySearch(BaseEstimator):
     def radius_neighbors(
         self, X: Any, radius: float, return_distance: bool = True, *, return_similarity: bool = False
     ) -> Any:
-        """Find the objects within a distance of each query; with `rerank`, among the `n_candidates` nearest codes.
+        """Find the objects within a radius of each query; with `rerank`, only among the `n_candidates` nearest codes.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         distances : object array of shape (q,)
-            An array for each query, ascending. Left out if `return_distance` is False.
+            An array for each query, ascending. Omitted if `return_distance` is False.
         ids : object array of shape (q,)
             An int64 array for each query, ascending where distances are equal.
         """
@@ -332,7 +332,7 @@ class SimilaritySearch(BaseEstimator):
         return self._in_blocks(X, within, return_distance or return_similarity)
 
     def recall(self, X: Any, n_neighbors: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
-        """Measure which share of the true neighbours the search finds.
+        """Measure the share of true neighbours that the search finds.
 
         Parameters
         ----------
@@ -341,39 +341,39 @@ class SimilaritySearch(BaseEstimator):
         n_neighbors : int, default=10
             Number k of neighbours.
         metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
-            What true neighbours are nearest by: "kernel" is the kernel or distance of `rerank`, or else that of the
-            encoder's first step; "projected", the vectors kept for ``rerank="projected"``. An encoder of vectors has
-            no kernel: give ``similia.kernels.Cosine("projection")``, or
+            Defines the true neighbours. "kernel": the kernel or distance of `rerank`, or else that of the encoder's
+            first step. "projected": the angle between the vectors kept for ``rerank="projected"``. An encoder of
+            vectors has no kernel: pass ``similia.kernels.Cosine("projection")``, or
             ``similia.distances.FromFunction(scipy.spatial.distance.cdist, pairwise=True)``.
         objects : collection of n objects, optional
-            The objects in the order in which they were added; needed if the search keeps none (`objects_` is None).
+            The objects in the order they were added; required if the search keeps none (`objects_` is None).
 
         Returns
         -------
         Recall
             A named tuple: `recall`, the mean share of the k answers that are no farther than the true k-th neighbour
-            (so ties count as found); its `standard_error`; `seconds` for one query of `kneighbors`, and
-            `brute_force_seconds` for comparing one query with all objects.
+            (so ties count as found); its `standard_error`; `seconds` per query of `kneighbors`; and
+            `brute_force_seconds` to compare one query with all objects.
 
         Raises
         ------
         ValueError
-            If there is nothing to compare by, or the objects are neither kept nor given.
+            If no metric is available, or the objects are neither kept nor given.
         """
         check_is_fitted(self, "encoder_")
         return measured_recall(self, X, n_neighbors, metric, objects)
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the search with its objects to a folder, which ``similia index`` opens too.
+        """Write the search with its objects to a folder, which ``similia index`` can open too.
 
         Parameters
         ----------
         folder : str or path
-            New or empty, or that of a search if `overwrite`.
+            New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
-            Whether to replace the search that is there. The new one is written beside it first, so that the old one
-            stays if writing fails. A folder with names of objects, or one that ``similia index`` made, is refused: a
-            search has neither the names nor the record of the files that were added.
+            Whether to replace an existing search. The new search is complete before the old one is removed, so a failed
+            write keeps the old one. A folder with names of objects, or one that ``similia index`` made, cannot be
+            overwritten: a search has neither the names nor the record of the added files.
 
         Returns
         -------
@@ -384,8 +384,7 @@ class SimilaritySearch(BaseEstimator):
         ------
         ValueError
             If the folder holds a search and `overwrite` is False, if it holds anything else, if overwriting
-            would lose names or the record of files, or if the encoder holds what a file may not contain (see
-            `similia.save`).
+            would lose names or the record of files, or if the encoder contains something that `similia.save` refuses.
         """
         from similia.search.on_disk import save_search
 
@@ -394,20 +393,20 @@ class SimilaritySearch(BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], mmap: bool = False) -> SimilaritySearch:
-        """Read what `save` or ``similia index`` wrote; codes are left on disk and mapped if `mmap`."""
+        """Read a search that `save` or ``similia index`` wrote; with `mmap`, codes stay on disk and are mapped."""
         from similia.search.on_disk import SearchFolder
 
         return SearchFolder.open(folder).load(mmap)
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns of the table seen in `fit`; there is none for other objects."""
+        """Number of columns of the table seen in `fit`; undefined for other objects."""
         check_is_fitted(self, "encoder_")
         return int(self.encoder_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of these columns; there are none unless all are text."""
+        """Names of these columns; undefined unless all names are strings."""
         check_is_fitted(self, "encoder_")
         names: npt.NDArray[Any] = self.encoder_.feature_names_in_
         return names
@@ -427,11 +426,11 @@ class SimilaritySearch(BaseEstimator):
         return isinstance(self.rerank, str) and self.rerank == "projected"
 
     def _metric(self) -> Metric | None:
-        """Return the kernel or distance that candidates are sorted by, if one is."""
+        """Return the kernel or distance that reranks candidates, if there is one."""
         return None if self.rerank is None or self._projected else as_metric(self.rerank, self.encoder, "rerank")
 
     def _check(self) -> None:
-        """Raise if parameters do not fit together, before work is done."""
+        """Raise early if parameters contradict each other."""
         check_encoder(self.encoder)
         check_positive_int(self.n_candidates, "n_candidates")
         if self.index is not None and not isinstance(self.index, HammingIndex):
@@ -443,7 +442,7 @@ class SimilaritySearch(BaseEstimator):
         self._metric()
 
     def _check_ready(self, similarity: bool = False) -> None:
-        """Raise unless this is fitted, and `rerank` needs nothing that was not kept; or gives similarities."""
+        """Raise unless the search is fitted, has the data that `rerank` requires and, if asked, has similarities."""
         check_is_fitted(self, "encoder_")
         self._check()
         missing = "vectors" if self._projected and self.vectors_ is None else ""
@@ -468,7 +467,7 @@ class SimilaritySearch(BaseEstimator):
         return k
 
     def _parsed(self, metric: Metric | None, X: Any) -> Any:
-        """Return the objects in the layout of `rerank`; parsed once, also for the encoder, if that gives a batch."""
+        """Parse the objects into the layout of `rerank`; if that is a batch, the encoder uses it too."""
         function, _ = function_of(self.encoder)
         if function is not None and not hasattr(X, "columns"):
             batch = as_objects(function, X)
@@ -479,7 +478,7 @@ class SimilaritySearch(BaseEstimator):
     @all_at_once
     def _append(self, codes: Any, vectors: Any, objects: Any, ids: Any) -> Self:
         if objects is not None and self.objects_ is not None:
-            objects = concatenate([self.objects_, objects])  # before codes are added: it raises if they do not fit
+            objects = concatenate([self.objects_, objects])  # raises for incompatible objects, before codes are added
         if vectors is not None and self.vectors_ is not None:
             vectors = np.concatenate([self.vectors_, vectors])
         self.index_ = twin_of(self.index_).add(codes, ids)
@@ -489,14 +488,14 @@ class SimilaritySearch(BaseEstimator):
         return self
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-        """Return packed codes and, for ``rerank="projected"``, the vectors they are made of, scaled to length 1."""
+        """Return packed codes and, for ``rerank="projected"``, the unit vectors they are made from."""
         if not self._projected:
             return check_codes(self.encoder_.transform(X), "the encoder's output"), None
         V = np.asarray(self.encoder_[:-1].transform(X))
         return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
 
     def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-        """Return the values and ids, or ids alone, that `answer` gives for blocks of queries."""
+        """Apply `answer` to blocks of queries; return values and ids, or only ids."""
         q = at_least_one(X)
         starts, found = range(0, q, _QUERIES), []
         for start in track(starts, "queries", len(starts)):
@@ -507,7 +506,7 @@ class SimilaritySearch(BaseEstimator):
         return (values, ids) if both else ids
 
     def _nearest(self, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
-        """Return distances, similarities if there are any, and ids of the nearest `k`; with `rerank`, of candidates."""
+        """Return distances, similarities (or None), and ids of the nearest `k`; with `rerank`, among the candidates."""
         metric = self._metric()
         X = self._parsed(metric, X)
         codes, vectors = self._encode(X)
@@ -523,7 +522,7 @@ class SimilaritySearch(BaseEstimator):
         return np.take_along_axis(values, order, axis=1), similarities, np.take_along_axis(ids, order, axis=1)
 
     def _by_angle(self, vectors: Any, rows: Index) -> tuple[Floats, Floats]:
-        """Return distances and cosines of unit vectors and their candidates."""
+        """Return distances and cosines between unit vectors and their candidates."""
         if vectors.shape[1:] != self.vectors_.shape[1:]:
             raise ValueError(
                 f"the encoder makes vectors of shape {vectors.shape}, but vectors_ has {self.vectors_.shape}; fit again"
@@ -532,11 +531,12 @@ class SimilaritySearch(BaseEstimator):
         return feature_distances(cosines, 1.0, 1.0), cosines
 
     def _compared(self, metric: Metric, X: Any, rows: Index) -> tuple[Floats, Floats | None]:
-        """Return distances, and kernel values, of queries and their candidates; all objects decide what data decide.
+        """Return distances, and kernel values, of queries and their candidates.
 
-        Features of objects are counted once, as soon as as many candidates were asked for as there are objects.
+        Data-dependent parameters of the metric are set from all objects. Features of objects are counted once the
+        number of compared candidates reaches the number of objects.
         """
-        function = joblib.hash(metric.function)  # set_params may name another one at any time
+        function = joblib.hash(metric.function)  # set_params may change the metric at any time
         known = self._known
         if known is None or known.function != function:
             known = self._known = _Known(function, metric.decided(self.objects_))
@@ -550,8 +550,8 @@ class SimilaritySearch(BaseEstimator):
         return feature_distances(values, own, known.norms_at(self.objects_, rows)), values
 
     def _rows(self, ids: Index) -> Index:
-        """Return the positions of ids among the objects."""
-        if (self.ids_[1:] > self.ids_[:-1]).all():  # unless ids were given in another order
+        """Return the positions of ids in `ids_`."""
+        if (self.ids_[1:] > self.ids_[:-1]).all():  # false only if ids were given in another order
             return np.searchsorted(self.ids_, ids)
         order = np.argsort(self.ids_, kind="stable")
         return order[np.searchsorted(self.ids_, ids.ravel(), sorter=order)].reshape(ids.shape)
@@ -567,10 +567,10 @@ def _unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
 
 
 def _fitted_codes(encoder: Any, X: Any, y: Any, projected: bool) -> tuple[npt.NDArray[np.uint8], Any]:
-    """Fit an encoder; return the codes of `X`, and unit vectors that enter the last step if they are asked for.
+    """Fit an encoder; return the codes of `X` and, if `projected`, the unit vectors that enter its last step.
 
-    The steps of a pipeline are fitted and applied one by one, so that each transforms the objects once. Between steps
-    goes what ``transform`` returns, which may differ from ``fit_transform`` in the last bits.
+    Steps of a pipeline are fitted and applied one by one, so each transforms the objects once. The next step receives
+    the result of ``transform``, which may differ from ``fit_transform`` in the last bits.
     """
     if not isinstance(encoder, Pipeline) or encoder.memory is not None:
         encoder.fit(X, y)
