@@ -1,8 +1,8 @@
-"""Pipelines that hold to ``config(max_memory)`` and never mix the states of two fits.
+"""Pipelines that respect ``config(max_memory)`` and never mix the states of two fits.
 
-A pipeline of scikit-learn passes all objects through one step after the other: of 100,000 objects, 300 similarities and
-10,000 bits take 240 and 125 MB. Here a block of objects passes through all steps before the next does. And a linear
-model of scikit-learn sums with BLAS, in an order that changes with the block; here it sums in one order.
+A scikit-learn pipeline passes all objects through one step after the other: for 100,000 objects, 300 similarities and
+10,000 bits take 240 and 125 MB. This pipeline passes one block of objects through all steps, then the next block. A
+linear model of scikit-learn sums with BLAS, in an order that depends on the block; here it sums in a fixed order.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
 from similia.sources.lazily import is_lazy
 
-_FEW = 64  # objects that pass in one block, whatever they take
-_PROBED = 8  # objects by which the bytes of an object are measured
+_FEW = 64  # up to this many objects are never split into blocks
+_PROBED = 8  # number of objects used to measure the bytes per object
 
 
 def _has(name: str) -> Callable[[Any], bool]:
-    """Return a check whether the last step of a pipeline has a method."""
+    """Return a function that tells whether the last step of a pipeline has a method."""
     return lambda self: hasattr(super(Pipeline, self), name)
 
 
@@ -45,28 +45,28 @@ def _has(name: str) -> Callable[[Any], bool]:
 class Pipeline(sklearn.pipeline.Pipeline):
     """A scikit-learn pipeline whose outputs between steps stay within ``similia.config(max_memory=...)``.
 
-    It takes what `sklearn.pipeline.Pipeline` takes, and differs in three ways. ``transform``, ``predict``,
-    ``decision_function``, ``predict_proba`` and ``score`` run in blocks of objects where the outputs of steps would
-    take more than half of ``max_memory``; the steps themselves may use the other half. `fit` sets the state of all
-    steps at once, at its end: if it fails or is interrupted, the pipeline is as before. And where its last step is a
-    linear model of scikit-learn (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), what it returns of an object
-    has the same bits alone and among others.
+    It takes the same parameters as `sklearn.pipeline.Pipeline` and differs in three ways. First, ``transform``,
+    ``predict``, ``decision_function``, ``predict_proba`` and ``score`` run in blocks of objects if the outputs of steps
+    would take more than half of ``max_memory``; the steps themselves may use the other half. Second, `fit` sets the
+    state of all steps only at its end; if it fails or is interrupted, the pipeline is unchanged. Third, if the last
+    step is a linear model of scikit-learn (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), the result for an
+    object is the same, bit for bit, whatever other objects are in `X`.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Names and estimators in order; all but the last one transform.
+        Names and estimators in order. All but the last must be transformers.
     transform_input : list of str, optional
         See `sklearn.pipeline.Pipeline`.
     memory : str or joblib.Memory, optional
-        Where fitted transformers are kept; see `sklearn.pipeline.Pipeline`.
+        Where fitted transformers are cached; see `sklearn.pipeline.Pipeline`.
     verbose : bool, default=False
-        Whether the time of each step of a fit is printed.
+        Whether `fit` prints the time of each step.
 
     Notes
     -----
-    Like a scikit-learn pipeline with ``memory``, `fit` leaves the steps that were given as they are: the fitted ones
-    are reached as ``pipeline[0]`` or by their names.
+    Like a scikit-learn pipeline with ``memory``, `fit` does not change the estimators passed in `steps`. Get the fitted
+    ones as ``pipeline[0]`` or by name.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @all_at_once
     def _learn(self, name: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
         if y is not None and not is_lazy(y) and isinstance(self._final_estimator, ClassifierMixin):
-            refuse_fractions(y)  # before objects are compared
+            refuse_fractions(y)  # fail before comparing objects
         self.steps: list[tuple[str, Any]] = _twins(self.get_params(deep=False)["steps"])
         return getattr(super(), name)(X, y, **params)
 
@@ -135,7 +135,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         return super().score(X, y, sample_weight, **params)
 
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
-        """Return what a method returns, computed in blocks of objects if it must be."""
+        """Call a method, in blocks of objects if necessary."""
         if is_lazy(X):
             from similia.sources.dask import apply
 
@@ -153,7 +153,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             return _joined(_blocks(whole, X, n, step), n)
 
     def _whole(self, name: str, X: Any) -> Any:
-        """Return what a method returns of all objects at once."""
+        """Call a method on all objects at once."""
         for _, _, step in self._iter(with_final=False):
             X = step.transform(X)
         last = self._final_estimator
@@ -162,9 +162,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
         return getattr(_row_by_row(last), name)(X)
 
     def _bytes_between(self, X: Any) -> int:
-        """Return how many bytes the outputs of steps take of an object, but for what the last step returns."""
+        """Return the bytes per object of the outputs of all steps but the last."""
         few, n_bytes = take(X, np.arange(_PROBED)), 0
-        with heard():  # what is said of few objects is said of all
+        with heard():  # these warnings are repeated for all objects
             for _, _, step in self._iter(with_final=False):
                 few = step.transform(few)
                 n_bytes += _n_bytes(few)
@@ -172,7 +172,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 class _RowByRow:
-    """A linear model whose sums are in one order."""
+    """A linear model that sums in a fixed order."""
 
     coef_: npt.NDArray
     intercept_: npt.NDArray
@@ -180,18 +180,18 @@ class _RowByRow:
     def decision_function(self, X: Any) -> npt.NDArray:
         coef, X = np.atleast_2d(self.coef_), validate_data(self, X, accept_sparse="csr", reset=False)
         if sp.issparse(X):
-            sums = X @ coef.T  # row by row, too
+            sums = X @ coef.T  # also row by row
         else:
             sums = row_product(X, np.ascontiguousarray(coef.T, np.result_type(X, coef)))
         sums = sums + self.intercept_
         flat = sums.shape[1] == 1 and (isinstance(self, ClassifierMixin) or self.coef_.ndim == 1)
         return sums.ravel() if flat else sums
 
-    _decision_function = decision_function  # as regressors call it
+    _decision_function = decision_function  # the name in regressors
 
 
 def _row_by_row(model: Any) -> Any:
-    """Return `model`, or the same with sums in one order if it is a linear model of scikit-learn."""
+    """Return `model`; if it is a linear model of scikit-learn, return a copy that sums in a fixed order."""
     of: Any = type(model)
     kind = _row_by_row_class(of)
     if kind is None or sp.issparse(model.coef_):
@@ -214,7 +214,7 @@ def _row_by_row_class(kind: Any) -> Any:
 
 
 def _twins(steps: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline in a state of their own; scikit-learn fits those of pipelines in place."""
+    """Return copies of the steps of a pipeline, since scikit-learn fits nested pipelines in place."""
     twins = []
     for name, step in steps:
         if hasattr(step, "fit"):
@@ -226,7 +226,7 @@ def _twins(steps: Any) -> list[tuple[str, Any]]:
 
 
 def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[Any]:
-    """Yield what `whole` returns for each block of `step` objects."""
+    """Yield the result of `whole` for each block of `step` objects."""
     said: set[tuple[Any, str]] = set()
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))
@@ -236,7 +236,7 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
 
 
 def _joined(parts: Iterator[Any], n: int) -> Any:
-    """Return the results of all blocks as one; arrays are written to their place at once."""
+    """Concatenate the results of all blocks; arrays are written directly to the output."""
     first = next(parts)
     if not isinstance(first, np.ndarray):
         return concatenate([first, *parts])
@@ -250,12 +250,12 @@ def _joined(parts: Iterator[Any], n: int) -> Any:
 
 
 def _can_be_cut(X: Any) -> bool:
-    """Return whether `X` is a collection that `take` and `concatenate` know: not a dict of columns or a generator."""
+    """Return whether `take` and `concatenate` accept `X`; they accept no dict of columns and no generator."""
     return isinstance(X, list | tuple | np.ndarray | Batch) or sp.issparse(X) or hasattr(X, "iloc")
 
 
 def _n_bytes(value: Any) -> int:
-    """Return about the bytes that a collection takes."""
+    """Return the approximate size of a collection in bytes."""
     if sp.issparse(value):
         return sum(part.nbytes for part in (value.data, getattr(value, "indices", value.data)))
     if isinstance(value, Batch):
@@ -265,7 +265,7 @@ def _n_bytes(value: Any) -> int:
 
 @contextmanager
 def _of_whole(start: int, said: set[tuple[Any, str]]) -> Iterator[None]:
-    """Give errors and warnings about a block the numbers of the whole; emit each kind of warning once."""
+    """Shift object numbers in a block's errors and warnings by `start`; emit each kind of warning once."""
     with heard() as caught, part_from(start):
         yield
     for warning in caught:

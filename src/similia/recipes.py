@@ -1,4 +1,4 @@
-"""The published systems, each a short composition of the rooms: scikit-learn pipelines of similia's parts."""
+"""Published systems as scikit-learn pipelines of similia's estimators."""
 
 from __future__ import annotations
 
@@ -35,35 +35,34 @@ def nyshd(
     init: Literal["zeros", "bundle"] = "zeros",
     max_iter: int = 20,
 ) -> Pipeline:
-    """Return NysHD: a kernel made into hypervectors, and a hyperdimensional classifier on them.
+    """Return NysHD: hypervectors from a kernel, and a hyperdimensional classifier on them.
 
-    Objects are compared with landmarks (`Nystroem`), the resulting vectors become packed bits by
-    the signs of random projections (`SignRandomProjection`), whose inner products follow the
-    arcsine of the normalised kernel, and prototypes of the classes are learnt from the bits
-    (`HDClassifier`).
+    `Nystroem` compares objects with landmarks, which gives vectors. `SignRandomProjection` turns the vectors into
+    packed bits, the signs of random projections; their inner products follow the arcsine of the normalised kernel.
+    `HDClassifier` learns a prototype of each class from the bits.
 
     Parameters
     ----------
     kernel : callable
-        k(X, Y=None) -> (n, m), positive semi-definite; `similia.pairwise` lifts a function of two objects.
+        k(X, Y=None) -> (n, m), positive semi-definite; `similia.pairwise` makes one from a function of two objects.
     n_landmarks : int or "auto", default="auto"
-        ``"auto"`` is the paper's rule, min(n, max(300, 0.02 n)) of the n training objects.
+        Number of landmarks. "auto" is the paper's rule, min(n, max(300, 0.02 n)) for n training objects.
     n_bits : int, default=10_000
         Bits of a code; a multiple of 8.
     random_state : int, numpy Generator or RandomState, optional
         Seed of landmarks, projection and sample order.
     landmarks : str, array of int or callable, default="uniform"
-        How landmarks are chosen; see `Nystroem`.
+        How to choose landmarks; see `Nystroem`.
     init : {"zeros", "bundle"}, default="zeros"
-        How prototypes start; see `HDClassifier`.
+        Initial prototypes; see `HDClassifier`.
     max_iter : int, default=20
-        Passes of the classifier over the training codes.
+        Maximum number of passes of the classifier over the training codes.
 
     Returns
     -------
     similia.Pipeline
-        With steps ``nystroem``, ``projection`` and ``classifier``; grid search reaches the
-        kernel's parameters as ``nystroem__kernel__...``.
+        With steps ``nystroem``, ``projection`` and ``classifier``. In a grid search, the kernel's parameters are
+        ``nystroem__kernel__...``.
 
     References
     ----------
@@ -104,13 +103,14 @@ def d2ke(
 ) -> Pipeline | D2KESearch:
     """Return a linear model on the distances of objects to random objects (Algorithm 1 of D2KE).
 
-    Distances become features (`D2KE`), which are standardised, since exp(-gamma d) varies little around a
-    common mean, and a linear model is fitted to them.
+    `D2KE` turns distances into features exp(-gamma d). They vary little around a common mean, so the pipeline
+    standardises them before it fits the linear model.
 
     Parameters
     ----------
     distance : callable
-        d(X, Y=None) -> (n, m), non-negative; `similia.distances.FromFunction` lifts a function of two objects.
+        d(X, Y=None) -> (n, m), non-negative; `similia.distances.FromFunction` makes one from a function of two
+        objects.
     n_components : int, default=1024
         Number of random objects.
     gamma : float, "median", str or "tune", default="median"
@@ -119,32 +119,32 @@ def d2ke(
     random_state : int, numpy Generator or RandomState, optional
         Seed of the random objects and of the learner.
     objects : "auto", sampler, callable or collection, default="auto"
-        The random objects; see `D2KE`. ``Representatives(hold_out=True)`` are kept out of the training of
-        the linear model.
+        The random objects; see `D2KE`. ``Representatives(hold_out=True)`` excludes the representatives from the
+        training of the linear model.
     C : float or "tune", default=0.01
         Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1.
     task : {"classification", "regression", "auto"}, default="classification"
-        A linear SVM, or ridge regression with alpha = 1 / (2 C). With "auto" `fit` decides by the targets, as
-        `similia.select` does: numbers that are not whole, also as text, are a regression.
+        A linear SVM, or ridge regression with alpha = 1 / (2 C). With "auto", `fit` decides from the targets, as
+        `similia.select` does: numbers that are not whole, also as text, mean regression.
     estimator : estimator, optional
-        Another learner for the features, instead of `task` and `C` (a copy; its random states that are None get
-        seeds of their own from `random_state`): of any loss, or
-        ``make_pipeline(SignRandomProjection(), HDClassifier())`` for hypervectors from a distance.
+        Another learner for the features, which replaces `task` and `C`. The pipeline holds a copy; its random states
+        that are None get their own seeds from `random_state`. For example,
+        ``make_pipeline(SignRandomProjection(), HDClassifier())`` learns on hypervectors from a distance.
     cv : int or splitter, default=5
         Folds of "tune".
     memory : str, path or joblib.Memory, optional
-        Where distances are kept; see `D2KE`.
+        Where distances are cached; see `D2KE`.
 
     Returns
     -------
     similia.Pipeline or D2KESearch
-        With steps ``d2ke``, ``scaler`` and ``learner``; a `D2KESearch` of that pipeline where something is
-        tuned or held out, or the task is "auto".
+        A pipeline with steps ``d2ke``, ``scaler`` and ``learner``, or a `D2KESearch` of it if anything is tuned or held
+        out, or if the task is "auto".
 
     Raises
     ------
     ValueError
-        If `task` is unknown, or `C` is not a number above 0 or is to be tuned for an `estimator` of your own.
+        If `task` is unknown, `C` is not a number above 0, or `C` is "tune" and an `estimator` is given.
 
     References
     ----------
@@ -190,33 +190,33 @@ def graphlet_optical(
     sampling: Literal["random_walk", "uniform"] = "random_walk",
     C: float | None = None,
 ) -> Pipeline:
-    """Return GSA-phi with optical features: graphs classified by the mean of random features of their graphlets.
+    """Return GSA-phi with optical features: classify graphs by the mean of random features of their graphlets.
 
-    Induced subgraphs are sampled from each graph and averaged under a map (`GraphletSampling`), the averages are
-    standardised (sparse ones, those of ``"match"``, divided by their deviations only), and a support vector machine is
-    trained on them. Labels of nodes and edges are not looked at.
+    `GraphletSampling` samples induced subgraphs of each graph and averages a feature map over them. The averages are
+    standardised; sparse ones, those of ``"match"``, are only divided by their standard deviations. A support vector
+    machine is trained on them. Labels of nodes and edges are ignored.
 
     Parameters
     ----------
     size : int, default=6
-        Nodes of a graphlet.
+        Number of nodes in a graphlet.
     n_samples : int, default=2000
-        Graphlets drawn from each graph.
+        Number of graphlets drawn from each graph.
     n_components : int or None, default=2000
-        Optical features; None is the exact map of their kernel, smaller and without Monte-Carlo error.
+        Number of optical features. None is the exact map of their kernel, smaller and without Monte-Carlo error.
     classifier : {"linear", "rbf"}, default="linear"
-        The paper's linear SVM, or one with a Gaussian kernel on the averages, which often is the better one.
+        The paper's linear SVM, or an SVM with a Gaussian kernel on the averages, which is often better.
     random_state : int, numpy Generator or RandomState, optional
         Seed of samples, features and learner.
     sampling : {"random_walk", "uniform"}, default="random_walk"
-        How graphlets are drawn.
+        How to draw graphlets; see `GraphletSampling`.
     C : float, optional
-        Inverse regularisation: 0.1 for the linear SVM and 10 for the other, if not given.
+        Inverse regularisation. By default 0.1 for the linear SVM and 10 for the Gaussian one.
 
     Returns
     -------
     similia.Pipeline
-        With steps ``graphlets``, ``scaler`` and ``classifier``; ``graphlets__features`` takes the other maps.
+        With steps ``graphlets``, ``scaler`` and ``classifier``. Set ``graphlets__features`` to use another map.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def _is_positive(value: Any) -> bool:
 
 
 def _seeded(estimator: Any, seed: int | None) -> Any:
-    """Return a copy whose random states that are None, at any depth, are drawn from `seed`."""
+    """Return a copy in which every random state that is None, at any depth, is drawn from `seed`."""
     copy = clone(estimator)
     unset = [k for k, v in sorted(copy.get_params().items()) if k.endswith("random_state") and v is None]
     if seed is not None:
@@ -264,12 +264,12 @@ def _seeded(estimator: Any, seed: int | None) -> Any:
 
 
 def _linear(task: str, C: Any, seed: int | None) -> tuple[Any, dict[str, list[Any]]]:
-    """Return the linear model for a task, and the values of its regularisation to try (none unless C="tune")."""
+    """Return the linear model for a task, and a parameter grid, which is empty unless C="tune"."""
     tune = isinstance(C, str) and C == "tune"
     value = _CS[-2] if tune else C
     if task == "classification":
-        # Standardised features of nearby random objects are nearly collinear, where the dual converges slowly, and
-        # the default tol of 1e-4 takes fourteen times as long at C = 0.1 for the same accuracy within its error.
+        # Standardised features of nearby random objects are nearly collinear, so the dual converges slowly. The
+        # default tol of 1e-4 takes fourteen times as long at C = 0.1 for the same accuracy within its error.
         svm = LinearSVC(C=value, dual=False, tol=1e-2, max_iter=10_000, random_state=seed)
         return svm, {"learner__C": [*_CS]} if tune else {}
     if task == "regression":
@@ -283,25 +283,25 @@ def pca_itq(
     feature_fraction: float = 0.3,
     random_state: RandomState = None,
 ) -> Pipeline:
-    """Return learnt binary codes of vectors: approximate principal components, rotated towards bits (Algorithm 1).
+    """Return a pipeline that learns binary codes of vectors: rotated approximate principal components (Algorithm 1).
 
-    Principal components come from a sample of objects and features (`GeneralizedNystroemPCA`), and are turned so that
-    their signs lose least (`ITQ`). Near vectors get codes of small Hamming distance, for `HammingIndex`.
+    `GeneralizedNystroemPCA` learns principal components from a sample of objects and features. `ITQ` rotates them so
+    that their signs lose least. Similar vectors get codes of small Hamming distance, for use with `HammingIndex`.
 
     Parameters
     ----------
     n_bits : int
-        Bits of a code, a multiple of 8; as many components.
+        Bits of a code, a multiple of 8; also the number of components.
     sample_fraction, feature_fraction : float, default=0.05 and 0.3
-        Shares of the training vectors and of their features that the components are learnt from; of few vectors or
-        features more than that (see `GeneralizedNystroemPCA`).
+        Fractions of the training vectors and of their features from which components are learnt. If there are few
+        vectors or features, the fractions are larger (see `GeneralizedNystroemPCA`).
     random_state : int, numpy Generator or RandomState, optional
         Seed of the samples and of the first rotation.
 
     Returns
     -------
     similia.Pipeline
-        With steps ``pca`` and ``itq``: vectors (n, n_features) in, packed bits (n, n_bits // 8) out.
+        With steps ``pca`` and ``itq``. It maps vectors (n, n_features) to packed bits (n, n_bits // 8).
 
     References
     ----------
@@ -337,19 +337,19 @@ def heat_svm(
 ) -> HeatSVC:
     """Return a support-vector machine with the exact heat kernel of a hypersphere.
 
-    Vectors (counts, proportions, TF-IDF rows, embeddings, log-returns) are mapped to the unit sphere and compared by
-    how much heat reaches one from the other. Contrast and C are chosen on one Gram matrix of cosines.
+    Vectors (counts, proportions, TF-IDF rows, embeddings, log-returns) are mapped to the unit sphere. The kernel is the
+    heat that reaches one point from the other. Contrast and C are chosen on one Gram matrix of cosines.
 
     Parameters
     ----------
     contrast, C : "tune", float or sequence of float, default="tune"
-        What is tried; see `HeatSVC`.
+        Values to try; see `HeatSVC`. `contrast` may also be "suggest".
     random_state : int, numpy Generator or RandomState, optional
         Shuffles rows into folds.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
         Square root of proportions (non-negative data), division by the length (signed data), or none.
     zero_rows : {"raise", "uniform"}, default="raise"
-        What to do with a row of zeros.
+        How to treat a row of zeros.
     cv : int or splitter, default=5
         Folds.
     class_weight : dict of label to float, or "balanced", optional
@@ -358,8 +358,9 @@ def heat_svm(
     Returns
     -------
     HeatSVC
-        A classifier of vectors, dense or sparse. For more rows than its Gram matrix has room for,
-        ``make_pipeline(HeatRandomFeatures(2048), LinearSVC())`` or ``Nystroem(HypersphericalHeat())`` is linear in n.
+        A classifier of dense or sparse vectors. If its Gram matrix does not fit into memory, use
+        ``make_pipeline(HeatRandomFeatures(2048), LinearSVC())`` or ``Nystroem(HypersphericalHeat())``, whose cost is
+        linear in n.
 
     References
     ----------

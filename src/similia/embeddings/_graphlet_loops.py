@@ -1,13 +1,14 @@
 """Loops that average Fourier features over graphlets without one cosine per sample.
 
-A pattern is a set of bits, so exp(i (w . a + b)) is a product of one factor for each bit that is set; eight bits
-share a table of 256 products. A feature of a pattern then costs a complex product for every eight bits, and is
-computed once for all graphs that have the pattern. Features are made in tiles of `WIDTH`, small enough that the
-tile of all patterns stays in cache while the histograms gather from it. Compared for size 6, 300 graphs, 8000
-patterns, milliseconds of a tile of 32 features: plain loops 0.23 for the products and 0.65 for the sums, in registers
-(`similia.core.lanes`) 0.04 and 0.44, in tiles of 16 (twice) 0.04 and 0.61, the commonest patterns by sgemm 0.35 in
-place of 0.44, not worth a second path. Memory: a tile for each thread; where these would take more than half of
-``max_memory``, graphs are done in halves, with their own patterns.
+A pattern is a set of bits, so exp(i (w . a + b)) is a product of one factor for each set bit. Eight bits share a table
+of 256 products, so one feature of a pattern costs one complex product per eight bits, and is computed once for all
+graphs that have the pattern. Features are computed in tiles of `WIDTH`: the tile of all patterns stays in cache while
+the histograms gather from it.
+
+Milliseconds per tile of 32 features for size 6, 300 graphs and 8000 patterns: in registers (`similia.core.lanes`) 0.04
+for the products and 0.44 for the sums. Rejected: plain loops, 0.23 and 0.65; tiles of 16 (twice), 0.04 and 0.61; sgemm
+for the commonest patterns, 0.35 in place of 0.44, not worth a second path. Memory: one tile per thread. If the tiles
+would take more than half of ``max_memory``, the graphs are split in halves with their own patterns.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from similia.core.lanes import LANES
 from similia.core.threads import n_threads, run_in_ranges
 
 WIDTH = 2 * LANES  # features of a tile
-_BITS = 8  # of a table
+_BITS = 8  # per table
 
 Floats = npt.NDArray[np.float32]
 
@@ -37,7 +38,7 @@ def mean_waves(
     phases: npt.NDArray[np.float64],
     sines: bool,
 ) -> Floats:
-    """Return the mean of cos(w . a + b), and of the sine behind it if asked for, over each graph's patterns.
+    """Return the mean of cos(w . a + b), and of the sine if `sines`, over each graph's patterns.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def mean_waves(
     offsets : ndarray of int64, shape (n_graphs + 1,)
         Entries ``offsets[g]:offsets[g + 1]`` of `places` and `shares` are those of graph g.
     places, shares : ndarray of int64 and float32, shape (n_entries,)
-        Positions in `codes`, and what each counts.
+        Positions in `codes`, and the weight of each.
     frequencies : ndarray of float64, shape (n_bits, m)
     phases : ndarray of float64, shape (m,)
     sines : bool
@@ -83,9 +84,9 @@ def mean_waves(
 
 
 def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Return exp(i w . a) for all a of eight bits, shape (2, n_tables, 256, WIDTH); the first has exp(i b) in it.
+    """Return exp(i w . a) for all a of eight bits, shape (2, n_tables, 256, WIDTH): real parts, then imaginary parts.
 
-    Real parts come first, then imaginary ones.
+    The first table includes the factor exp(i b).
     """
     n_bits, m = frequencies.shape
     tables = np.zeros((2, -(-n_bits // _BITS), 1 << _BITS, WIDTH))
@@ -94,7 +95,7 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
     for bit in range(n_bits):
         c, s = cos_sin_of_quarters(frequencies[bit] * (2 / np.pi))
         (x, y), half = tables[:, bit // _BITS, :, :m], 1 << bit % _BITS
-        # Real products: numpy's complex ones round otherwise on other processors.
+        # Real products: the rounding of numpy's complex products depends on the processor.
         x[half : 2 * half] = x[:half] * c - y[:half] * s
         y[half : 2 * half] = x[:half] * s + y[:half] * c
     return tables.astype(np.float32)
@@ -102,7 +103,7 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
 
 @njit()
 def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
-    """Write the real parts of the products of the table entries that the bytes of each code point to."""
+    """Write the real part of the product of the table entries selected by the bytes of each code."""
     last, low_byte, table = len(real) // (WIDTH << _BITS) - 1, np.uint64(255), WIDTH << _BITS
     for p in range(len(codes)):
         code = codes[p]
@@ -121,7 +122,7 @@ def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-def]
-    """Write the weighted sums of feature rows of each graph, each half of a row in two sums that do not wait."""
+    """Write each graph's weighted sum of feature rows; two independent sums per half row avoid waiting."""
     for g in range(len(offsets) - 1):
         e, end = offsets[g], offsets[g + 1]
         zero = lane.splat(np.float32(0))
@@ -144,7 +145,7 @@ def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-
 
 @njit()
 def add_shares(offsets, places, weights, features, start, stop, out):  # type: ignore[no-untyped-def]
-    """Add ``weights[e] * features[places[e]]`` for its entries e, one by one, to the rows of graphs start..stop."""
+    """Add ``weights[e] * features[places[e]]``, entry by entry, to the rows of graphs start..stop."""
     for g in range(start, stop):
         row = out[g]
         for e in range(offsets[g], offsets[g + 1]):

@@ -3,19 +3,19 @@ r"""The function of <x, w> behind random features of the heat kernel: its series
 .. math:: f(s) = \sum_l i^l \sqrt{c_l}\, p_l(s), \qquad p_l = \sqrt{d_l}\, P_l, \qquad
           b_{l+1} p_{l+1} = s p_l - b_l p_{l-1}, \quad b_{l+1}^2 = \frac{(l+1)(l+n-2)}{(2l+n-2)(2l+n)},
 
-p_l being orthonormal for rho, the density of s = <x, w> with w uniform on the sphere, proportional to
-(1 - s^2)^((n-3)/2); n = 2: b_1^2 = 1/2. Neither d_l nor the terms overflow, since |p_l| is about rho^(-1/2) at most.
+where the p_l are orthonormal for rho, the density of s = <x, w> with w uniform on the sphere, proportional to
+(1 - s^2)^((n-3)/2). For n = 2, b_1^2 = 1/2. Nothing overflows, since |p_l| is about rho^(-1/2) at most.
 
-*Range.* P(|s| > r) <= p = (1 - r^2)^((n-1)/2): they are equal at r = 0 and r = 1, and their difference first rises,
-then falls. Beyond r, where p = 2^-60, f is taken as f(+-r). It moves the mean of Re f(s) conj f(s') by 3 (tau + M^2 p)
-at most (Cauchy-Schwarz), with tau = E |f(s)|^2 1{|s| > r} and M = max |f| up to r: tau < 1e-17, M < 6 for t >= 1e-3.
-Uncut, f is a polynomial that reaches 1e100 in places never met by chance, where the fourth moment comes from: a vector
-along a direction would have such features.
+*Range.* P(|s| > r) <= p = (1 - r^2)^((n-1)/2): both sides are equal at r = 0 and r = 1, and their difference first
+rises, then falls. We choose r with p = 2^-60 and replace f by f(+-r) beyond it. This moves the mean of
+Re f(s) conj f(s') by 3 (tau + M^2 p) at most (Cauchy-Schwarz), with tau = E |f(s)|^2 1{|s| > r} and M = max |f| up to
+r: tau < 1e-17, M < 6 for t >= 1e-3. Without the cut, f is a polynomial that reaches 1e100 at values of s never drawn
+by chance. A vector along a direction would have such features, and the fourth moment comes from there.
 
-*Table.* Re f is even and Im f odd in s: polynomials of degree 7 in cells of equal width, in |s| for narrow ranges, in
-(1 - |s|)^(1/2), which is smooth in the angle, for wide ones. Their root mean square error under rho, below 1e-12, moves
-a mean by twice that at most. 2.8 ns an entry (float32; 3.2 in float64), which is two features; with Horner's rule in
-one loop 7, with gathers 7.5 (4.6), by Clenshaw's sum of 16 terms 23.
+*Table.* Re f is even and Im f odd in s. The table holds polynomials of degree 7 in cells of equal width, in |s| for
+narrow ranges and in (1 - |s|)^(1/2), which is smooth in the angle, for wide ones. Their root mean square error under
+rho is below 1e-12, and moves a mean by twice that at most. A look-up takes 2.8 ns per entry (float32; 3.2 in float64)
+and gives two features. Rejected: Horner's rule in one loop, 7 ns; gathers, 7.5 (4.6); Clenshaw's sum of 16 terms, 23.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Floats = npt.NDArray[np.floating]
 DEGREE = 7  # eight coefficients of float64 are one line of cache
 _LANES = 64  # points whose series are summed together
 _TAIL = 2.0**-60  # bound on the probability of |s| beyond the table
-_NARROW = 0.5  # ranges up to which cells are of equal width in s
-_PHASE = 0.4  # radians of the fastest wave in a cell
-_MOST_STEPS = 2.0**36  # of recurrences for one table: some ten seconds
+_NARROW = 0.5  # up to this range, cells have equal width in |s|
+_PHASE = 0.4  # radians of the fastest wave per cell
+_MOST_STEPS = 2.0**36  # maximum number of recurrence steps for one table, about ten seconds
 
 
 class Table(NamedTuple):
     """Polynomials for f; the position of s is ``(x - start) * per_unit`` cells, x = |s| or sqrt(1 - |s|)."""
 
-    coefficients: Floats  # (cells, 2, DEGREE + 1), of the real and the imaginary part for s >= 0, lowest degree first
+    coefficients: Floats  # (cells, 2, DEGREE + 1): real and imaginary parts for s >= 0, lowest degree first
     start: float
     per_unit: float
     root: bool  # x = sqrt(1 - |s|)
@@ -58,7 +58,7 @@ def table(n: int, t: float) -> Table:
     """Return the table of f for vectors of `n` features and time `t`."""
     first, c = weights(n, t)
     last = first + len(c) - 1
-    # Rounded to float32, so that the last bits of the C library's functions do not move the cells.
+    # Round to float32, so that the last bits of the C library's functions do not move the cells.
     reach = float(np.float32(math.sqrt(-math.expm1(2 * math.log(_TAIL) / (n - 1)))))
     root = reach > _NARROW
     nearest = float(np.float32(math.sqrt(_TAIL ** (2 / (n - 1)) / (1 + reach))))
@@ -102,7 +102,7 @@ def _interpolate(n: int, first: int, roots: Floats, start: float, stop: float, r
     x = start + (np.arange(n_cells)[:, None] + within) * ((stop - start) / n_cells)
     f = series(np.ascontiguousarray(place(x.ravel(), root)), n, first, roots).reshape(2, n_cells, order)
     chebyshev, powers = _transforms()
-    # One after the other: powers of r have large coefficients, which cancel only if they are exact integers.
+    # Two products: powers of r have large coefficients, which cancel only if they are exact integers.
     products = row_product(row_product(f.reshape(-1, order), chebyshev), powers).reshape(f.shape)
     coefficients = np.ascontiguousarray(products.transpose(1, 0, 2))
     return Table(coefficients, start, n_cells / (stop - start), root)
@@ -152,9 +152,9 @@ def _sum_series(s, b, first, roots, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def look_up(s, coefficients, start, per_unit, root, out):  # type: ignore[no-untyped-def]
-    """Write f of products `s` (rows, k): real parts to the first k columns of `out`, imaginary ones to the others.
+    """Write f of products `s` (rows, k): real parts to the first k columns of `out`, imaginary parts to the others.
 
-    `s`, `coefficients`, `start`, `per_unit` and `out` all of float32 or all of float64.
+    `s`, `coefficients`, `start`, `per_unit` and `out` are all float32 or all float64.
     """
     k = s.shape[1]
     last = len(coefficients) - 1
@@ -162,7 +162,7 @@ def look_up(s, coefficients, start, per_unit, root, out):  # type: ignore[no-unt
     zero, one = s.dtype.type(0), s.dtype.type(1)
     cells, places = np.empty(k, np.int32), np.empty(k, s.dtype)
     for i in range(len(s)):
-        for j in range(k):  # apart from what follows, so that it is vectorised
+        for j in range(k):  # a separate loop, so that it is vectorised
             x = abs(s[i, j])
             if root:
                 x = np.sqrt(max(one - x, zero))

@@ -2,9 +2,9 @@
 
     block b of p features:   |H D_b3 H D_b2 H D_b1 x|^2,   H the Hadamard matrix, D diagonals of powers of i,
 
-with x padded by zeros to p, a power of two. Cost: 6 p log2 p additions for p features; memory: 3 signs a feature.
+with x padded by zeros to p, a power of two. Cost: 6 p log2 p additions for p features. Memory: 3 signs per feature.
 
-`LANES` rows at a time go through `core.hadamard`, real and imaginary parts apart.
+`core.hadamard` transforms `LANES` rows at a time, real and imaginary parts separately.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LANES = 32
 
 @njit()
 def intensities(rows, reference, turns, factor, out):  # type: ignore[no-untyped-def]
-    """Write ``factor * |H D3 H D2 H D1 x|^2`` for each row x, `reference` added to it as one coordinate if above 0.
+    """Write ``factor * |H D3 H D2 H D1 x|^2`` for each row x; a `reference` above 0 is appended to x as a coordinate.
 
-    `rows` float32 or float64 (n, d); `turns` int8 (n_blocks, 3, p), the power of i of each entry of D; `out`
-    (n, m) of the dtype of `rows`, m at most n_blocks * p.
+    `rows` is float32 or float64 (n, d); `turns` is int8 (n_blocks, 3, p), the power of i of each entry of D; `out`
+    is (n, m) of the dtype of `rows`, m at most n_blocks * p.
     """
     n_blocks, _, p = turns.shape
     d = rows.shape[1]

@@ -1,10 +1,10 @@
-r"""Graphlet sampling and averaging (GSA-phi): a graph becomes the mean of a map phi over sampled induced subgraphs.
+r"""Graphlet sampling and averaging (GSA-phi): represent a graph by the mean of a map phi over sampled subgraphs.
 
 .. math:: z(G) = \frac{1}{s} \sum_{i=1}^{s} \phi(F_i), \qquad F_i \sim S_k(G) \text{ i.i.d.}
 
-Inner products of these vectors estimate the mean kernel of the laws of the graphlets, and their distances its MMD.
-Cost: linear in the number of graphs and of samples. Optical features cost the same whatever their number, but for
-writing them down: they are quadratic in the adjacency bits, so that second moments are all that is averaged.
+Inner products of these vectors estimate the mean kernel between graphlet distributions; their Euclidean distances
+estimate its MMD. Cost: linear in the numbers of graphs and samples. Optical features are quadratic in the adjacency
+bits, so only second moments are averaged; sampling and averaging then cost the same for any number of features.
 
 Paper: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, and the thesis it
 is part of, Algorithm GSA-phi and Eqs. 3.2-3.11.
@@ -50,8 +50,8 @@ from similia.sources.lazily import from_parts, lazily
 
 Codes = npt.NDArray[np.uint64]
 FEATURES = ("match", "match_iso", "gaussian", "gaussian_complex", "gaussian_eig", "optical")
-_GRAIN = 16  # graphs that are worth a call
-_LARGEST_TABLE = 21  # bits up to which patterns are found by a table of all
+_GRAIN = 16  # minimum number of graphs per task
+_LARGEST_TABLE = 21  # up to this many bits, distinct patterns are found with a table of all patterns
 
 
 @state(
@@ -60,46 +60,48 @@ _LARGEST_TABLE = 21  # bits up to which patterns are found by a table of all
     map_=made("Match", "MatchClasses", "Quadratic", "Waves", "PerPattern"),
 )  # fmt: skip
 class GraphletSampling(Transformer):
-    r"""Embed graphs by their structure alone: the mean of a feature map over sampled graphlets.
+    r"""Embed graphs by their structure: average a feature map over sampled graphlets.
 
-    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. With D =
-    size (size - 1) / 2, a is its vector of D adjacency bits: pairs (0, 1), (0, 2), (1, 2), (0, 3), ... of its nodes.
+    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. Its vector a holds the
+    D = size (size - 1) / 2 adjacency bits of the node pairs (0, 1), (0, 2), (1, 2), (0, 3), ...
 
     Parameters
     ----------
     size : int, default=6
-        Nodes of a graphlet, k: 2 to 11 (D <= 55 bits fit one 64-bit code).
+        Number k of nodes in a graphlet, 2 to 11 (D <= 55 bits fit one 64-bit code).
     n_samples : int, default=2000
-        Graphlets drawn from each graph, s.
+        Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
-        A walk from a random node until it has met `size` nodes, or `size` nodes at random; see
-        `similia.objects.sample_graphlets`, also for what becomes of graphs too small or without edges.
+        "random_walk" walks from a random node until it has visited `size` nodes; "uniform" draws `size` nodes at
+        random. `similia.objects.sample_graphlets` describes both, and the handling of graphs that are too small or
+        have no edges.
     features : str, callable or transformer, default="optical"
         The map phi:
 
-        - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j; with ``n_components=None`` the
-          exact map of their kernel, D (D + 1) / 2 numbers without Monte-Carlo error. An `OpticalRandomFeatures` sets
-          their number, scale and bias; with quantisation or structure it is computed graphlet by graphlet;
+        - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j. ``n_components=None`` gives the
+          exact map of their kernel: D (D + 1) / 2 numbers without Monte-Carlo error. Pass an `OpticalRandomFeatures`
+          to set their number, scale and bias; if it is quantised or structured, each graphlet is mapped separately;
         - ``"gaussian"``: :math:`\sqrt{2 / m} \cos(w_j \cdot a + b_j)`;
         - ``"gaussian_complex"``: cosine and sine pairs, :math:`m^{-1/2} (\cos w_j \cdot a, \sin w_j \cdot a)`, 2 m
-          numbers: those that Theorem 5 holds for (`similia.planning.mmd_error`);
-        - ``"gaussian_eig"``: ``"gaussian"`` on the sorted eigenvalues of the adjacency matrix, which do not depend on
-          the order of nodes (nor do they tell all graphs of five nodes or more apart);
+          numbers. Theorem 5 holds for these (`similia.planning.mmd_error`);
+        - ``"gaussian_eig"``: ``"gaussian"`` on the sorted eigenvalues of the adjacency matrix. They do not depend on
+          the order of nodes, but some different graphs of five nodes or more have the same eigenvalues;
         - ``"match"``: the histogram of the :math:`2^D` patterns, sparse, sizes up to 7;
         - ``"match_iso"``: the histogram of isomorphism classes, sizes up to 7;
-        - a function, or a transformer (a copy is fitted to the distinct patterns of the training graphs), of
-          flattened adjacency matrices: float32, shape (n, D), to (n, m).
+        - a function or transformer that maps flattened adjacency matrices, float32 of shape (n, D), to (n, m). A copy
+          of a transformer is fitted to the distinct patterns of the training graphs.
     n_components : int or None, default=2000
-        Number m of random features. Not used by ``match``, ``match_iso``, an `OpticalRandomFeatures` (which has its
-        own) and maps of your own.
+        Number m of random features. Ignored by ``match``, ``match_iso``, an `OpticalRandomFeatures` (which has its
+        own) and custom maps.
     random_state : int, numpy Generator or None, default=None
-        Draws the features, and the seed of the samples, in `fit`.
+        Draws the features and the seed of the samples in `fit`.
     flyback : float, default=0.15
         Probability that the walk jumps back to its first node, in [0, 1).
     bandwidth : float, default=1.0
-        Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; not used by other
+        Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; ignored by other
+        maps.
     small : {"pad", "raise"}, default="pad"
-        What becomes of a graph with fewer than `size` nodes: isolated nodes are added, or an error.
+        How to treat a graph with fewer than `size` nodes: add isolated nodes, or raise.
 
     Attributes
     ----------
@@ -117,18 +119,18 @@ class GraphletSampling(Transformer):
 
     Notes
     -----
-    Labels, attributes, weights and directions are left out. The samples of a graph depend on the seed and on its own
-    structure and numbering: not on its place in `X` nor on what else is there, so equal graphs have equal vectors.
+    Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed, its
+    structure and its node numbering, not on the other graphs in `X`. So equal graphs have equal vectors.
 
-    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` sees second moments of the bits only: it is not
-    characteristic, and different laws can have equal means. m above D (D + 1) / 2 adds no information, only noise
-    against ``n_components=None``.
+    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. It is not
+    characteristic: different distributions can have equal means. An m above D (D + 1) / 2 adds no information over
+    ``n_components=None``, only noise.
 
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does: means of random features
     vary little around a common value.
 
-    Output is float32; float64 for ``match``, ``match_iso`` and the exact optical map; a `scipy.sparse.csr_array` for
-    ``match``.
+    The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. ``match`` returns a
+    `scipy.sparse.csr_array`.
 
     References
     ----------
@@ -181,7 +183,7 @@ class GraphletSampling(Transformer):
         Parameters
         ----------
         X : collection of n graphs
-            As `similia.objects.as_graphs` takes them; labels, attributes and weights are not read.
+            Any form that `similia.objects.as_graphs` accepts; labels, attributes and weights are not read.
         y : ignored
 
         Returns
@@ -233,7 +235,7 @@ class GraphletSampling(Transformer):
         return sample_graphlets(graphs, self.size, self.n_samples, self.sampling, self.flyback, self.small, self.seed_)
 
     def _map(self, graphs: Any, rng: np.random.Generator) -> Any:
-        """Return the map named by `features`, drawn."""
+        """Draw the map named by `features`."""
         name, size = self.features, self.size
         if not isinstance(name, str):
             return self._given_map(graphs, rng)
@@ -261,7 +263,7 @@ class GraphletSampling(Transformer):
         return Waves(size, frequencies, phases, name == "gaussian_complex")
 
     def _optical_map(self, features: OpticalRandomFeatures, rng: np.random.Generator) -> Quadratic:
-        """Return the map of plain optical features, drawn anew where they name no seed."""
+        """Return the map of plain optical features; draw a seed if they have none."""
         features = clone(features)
         if features.random_state is None:
             features.set_params(random_state=int(rng.integers(2**31)))
@@ -269,7 +271,7 @@ class GraphletSampling(Transformer):
         return optical(self.size, features.weights_, features.bias_)
 
     def _given_map(self, graphs: Any, rng: np.random.Generator) -> Any:
-        """Return the map that a function or transformer computes."""
+        """Return the map of a custom function or transformer."""
         function = self.features
         if isinstance(function, OpticalRandomFeatures) and not function.structured and function.quantize is None:
             return self._optical_map(function, rng)
@@ -297,9 +299,9 @@ class Histograms(NamedTuple):
     shares: npt.NDArray[np.float32]
 
     def add_to(self, out: npt.NDArray, features: npt.NDArray, start: int, stop: int) -> None:
-        """Add each graph's share of the mean from the patterns start..stop, with these feature rows, one by one.
+        """Add the weighted features of patterns start..stop to each graph's mean.
 
-        Sums have one order, wherever the patterns of other graphs cut them into blocks.
+        Terms are added one by one in a fixed order, so block boundaries do not change the sums.
         """
         from similia.embeddings._graphlet_loops import add_shares
 
@@ -315,7 +317,7 @@ class Histograms(NamedTuple):
 
 
 def histograms(codes: Codes, n_bits: int) -> Histograms:
-    """Return the distinct patterns of all graphs and how often each graph has which."""
+    """Return the distinct patterns of all graphs and their shares in each graph."""
     found = count_patterns(codes)
     shares = (found.counts / codes.shape[1]).astype(np.float32)
     if n_bits > _LARGEST_TABLE:
@@ -373,7 +375,7 @@ class MatchClasses:
     size=count(least=2), matrix=array("f4 f8", None, "m"), constants=array("f4 f8", "m"),
 )  # fmt: skip
 class Quadratic:
-    """Anything quadratic in the adjacency bits: second moments times one small matrix, plus constants."""
+    """A map quadratic in the adjacency bits: second moments times one small matrix, plus constants."""
 
     size: int
     matrix: npt.NDArray[np.floating]
@@ -426,14 +428,14 @@ class Waves:
 @dataclass
 @state(size=count(least=2), n_features=count(), function="function")
 class PerPattern:
-    """Any function or transformer of flattened adjacency matrices, asked once for each distinct pattern."""
+    """A function or transformer of flattened adjacency matrices, evaluated once per distinct pattern."""
 
     size: int
     function: Any
     n_features: int
 
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
-        """Return the mean of the function, in blocks of patterns."""
+        """Return the mean of the function, computed in blocks of patterns."""
         found = histograms(codes, n_pairs(self.size))
         block = rows_per_block(16 * max(self.n_features, n_pairs(self.size)))
         out: Any = None
@@ -458,7 +460,7 @@ class PerPattern:
 
 
 def apply(function: Any, bits: npt.NDArray[np.float32]) -> Any:
-    """Return what a fitted transformer or a function makes of flattened adjacency matrices."""
+    """Apply a fitted transformer or a function to flattened adjacency matrices."""
     return function.transform(bits) if hasattr(function, "transform") else function(bits)
 
 
@@ -489,10 +491,10 @@ def spectra(bits: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float64]
 
 
 def exact_optical(size: int, scale: float) -> Quadratic:
-    r"""Return the map whose inner products are the optical kernel's exact mean kernel without bias.
+    r"""Return the map whose inner products are the exact mean of the optical kernel without bias.
 
-    :math:`\varsigma^4 (\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle)`, M the matrix of second moments: the
-    diagonal block has the Gram matrix I + 11^T, whose square root is I + c 11^T.
+    It is :math:`\varsigma^4 (\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle)` with M the matrix of second
+    moments. The diagonal block has the Gram matrix I + 11^T, whose square root is I + c 11^T.
     """
     D = n_pairs(size)
     p, q = np.triu_indices(D)
@@ -503,7 +505,7 @@ def exact_optical(size: int, scale: float) -> Quadratic:
 
 
 def optical(size: int, weights: npt.NDArray[np.complex128], bias: npt.NDArray[np.complex128]) -> Quadratic:
-    """Return |W a + b|^2 / sqrt(m) of bits a as a product with their second moments; `weights` has shape (D, m)."""
+    """Return the map |W a + b|^2 / sqrt(m) as a product with second moments of the bits a; `weights` is (D, m)."""
     p, q = np.triu_indices(n_pairs(size))
     m = weights.shape[1]
     matrix = (weights[p] * weights[q].conj()).real * np.where(p == q, 1.0, 2.0)[:, None]

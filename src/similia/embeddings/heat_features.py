@@ -6,11 +6,12 @@ For w uniform on the unit sphere in R^n, and K(x, y) = sum_l c_l P_l(<x, y>) the
 .. math:: f(s) = \sum_l i^l \sqrt{c_l d_l}\, P_l(s), \qquad
           K(x, y) = \mathrm{E}\, \mathrm{Re}\big[f(x^T w) \overline{f(y^T w)}\big],
 
-since E P_l(<x, w>) P_k(<y, w>) = [l = k] P_l(<x, y>) / d_l (Funk & Hecke). This holds for any phases of the degrees.
-With i^l, f tends to exp(i sqrt(a n) s) as n grows, of modulus 1: random Fourier features of the Gaussian kernel on the
-sphere. Without phases, f tends to exp(sqrt(a n) s - a), and E f^4 to exp(4 a).
+since E P_l(<x, w>) P_k(<y, w>) = [l = k] P_l(<x, y>) / d_l (Funk & Hecke). Any phases of the degrees give unbiased
+features. With i^l, f tends to exp(i sqrt(a n) s) as n grows, which has modulus 1: these are random Fourier features of
+the Gaussian kernel on the sphere. Without phases, f tends to exp(sqrt(a n) s - a), and E f^4 to exp(4 a).
 
-Cost: n_rows n m / 2 multiplications for m features, half as many as for one direction a feature, and 3 ns an entry.
+Cost: n_rows n m / 2 multiplications for m features, plus 3 ns per entry. One direction per feature would take twice as
+many multiplications.
 
 Paper: Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel methods", ICML 2022 (without phases).
 """
@@ -36,7 +37,7 @@ from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
 from similia.sources.lazily import from_parts, lazily
 
-_TILE = 2**20  # bytes of products that stay in cache until they are looked up
+_TILE = 2**20  # bytes of products that stay in cache until their features are looked up
 
 Floats = npt.NDArray[np.floating]
 
@@ -47,59 +48,59 @@ Floats = npt.NDArray[np.floating]
     directions_=array("f4 f8", "d", "h"),
 )  # fmt: skip
 class HeatRandomFeatures(Transformer):
-    r"""Random features of the heat kernel: inner products are unbiased estimates of it.
+    r"""Random features of the heat kernel: their inner products are unbiased estimates of it.
 
     Parameters
     ----------
     n_components : int, default=1024
-        Number m of features: real and imaginary parts for each of m / 2 directions. If m is odd, one of the two parts
-        of the last direction w, the real one if w_1 >= 0: a fair coin, since f(-s) is the conjugate of f(s).
+        Number m of features: the real and imaginary parts for each of m / 2 directions. If m is odd, the last
+        direction w gives one feature: the real part if w_1 >= 0, else the imaginary part. This is a fair coin, since
+        f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
         :math:`a = n e^{-(n - 1) t}` of the kernel, below n; see `similia.kernels.heat.HypersphericalHeat`.
     t : float, optional
-        Time of diffusion; sets the kernel in place of `contrast`.
+        Diffusion time; overrides `contrast`.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. "auto" is decided in `fit`.
+        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. `fit` resolves "auto".
     zero_rows : {"raise", "uniform"}, default="raise"
-        What becomes of rows of zeros.
+        How to treat rows of zeros.
     orthogonal : bool or "auto", default="auto"
-        Draw directions orthogonal to each other, n at a time, in place of independent ones; see Notes. "auto" does so
-        unless X has more than 16 times as many columns as there are directions, where it gains next to nothing. It
-        takes three arrays of columns times directions in float64, whatever ``max_memory``.
+        Whether to draw directions that are orthogonal to each other, n at a time, instead of independent ones; see
+        Notes. "auto" means True unless X has more than 16 times as many columns as there are directions; the gain is
+        then negligible. Drawing takes three float64 arrays of columns times directions, whatever ``max_memory``.
     random_state : int, numpy Generator or None, default=None
-        Draws the directions, in `fit`.
+        Draws the directions in `fit`.
 
     Attributes
     ----------
     directions_ : ndarray of float32 or float64, shape (n, ceil(m / 2))
         Unit columns, of the dtype of the rows seen in `fit`. A larger `n_components` keeps those of a smaller one.
     t_ : float
-        Time of diffusion.
+        Diffusion time.
     mapping_ : {"sqrt", "projection"} or None
-        The map in force.
+        The resolved `mapping`.
     n_features_in_ : int
-        Number n of columns seen in `fit`, used or not, on which the kernel depends.
+        Number n of columns seen in `fit`. The kernel depends on n, even if some columns are all zero.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range; `X` is not 2-D, empty, complex, or has one column or not as many as in `fit`; an
-        entry is NaN, infinite, or negative under "sqrt" (also where "auto" decided so in `fit`); a row is zero or,
-        under None, no unit vector; t is so small that the table of f would take a minute.
+        If a parameter is out of range; `X` is not 2-D, is empty or complex, has one column, or has another number of
+        columns than in `fit`; an entry is NaN, infinite, or negative under "sqrt" (also if `fit` resolved "auto" to
+        it); a row is zero or, under None, not a unit vector; t is so small that the table of f would take a minute.
 
     Notes
     -----
-    Output is float32 for float32 input, else float64; columns are the real parts, then the imaginary ones.
-    `fit` reads the number of columns of `X` and, for mapping="auto", its signs; nothing else. The features of a row are
-    the same, bit for bit, in whatever block, subset or number of threads they are computed.
+    Output is float32 for float32 input, else float64. The real parts come first, then the imaginary parts. `fit` reads
+    only the number of columns of `X` and, for mapping="auto", its signs. The features of a row are the same, bit for
+    bit, in any block or subset and for any number of threads.
 
-    *Bias.* Degrees left out change the kernel by 2^-58 at most; cutting f where abs(s) is beyond all but 2^-60 of its
-    mass, by less than 1e-15, and its table by 2e-12 (checked by quadrature for n = 2 to 1000, t down to 1e-5). In
-    float32 the rounding of s is multiplied by the slope of f: 1e-6 of f at n = 1000, a = 4, and 2e-4 at n = 10,
-    t = 1e-4.
+    *Bias.* Omitted degrees change the kernel by 2^-58 at most; truncating f to all but 2^-60 of the mass of abs(s), by
+    less than 1e-15; its table, by 2e-12 (checked by quadrature for n = 2 to 1000, t down to 1e-5). In float32 the
+    slope of f multiplies the rounding of s: 1e-6 of f at n = 1000, a = 4, and 2e-4 at n = 10, t = 1e-4.
 
-    *Variance* of an estimate, times m / 2, of independent directions: 200,000 pairs drawn for each cosine; without
-    phases E f^4 - 1 by quadrature, which tends to exp(4 a) - 1.
+    *Variance* of an estimate, times m / 2, for independent directions: 200,000 pairs drawn for each cosine. The last
+    column is E f^4 - 1 without phases, by quadrature; it tends to exp(4 a) - 1.
 
     ======  ====  ======  =====  =====  =====  ===================
     n       a     cos 1   0.9    0.5    0      cos 1, no phases
@@ -113,11 +114,11 @@ class HeatRandomFeatures(Transformer):
     ======  ====  ======  =====  =====  =====  ===================
 
     RFF: pairs of random Fourier features of the limit, exp(-a (1 - cos)). For small t in few dimensions f is large near
-    s = 0: the first number is 13 at n = 3, t = 0.001.
+    s = 0: the variance at cos 1 is 13 at n = 3, t = 0.001.
 
-    *Orthogonal directions* multiply it, at a = 4, n = 100 and these cosines, by 0.004, 0.04, 0.65, 0.91 for m / 2 = n,
-    by 0.49, 0.50, 0.78, 1.01 for n / 2 and by 0.74, 0.81, 0.94, 1.05 for n / 4; at a = 1/2 by 0.08, 0.49 and 0.77 at
-    most. Drawing them takes about n m^2 / 2 multiplications and three arrays of 4 n m bytes.
+    *Orthogonal directions* multiply the variance, at a = 4, n = 100 and these cosines, by 0.004, 0.04, 0.65, 0.91 for
+    m / 2 = n, by 0.49, 0.50, 0.78, 1.01 for n / 2 and by 0.74, 0.81, 0.94, 1.05 for n / 4; at a = 1/2 by 0.08, 0.49 and
+    0.77 at most. Drawing them takes about n m^2 / 2 multiplications and three arrays of 4 n m bytes.
 
     References
     ----------
@@ -185,11 +186,11 @@ class HeatRandomFeatures(Transformer):
         kernel = HypersphericalHeat(self.contrast, self.t, self.mapping)
         self.t_ = kernel._time(n)
         self.mapping_ = kernel.decided(X).mapping
-        table(n, self.t_)  # a t that is too small fails here
+        table(n, self.t_)  # raises if t is too small
         if self.orthogonal not in (True, False, "auto"):
             raise ValueError(f'orthogonal must be True, False or "auto", got {self.orthogonal!r}')
         orthogonal = n <= 8 * m if self.orthogonal == "auto" else bool(self.orthogonal)
-        with one_blas_thread():  # more of them round otherwise
+        with one_blas_thread():  # rounding depends on the number of threads
             self.directions_ = _directions(n, k, orthogonal, generator(self.random_state), rows.dtype)
         self._n_features_out = m
         self._learn_columns(X)
@@ -206,14 +207,14 @@ class HeatRandomFeatures(Transformer):
         Returns
         -------
         ndarray of float32 or float64, shape (n_rows, m)
-            The type of the rows in `fit`.
+            The dtype is that of the rows in `fit`.
         """
         check_is_fitted(self, "directions_")
         check_table(self, X, reset=False)
         X = as_rows(X)
         if X.shape[1] != self.n_features_in_:
             raise wrong_width(X.shape[1], self.n_features_in_, self)
-        dtype = self.directions_.dtype  # that of the training rows, so that no row changes another
+        dtype = self.directions_.dtype  # of the training rows, so that a row's features do not depend on other rows
         out = np.empty((X.shape[0], self._n_features_out), dtype)
         step = rows_per_block(4 * X.shape[1] * X.dtype.itemsize)
         for first in range(0, len(out), step):
@@ -254,7 +255,7 @@ class HeatRandomFeatures(Transformer):
 
 
 def _directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtype: Any) -> Floats:
-    """Return k directions uniform on the sphere as columns (n, k), orthogonal to each other n at a time."""
+    """Return k uniform unit columns (n, k); if `orthogonal`, each block of n columns is orthogonal."""
     W = rng.standard_normal((k, n)).T
     out = np.empty((n, k), dtype=dtype)
     for first in range(0, k, n):
@@ -264,7 +265,7 @@ def _directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtyp
 
 
 def _orthogonal(W: Floats) -> Floats:
-    """Return Q of W = Q R, R with a positive diagonal: uniform among orthogonal columns if W is Gaussian."""
+    """Return Q of W = Q R, R with a positive diagonal; Q is uniform among orthogonal columns if W is Gaussian."""
     n, k = W.shape
     if 2 * k <= n:  # W is well conditioned, and this takes a fifth of the time
         lower = np.linalg.cholesky(W.T @ W)

@@ -1,11 +1,11 @@
-"""The explicit features of a kernel as a step of a pipeline: exact, sparse, nothing learned.
+"""The exact, sparse explicit features of a kernel as a pipeline step.
 
 phi(x) with phi(x)^T phi(y) = k(x, y), the feature ids folded into n_features columns (see
-`similia.kernels.features.FeatureKernel.features`). Cost: that of counting the features of each object once.
+`similia.kernels.features.FeatureKernel.features`). Cost: each object's features are counted once.
 
-A linear model knows nothing of an object whose columns were all empty in training, and answers for all of them alike.
-So `fit_transform` keeps a bit for each column, and `transform` counts those of each object that were met, until there
-are more than chance explains: features that share a column with others are met though they are new.
+A linear model gives the same answer for all objects whose columns were empty in training. So `fit_transform` stores one
+bit per column, and `transform` warns of objects that have no more training columns than chance explains. Chance
+matters because a new feature may share a column with a training feature.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from similia.similarity import (
 )
 from similia.sources.lazily import is_lazy, lazily
 
-_FEW = 8  # graphs that fit looks at
-_MOST = 2**24  # columns that are remembered: 2 MiB, where a weight for each takes 128
+_FEW = 8  # graphs that fit reads
+_MOST = 2**24  # maximum number of columns for met_, which then takes 2 MiB (one weight per column takes 128)
 
 
 def _is_sequence(X: Any) -> bool:
@@ -59,28 +59,28 @@ class KernelFeatures(ComparesObjects, Transformer):
     Parameters
     ----------
     kernel : kernel with explicit features
-        One of `similia.kernels` that counts substructures (``Spectrum``, ``WeisfeilerLehman``, ...), a
-        ``Sum`` or ``Normalized`` of them, or any object with ``features(X, n_features)``. Grid search reaches
-        its parameters as ``kernel__name``.
+        A kernel of `similia.kernels` that counts substructures (``Spectrum``, ``WeisfeilerLehman``, ...), a
+        ``Sum`` or ``Normalized`` of such kernels, or any object with ``features(X, n_features)``. In a grid search
+        its parameters are ``kernel__name``.
     n_features : int, default=2**20
-        Number of columns that the features are folded into; two given features share one with
+        Number of columns that the features are folded into; two given features share a column with
         probability 1 / n_features.
 
     Attributes
     ----------
     met_ : ndarray of uint8, shape (ceil(n_features / 8),)
-        After `fit_transform` of objects that are here, as a pipeline calls it: a bit for each column, whether an object
-        had it. Kept up to 2**24 columns, for the warning of `transform` alone.
+        One bit per column: whether a training object had a feature there. Set by `fit_transform`, which pipelines
+        call, for objects in memory and at most 2**24 columns. Only the warning of `transform` uses it.
     compared_ : dict of str
-        After `fit` or `fit_transform` of objects that are here: what of them the kernel compares, where that depends
-        on what they have (graphs with labels or without). `transform` refuses objects that it would compare by
-        something else.
+        Which parts of the objects the kernel compares, if this depends on the objects (graphs with or without
+        labels). Set by `fit` and `fit_transform` for objects in memory. `transform` refuses objects of which the
+        kernel would compare other parts.
 
     Notes
     -----
-    What `transform` returns needs no `fit`: an object has the same row in any collection and process. Its columns are
-    hashed: `get_feature_names_out` numbers them, kernelfeatures0 and so on, and does not say which substructures fell
-    into one. Sparse output has no data frame: scikit-learn refuses ``set_output("pandas")`` for it in a sentence.
+    `transform` does not need `fit`: an object has the same row in any collection and process. Columns are hashed, so
+    `get_feature_names_out` only numbers them, kernelfeatures0 and so on, and does not name the substructures in a
+    column. Output is sparse, for which scikit-learn refuses ``set_output("pandas")``.
 
     Examples
     --------
@@ -101,13 +101,13 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @all_at_once
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters, and learn by what the kernel compares these objects; forget `met_`.
+        """Check the parameters, set `compared_` and delete `met_`.
 
         Parameters
         ----------
         X : collection of objects, optional
-            Of the columns of a table the number and the names are kept. Of graphs the first few are read, for
-            `compared_`; other objects are not.
+            For a table, the number and names of its columns are stored. For graphs, the first few are read to set
+            `compared_`. Other objects are not read.
         y : ignored
 
         Returns
@@ -136,12 +136,12 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
-        """Return the features of objects, and remember in `met_` which columns they have.
+        """Return the features of objects, and store their columns in `met_`.
 
         Parameters
         ----------
         X : collection of n objects
-            The features of a Dask collection come here, as a learner wants them; `transform` leaves them there.
+            The features of a Dask collection are loaded into memory, as learners need; `transform` leaves them lazy.
         y : ignored
 
         Returns
@@ -182,13 +182,13 @@ class KernelFeatures(ComparesObjects, Transformer):
         Raises
         ------
         TypeError, ValueError
-            As `fit`, and as the kernel for objects that it does not take.
+            As `fit`; also if the kernel does not accept an object.
 
         Warns
         -----
         UserWarning
-            If an object has features, and `fit_transform` met no more of them than features share columns by chance. If
-            more than half of the objects have none, or in a stream any, such as strings shorter than k.
+            If an object has features, but no more of their columns in `met_` than chance explains. Also if more than
+            half of the objects have no features, such as strings shorter than k; in a stream, if any object has none.
         """
         self._check()
         if is_table(X):
@@ -211,7 +211,7 @@ class KernelFeatures(ComparesObjects, Transformer):
         return features
 
     def _strangers(self, features: Any) -> npt.NDArray[np.int64]:
-        """Return the rows with features of which none was met but by chance; an empty object has none."""
+        """Return the rows whose features are all new, except by chance; rows without features are not among them."""
         met = getattr(self, "met_", None)
         if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
             return np.empty(0, np.int64)
@@ -234,18 +234,18 @@ class KernelFeatures(ComparesObjects, Transformer):
 
 @njit()
 def _mark(columns, met):  # type: ignore[no-untyped-def]
-    """Set the bits of columns, which are in any order."""
+    """Set the bits of columns, given in any order."""
     for column in columns:
         met[column >> 3] |= np.uint8(1 << (column & 7))
 
 
 @njit()
 def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
-    """Return the rows that have columns, and of these no more that were met than a share `chance` explains.
+    """Return the non-empty rows that have no more columns in `met` than a share `chance` of all columns explains.
 
-    Other features may be folded into the same columns, so that a row of nothing but new ones meets some: of k columns
-    as many as k draws hit, by three standard deviations and a twentieth of the others, as rows have features in common.
-    Of fewer than eight none may be met.
+    A row of new features only may still hit columns of training features. Of k columns, allow the mean of k draws, plus
+    three standard deviations, plus a twentieth of the remaining columns, since rows have features in common. Rows with
+    fewer than eight columns are allowed none.
     """
     found = np.empty(len(offsets) - 1, np.int64)
     n = 0

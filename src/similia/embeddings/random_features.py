@@ -4,9 +4,9 @@ r"""Random features of vectors: intensities of light scattered by a random mediu
           \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big], \quad q = \tau^2 / \varsigma^2,
 
 for m independent rows w_j of W, complex Gaussian with E|W_ij|^2 = scale^2, and b with E|b_j|^2 = bias^2 (symbols
-:math:`\varsigma`, :math:`\tau`). The limit is the kernel `similia.kernels.Optical`. An optical processing unit makes
-such features at a cost that does not depend on m; here, for n vectors of d numbers, they cost 2 n m d
-multiplications, or, structured, 6 n m log2 d additions.
+:math:`\varsigma`, :math:`\tau`). The limit is the kernel `similia.kernels.Optical`. An optical processing unit
+computes such features at a cost that does not depend on m. Here, n vectors of d numbers take 2 n m d multiplications;
+structured features take 6 n m log2 d additions.
 
 Papers: Saade et al., "Random projections through multiple optical scattering", ICASSP 2016; Ghanem, Keriven &
 Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Eq. 3.11 (which prints real W and b).
@@ -41,8 +41,8 @@ from similia.objects.sequences import as_csr
 from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
-_MIN_PADDED = 64  # coordinates below which Hadamard products would be biased by more than 2.5e-4
-_EXPOSURE_ROWS = 1024  # training vectors from which the brightest level is learnt
+_MIN_PADDED = 64  # with fewer coordinates, Hadamard products would be biased by more than 2.5e-4
+_EXPOSURE_ROWS = 1024  # maximum number of training vectors used to find the brightest feature
 _TILE = 2**20  # bytes of complex amplitudes that stay in cache until they are squared
 
 Floats = npt.NDArray[np.floating]
@@ -64,7 +64,7 @@ class OpticalRandomFeatures(Transformer):
     r"""Optical random features of vectors, :math:`\phi(x) = m^{-1/2} |W x + b|^2`.
 
     Inner products of features are unbiased estimates of the kernel `similia.kernels.Optical` with the same `scale`
-    and `bias`. Without a bias, the estimate has variance
+    and `bias`. Without `bias`, an estimate has variance
     :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, with r the squared cosine of x and y.
 
     Parameters
@@ -72,63 +72,64 @@ class OpticalRandomFeatures(Transformer):
     n_components : int, default=2000
         Number m of features.
     random_state : int, numpy Generator or None, default=None
-        Draws W and b, in `fit`.
+        Draws W and b in `fit`.
     scale : float, default=1.0
-        Standard deviation :math:`\varsigma` of an entry of W, E|W_ij|^2 = scale^2 (real and imaginary part half of it
-        each), in units of 1 / x. It multiplies the features by scale^2.
+        Standard deviation :math:`\varsigma` of an entry of W: E|W_ij|^2 = scale^2, half of it from the real and half
+        from the imaginary part. Its unit is 1 / x. The features are proportional to scale^2.
     bias : float, default=0.0
-        Standard deviation :math:`\tau` of an entry of b, E|b_j|^2 = bias^2: a reference beam. Without it x and -x
+        Standard deviation :math:`\tau` of an entry of b, the reference beam: E|b_j|^2 = bias^2. If it is 0, x and -x
         have equal features.
     structured : bool, default=False
         Take the rows of W from complex sign-Hadamard products, which need no matrix; see Notes.
     binary_input : bool, default=False
-        Take vectors of 0 and 1 only, as the mirrors of the device; anything else is an error.
+        Accept only vectors of 0 and 1, like the mirrors of the device; raise for anything else.
     quantize : int or None, default=None
-        Bits of the camera, 1 to 16 (8 in the device): features are rounded to multiples of `step_`, and
-        clipped at 2^quantize - 1 of them. None: no rounding.
+        Bits of the camera, 1 to 16 (8 in the device). Features are rounded to multiples of `step_` and clipped at
+        2^quantize - 1 of them. None: no rounding.
 
     Attributes
     ----------
     weights_ : ndarray of complex64 or complex128, shape (n_features, m), or None
-        W transposed; None if structured. Component j depends on the seed and on j alone, so a larger
-        `n_components` keeps those of a smaller one.
+        W transposed; None if structured. Component j depends only on the seed and j, so a larger `n_components`
+        keeps the components of a smaller one.
     bias_ : ndarray of complex64 or complex128, shape (m,), or None
-        b; None if structured, where it is a column of W times a constant coordinate of x.
+        b; None if structured, where b is a column of W times a constant coordinate appended to x.
     turns_ : ndarray of int8, shape (n_blocks, 3, p), or None
         Powers of i on the diagonals of the structured products; None if not structured.
     step_ : float or None
-        Feature value of one level of the camera: the brightest feature of at most 1024 training vectors is the highest
-        level. None without quantisation.
+        Feature value of one level of the camera. The highest level is the brightest feature of at most 1024 training
+        vectors. None without quantisation.
     n_features_in_ : int
         Number d of features seen in `fit`.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, `X` is no 2-D array (or sparse matrix) of finite numbers, has another number of
-        features than in `fit`, or, with `binary_input`, a number other than 0 and 1; the row is named.
+        If a parameter is out of range; if `X` is not a 2-D array (or sparse matrix) of finite numbers, or has another
+        number of features than in `fit`; with `binary_input`, if `X` has an entry other than 0 and 1. The message
+        names the row.
 
     Notes
     -----
-    Output is float32 for float32 input, else float64; also where it is quantised, ``rint(Z / step_)`` being the levels
-    (arrays of uint8 are packed bits in this library). Quantised features keep the scale of the kernel; intensities are
-    about exponentially distributed, so that the mean is near level 15 of 255, and rounding adds less
-    than 0.1 % to the variance of a feature. A vector brighter than those seen in `fit` is clipped.
+    Output is float32 for float32 input, else float64, also if quantised; ``rint(Z / step_)`` gives the levels. (In this
+    library, uint8 arrays hold packed bits.) Quantised features keep the scale of the kernel. Intensities are about
+    exponentially distributed, so the mean is near level 15 of 255, and rounding adds less than 0.1 % to the variance
+    of a feature. Features brighter than those seen in `fit` are clipped.
 
-    *Structured.* Padded to p coordinates (a power of two, 64 or more), block by block of p rows, W = c U with U =
-    H D_3 H D_2 H D_1 p^(-3/2) unitary, D diagonals of random powers of i. The mean over the signs is exactly
+    *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows is W = c U with
+    U = H D_3 H D_2 H D_1 p^(-3/2) unitary, D diagonals of random powers of i. The mean over the signs is exactly
 
     .. math:: \mathrm{E}\,\phi(x)^T \phi(y) = K(x, y) - \frac{\varsigma^4}{p^2 - p + 1} \sum_i x_i^2 y_i^2,
 
-    with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)` (and :math:`\sqrt q` as one more coordinate of x and y): a
-    relative bias below 1 / p^2, 2.5e-4 at most. Over a whole block, features of one vector sum to a constant; the
+    with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)` (and :math:`\sqrt q` as one more coordinate of x and y). The
+    relative bias is below 1 / p^2, 2.5e-4 at most. The features of one vector in a whole block sum to a constant. The
     variance of whole blocks was 0.27 to 0.34 of that of independent rows (15 to 300 numbers, 0/1 or Gaussian).
 
-    Standardise the columns before a linear model: intensities are positive and share most of their size.
+    Standardise the columns before a linear model: intensities are positive, so all vectors share a large common part.
 
-    Features of sparse input are computed without making it dense, except if structured.
+    Sparse input stays sparse, unless structured.
 
-    A vector has the same features, bit for bit, in whatever block, subset or number of threads they are computed.
+    The features of a vector are the same, bit for bit, in any block or subset and for any number of threads.
 
     References
     ----------
@@ -179,7 +180,7 @@ class OpticalRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the medium; with `quantize`, set the exposure of the camera by the vectors.
+        """Draw W and b; with `quantize`, set the exposure of the camera from the vectors.
 
         Parameters
         ----------
@@ -237,7 +238,7 @@ class OpticalRandomFeatures(Transformer):
         return Z
 
     def _n_levels(self) -> int | None:
-        """Return the highest level of the camera, or None without one."""
+        """Return the highest level of the camera, or None without quantisation."""
         if self.quantize is None:
             return None
         if check_positive_int(self.quantize, "quantize") > 16:
@@ -247,7 +248,7 @@ class OpticalRandomFeatures(Transformer):
         return int(2**self.quantize - 1)
 
     def _check(self, X: Any, n_features: int | None = None) -> Any:
-        """Return a finite float32 or float64 array or csr_array, of bits if these are asked for."""
+        """Return `X` as a finite float32 or float64 array or csr_array; raise if `binary_input` and it is not 0/1."""
         X = _check_sparse(X, n_features, self) if sp.issparse(X) else check_vectors(X, "X", n_features, self)
         self._check_magnitude(X)
         if self.binary_input:
@@ -264,11 +265,11 @@ class OpticalRandomFeatures(Transformer):
         return X
 
     def _check_magnitude(self, X: Any) -> None:
-        """Raise for the first row whose squares are too large, or too small, for the type of the features."""
+        """Raise for the first row whose squares are too large or too small for the dtype of the features."""
         least, most = (1e-17, 1e17) if X.dtype == np.float32 else (1e-145, 1e145)
         reach = abs(X).max(axis=1)
         reach = (reach.toarray().ravel() if sp.issparse(reach) else reach).astype(np.float64) * float(self.scale)
-        with_bias = self.bias > 0  # beside which nothing is too small
+        with_bias = self.bias > 0  # then no row is too small
         bad = (reach > most) | ((reach > 0) & (reach < least) & (not with_bias))
         if bad.any():
             row = int(np.argmax(bad))
@@ -290,7 +291,7 @@ class OpticalRandomFeatures(Transformer):
     def _multiply(self, X: Any, out: Floats) -> None:
         from similia.core.products import panels, row_product
 
-        # A complex row seen as pairs of real numbers: one real product gives real and imaginary parts side by side.
+        # View complex rows as pairs of real numbers: one real product gives real and imaginary parts side by side.
         single = X.dtype == np.float32
         W = np.ascontiguousarray(self.weights_, np.complex64 if single else np.complex128).view(X.dtype)
         b = np.ascontiguousarray(self.bias_, np.complex64 if single else np.complex128).view(X.dtype)
@@ -311,7 +312,7 @@ class OpticalRandomFeatures(Transformer):
         run_tasks(block, range(0, n, step), 2 * n * m * X.shape[1])
 
     def _shape_of_turns(self) -> tuple[int, int, int]:
-        """Return the shape of the diagonals: blocks of p features, p a power of two that holds vector and bias."""
+        """Return the shape (n_blocks, 3, p) of the diagonals; p is a power of two that holds vector and bias."""
         from similia.core.hadamard import padded
 
         p = max(_MIN_PADDED, padded(self.n_features_in_ + (self.bias > 0)))
@@ -321,7 +322,7 @@ class OpticalRandomFeatures(Transformer):
         from similia.embeddings import _optical as loops
 
         scale, bias = float(self.scale), float(self.bias)
-        if self.turns_.shape != self._shape_of_turns():  # the loop does not look at bounds
+        if self.turns_.shape != self._shape_of_turns():  # the loop does not check bounds
             found, expected = self.turns_.shape, self._shape_of_turns()
             raise ValueError(f"turns_ has shape {found}, expected {expected} for such vectors; fit again")
         m, p = out.shape[1], self.turns_.shape[2]

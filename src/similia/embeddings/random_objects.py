@@ -1,11 +1,11 @@
 r"""Distributions of random objects for D2KE: strings, series, point sets, and training objects, whole or in pieces.
 
-D2KE compares each object with R objects omega drawn from a distribution p(omega). The omega are short, whatever the
-length of the data: a distance then costs time linear in the length of an object, not quadratic.
-Cost of drawing: that of writing the objects down.
+D2KE compares each object with R objects omega drawn from a distribution p(omega). Random strings, series and sets are
+short whatever the length of the data, so a distance costs time linear in the length of an object, not quadratic.
+Drawing costs time linear in the total length of the objects drawn.
 
-Anything with ``sample(X, n, rng)``, or a function ``f(X, n, rng)``, that returns a collection of n objects is a
-distribution too; X are the training objects (None inside the kernel `similia.kernels.FromDistance`).
+A distribution is any object with a method ``sample(X, n, rng)``, or any function ``f(X, n, rng)``, that returns a
+collection of n objects. X holds the training objects; it is None inside the kernel `similia.kernels.FromDistance`.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 3 ("Effect of
 p(omega)") and Appendix C.
@@ -32,25 +32,25 @@ from similia.sources.dask import Distributed, each_block
 Span = int | tuple[int, int]
 _BATCHES = (StringBatch, SeriesBatch, SetBatch)
 
-_RARE = 0.01  # letters less frequent than this, relative to the average letter, are not drawn
+_RARE = 0.01  # letters rarer than this share of the average letter count are not drawn
 
 
 @state()
 class RandomObjects(BaseEstimator):
-    """Base of the built-in distributions: holds parameters; those left at None are taken from training objects."""
+    """Base of the built-in distributions; parameters left at None are estimated from the training objects."""
 
     def complete(self, X: Any) -> Self:
-        """Return a copy whose parameters are all given, those that are None taken from the objects `X`.
+        """Return a copy with every parameter set; those that are None are estimated from the objects `X`.
 
         Parameters
         ----------
         X : collection of objects, or None
-            None where there are no training objects, as in a kernel.
+            None if there are no training objects, as in a kernel.
 
         Raises
         ------
         ValueError
-            If a parameter is None and there are no objects to take it from.
+            If a parameter is None and `X` is None.
         """
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class RandomObjects(BaseEstimator):
         Parameters
         ----------
         X : collection of objects, or None
-            Training objects, for the parameters that are None.
+            Training objects, from which parameters that are None are estimated.
         n : int
         rng : numpy.random.Generator
         """
@@ -73,7 +73,7 @@ class RandomObjects(BaseEstimator):
         return [name for name in names if getattr(self, name) is None]
 
     def _need(self, X: Any, *names: str) -> None:
-        """Raise if parameters are missing and there are no objects to take them from."""
+        """Raise if parameters are None and there are no training objects."""
         missing = self._missing(*names)
         if missing and X is None:
             name = type(self).__name__
@@ -89,11 +89,11 @@ class RandomStrings(RandomObjects):
     Parameters
     ----------
     length : int or (int, int), default=(2, 50)
-        Length, or the smallest and the largest of a uniform distribution. Try the length of the data where
-        positions matter and all strings are of one length.
+        Fixed length, or the smallest and largest length of a uniform distribution. If positions matter and all
+        strings have one length, try that length.
     alphabet : str or bytes, optional
-        Letters to draw from, each as likely as any other. By default those of the training strings, without
-        the very rare (less than a hundredth as frequent as a letter is on average), which would make noise.
+        Letters to draw from, with equal probability. By default the letters of the training strings, except very
+        rare ones (less than a hundredth of the average letter count), which would only add noise.
 
     Examples
     --------
@@ -130,14 +130,15 @@ class RandomSeries(RandomObjects):
     Parameters
     ----------
     length : int or (int, int), default=(2, 25)
-        Number of time points, or the smallest and the largest of a uniform distribution.
+        Number of time points, or the smallest and largest number of a uniform distribution.
     scale : float or array-like of shape (n_channels,), optional
-        Standard deviation of the values, for all channels or for each. By default that of the training values,
-        channel by channel. (The paper's bandwidth sigma; its authors' program divides by it, we multiply.)
+        Standard deviation of the values, one for all channels or one for each. By default that of the training
+        values in each channel. This is the paper's bandwidth sigma; its authors' program divides by it, this class
+        multiplies.
     mean : float or array-like of shape (n_channels,), optional
-        Mean of the values. By default that of the training values, channel by channel; the paper has 0.
+        Mean of the values. By default the mean of the training values in each channel; the paper uses 0.
     n_channels : int, optional
-        By default that of the training series.
+        Number of channels. By default that of the training series.
 
     Examples
     --------
@@ -187,14 +188,14 @@ class RandomSets(RandomObjects):
     Parameters
     ----------
     size : int or (int, int), default=(3, 15)
-        Number of points, or the smallest and the largest of a uniform distribution.
+        Number of points, or the smallest and largest number of a uniform distribution.
     radius : float, optional
-        Radius of the sphere. By default the mean norm of the training points; the paper has 1.
+        Radius of the sphere. By default the mean norm of the training points; the paper uses 1.
     n_dims : int, optional
         Dimension p of the points. By default that of the training points.
     non_negative : bool, optional
-        Whether to keep to the part of the sphere without negative coordinates. By default if no training
-        point has one (descriptors of images, counts); the paper takes the whole sphere.
+        If True, draw only from the part of the sphere without negative coordinates. By default True if no training
+        point has a negative coordinate (image descriptors, counts); the paper uses the whole sphere.
 
     Examples
     --------
@@ -245,15 +246,15 @@ class RandomSets(RandomObjects):
 class Representatives(RandomObjects):
     """Training objects drawn without replacement: D2KE becomes the representative-set method.
 
-    At most as many as there are training objects. Not short: the cost of a distance is then that of two
-    objects of the data.
+    D2KE draws at most as many as there are training objects. They are as long as the data, so each distance costs as
+    much as one between two training objects.
 
     Parameters
     ----------
     hold_out : bool, default=False
-        Whether the representatives are kept out of the training of what follows, as in the paper. A step of
-        a pipeline cannot drop objects, so that ``D2KE.fit_transform`` refuses it: `similia.recipes.d2ke` does
-        it, or fit a `D2KE`, then transform the objects that are not in its ``representative_indices_``.
+        Whether to exclude the representatives when the following steps are trained, as in the paper. A pipeline step
+        cannot drop objects, so ``D2KE.fit_transform`` raises if this is True. Use `similia.recipes.d2ke`, or fit a
+        `D2KE` and transform the objects that are not in its ``representative_indices_``.
 
     References
     ----------
@@ -282,32 +283,33 @@ class Representatives(RandomObjects):
         return self
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
-        """Refuse: representatives are drawn all at once, without replacement (see `D2KE`)."""
+        """Raise TypeError: only `D2KE` can draw representatives, since they are drawn without replacement."""
         self.complete(X)
         raise TypeError("Representatives are drawn by D2KE, all at once; pass them as D2KE(..., objects=...)")
 
 
 class Mosaics(RandomObjects):
-    """Random objects put together from pieces of training objects: as many as you like, and near the data.
+    """Random objects assembled from pieces of training objects; any number can be drawn.
 
-    Each is made of `n_pieces` training objects drawn at random: the first part of one, the next part of another, and
-    so on, cut at the same random shares of their lengths. Strings and series keep the typical letters and values of
-    each place; no label is looked at. Where places mean something, fewer of them do than of independent letters or
-    values. (Not in the paper, whose objects are independent of the data or are training objects.)
+    Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one, the next part of
+    another, and so on. All are cut at the same random fractions of their lengths, so strings and series keep the
+    typical letters and values of each position. Labels are not used. Where positions matter, fewer mosaics are needed
+    than objects with independent letters or values. Mosaics are not in the paper, whose random objects are
+    independent of the data or are training objects.
 
     Parameters
     ----------
     n_pieces : int, default=4
         Number of training objects in one mosaic; 1 gives training objects themselves, drawn with replacement.
     length : int or (int, int), optional
-        Length of a window that is cut out of each mosaic at random, or the smallest and the largest of a uniform
-        distribution; a shorter mosaic stays whole. By default mosaics are as long as the training objects, so that the
-        cost of a distance is that of two objects of the data.
+        Length of a random window to cut from each mosaic, or the smallest and largest length of a uniform
+        distribution. A shorter mosaic stays whole. By default mosaics are as long as the training objects, so each
+        distance costs as much as one between two training objects.
 
     Notes
     -----
-    Objects are strings, series or point sets (pieces of these in stored order). Like `Representatives`, mosaics need
-    the training objects: `D2KE.extend` asks for them, and `similia.kernels.FromDistance` cannot draw them.
+    Objects are strings, series or point sets (points in stored order). Like `Representatives`, mosaics need the
+    training objects: pass them to `D2KE.extend`. `similia.kernels.FromDistance` cannot draw mosaics.
 
     Examples
     --------
@@ -355,15 +357,15 @@ class Mosaics(RandomObjects):
 
 
 class Mixture(RandomObjects):
-    """Random objects of several kinds in turn: the first of each, then the second of each, and so on.
+    """Random objects from several samplers in turn: the first of each, then the second of each, and so on.
 
-    Features of unlike random objects see unlike things, and where cross-validation cannot tell which kind is the
+    Different kinds of random objects capture different properties. If cross-validation cannot tell which kind is
     best, half of each is safer than all of one.
 
     Parameters
     ----------
     samplers : list of samplers
-        At least one; not `Representatives`.
+        One or more. `Representatives` is not allowed.
 
     Examples
     --------
@@ -395,7 +397,7 @@ class Mixture(RandomObjects):
 def _ranges(
     starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the integers of all ranges, one after the other, and the offsets of the ranges."""
+    """Return the concatenated integers of all ranges, and the offsets of the ranges."""
     offsets = _offsets(lengths)
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
 
@@ -419,7 +421,7 @@ def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _letters(X: Any) -> str | bytes:
-    """Return the letters that occur, in order, without the very rare."""
+    """Return the sorted letters of the strings, without very rare ones."""
     found = [*X.map(_counts)] if isinstance(X, Distributed) else [_counts(X)]
     if len({part.is_bytes for part in found}) > 1:
         raise BadType(None, "holds str and bytes", "one kind", "use bytes.decode or str.encode")
@@ -456,7 +458,7 @@ class _OfPoints(NamedTuple):
 
 
 def _of_points(X: Any, start: int) -> _OfPoints:
-    """Return what random sets learn from the points of some sets."""
+    """Return statistics of the points of some sets."""
     values = as_sets(X).values
     norms = float(np.linalg.norm(values, axis=1).sum(dtype=np.float64))
     return _OfPoints(len(values), values.shape[1], norms, float(values.min(initial=np.inf)))
