@@ -1,16 +1,17 @@
-"""What a kernel and a distance are, how they are called and checked, and how a model is taken apart.
+"""Define kernels and distances, call and check them, and find them inside a model.
 
-*Kernel*: any callable ``k(X, Y=None) -> (n, m)``, large for similar objects. *Distance*: the same, >= 0, small for
-similar objects. Without a Y, X is compared with itself. No base class is needed; the built-in ones derive from `Kernel`
-and `Distance`, hold parameters and learn nothing. Three hooks are optional:
+*Kernel*: any callable ``k(X, Y=None) -> (n, m)`` whose values are large for similar objects. *Distance*: the same, with
+values >= 0 that are small for similar objects. Without a Y, X is compared with itself. No base class is needed. The
+built-in ones derive from `Kernel` and `Distance`; they hold parameters and learn nothing. Three hooks are optional:
 
 - ``as_objects(X)`` returns a collection in the memory layout the function works on;
-- ``decided(X)`` returns the function with what it leaves to the data, such as a map to the sphere, decided by X;
-- ``diag(X)`` (kernels) returns k(x, x) of each object.
+- ``decided(X)`` returns a copy whose data-dependent settings, such as the map to the sphere, are fixed from X;
+- ``diag(X)`` (kernels) returns k(x, x) for each object.
 
-`evaluate` calls a kernel, `distances_between` a distance: whatever a user's function returns (float32, integers, lists,
-sparse) becomes a dense float array of shape (n, m), or one sentence says what is wrong. `pairwise` lifts a function of
-two objects. `parts_of` takes a model apart: its steps, its learner, the kernel or distance it compares objects by.
+`evaluate` calls a kernel, `distances_between` a distance. Both turn whatever a user's function returns (float32,
+integers, lists, sparse) into a dense float array of shape (n, m), or raise an error that says what is wrong. `pairwise`
+turns a function of two objects into a kernel. `parts_of` splits a model into its steps, its learner, and the kernel or
+distance by which it compares objects.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
-_FEW_OF_A_PART = 20  # objects: fewer of a part say nothing about the whole
-_QUOTED = 100  # letters of another library's error
+_FEW_OF_A_PART = 20  # objects: a smaller part says nothing about the whole
+_QUOTED = 100  # letters quoted of another library's error
 _LIFTS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
-_TILES_PER_SIDE = 16  # tiles of a pairwise block: enough to share out among processes, whatever their number
+_TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of processes busy
 _CHOSEN = ("best_estimator_", "pipeline_", "best_")  # where a search keeps the model it chose
-_WRAPPED = {  # where a wrapper of scikit-learn keeps its model or models: once fitted, and before
+_WRAPPED = {  # where a scikit-learn wrapper keeps its models: (fitted, unfitted)
     "CalibratedClassifierCV": ("calibrated_classifiers_", "estimator"),
     "FixedThresholdClassifier": ("estimator_", "estimator"),
     "TransformedTargetRegressor": ("regressor_", "regressor"),
@@ -58,7 +59,7 @@ _COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # att
 # ---- the two protocols
 @state()
 class Kernel(BaseEstimator):
-    """Base of the built-in kernels: an object that holds parameters and learns nothing."""
+    """Base class of the built-in kernels. A kernel holds parameters and learns nothing."""
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the Gram block of `X` against `Y`.
@@ -80,17 +81,17 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` in the memory layout this kernel works on (as it is for a kernel of any objects)."""
+        """Return `X` in the memory layout this kernel works on; `X` itself if the kernel takes any objects."""
         return objects_in(X)
 
     def _compared(self, X: Any) -> dict[str, str]:
-        """Return in words which properties of these objects are compared, where that depends on what they have."""
+        """Describe which properties are compared, if that depends on what the objects have."""
         return {}
 
 
 @state()
 class Distance(BaseEstimator):
-    """Base of the built-in distances: an object that holds parameters and learns nothing."""
+    """Base class of the built-in distances. A distance holds parameters and learns nothing."""
 
     facts: ClassVar[Facts]
 
@@ -116,7 +117,7 @@ class Distance(BaseEstimator):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is true of a distance for all its parameters; tests hold every distance to its facts.
+    """Mathematical properties of a distance; the tests check them for every built-in distance.
 
     Attributes
     ----------
@@ -125,10 +126,10 @@ class Facts:
     identity : bool
         d(x, x) = 0.
     metric : bool
-        The triangle inequality holds, and d(x, y) = 0 only if x = y as the distance sees them (a set of points, not
-        a list): `similia.planning.lipschitz` needs it.
+        The triangle inequality holds, and d(x, y) = 0 only if x = y as the distance sees them (as sets of points, not
+        lists). `similia.planning.lipschitz` needs it.
     unequal_length : bool
-        Objects of different length can be compared.
+        The distance can compare objects of different lengths.
     cost : str
         Operations for one pair of objects of lengths m and n, such as ``"m n"``.
     """
@@ -142,23 +143,23 @@ class Facts:
 
 # ---- called and checked
 def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
-    """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array, or raise if it is not of shape (n, m)."""
+    """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array; raise if its shape is not (n, m)."""
     check_kernel(kernel)
     return _checked_values(kernel, X, Y, "kernel")
 
 
 def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None) -> Floats:
-    """Return d(X, Y) of any callable as a float32 or float64 array, or raise if it is no distance.
+    """Call any distance and return its values as a float32 or float64 array.
 
-    Where `X` is a block of a larger collection, `start` is the position of its first object there; `pair` names two
-    objects in a message.
+    If `X` is a block of a larger collection, `start` is the position of its first object there. `pair` is the phrase
+    that error messages use for two objects.
 
     Raises
     ------
     ValueError
-        If the result is not of shape (n, m), or a value is NaN, infinite or negative; the message names the pair.
+        If the shape of the result is not (n, m), or a value is NaN, infinite or negative; the message names the pair.
     TypeError
-        If `distance` is a kernel or cannot be called, or the values are not real numbers.
+        If `distance` is a kernel or is not callable, or the values are not real numbers.
     """
     check_distance(distance)
     rows, columns = range(start, start + n_objects(X)), range(n_objects(X if Y is None else Y))
@@ -174,7 +175,7 @@ def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair
 
 
 def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
-    """Return k(x, x) for each object, shape (n,): the kernel's ``diag``, or blocks on its diagonal."""
+    """Return k(x, x) for each object, shape (n,), by the kernel's ``diag`` if it has one, else from blocks."""
     refuse_class(kernel, "kernel")
     n = n_objects(X)
     if not hasattr(kernel, "diag"):
@@ -195,9 +196,9 @@ def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluat
 
 
 def as_objects(function: Any, X: Any) -> Any:
-    """Return `X` in the layout a kernel or distance works on: its ``as_objects`` hook, or `X` itself.
+    """Return `X` in the layout a kernel or distance works on, by its ``as_objects`` hook if it has one.
 
-    A table of one column that holds no numbers is read as the objects in that column.
+    In a table with a single, non-numeric column, the objects are the entries of that column.
     """
     refuse_class(function, "the kernel or distance")
     if hasattr(X, "__array__") and not hasattr(X, "__len__"):
@@ -208,17 +209,17 @@ def as_objects(function: Any, X: Any) -> Any:
 
 
 def decided(kernel: Any, X: Any) -> Any:
-    """Return `kernel` with what it leaves to the data decided by `X`: its ``decided`` hook, or `kernel` itself."""
+    """Return `kernel` with its data-dependent settings fixed from `X`, by its ``decided`` hook if it has one."""
     return kernel.decided(X) if hasattr(kernel, "decided") else kernel
 
 
 def compared(kernel: Any, X: Any) -> dict[str, str]:
-    """Return in words which properties of these objects a kernel compares, where that depends on what they have."""
+    """Describe which properties of these objects a kernel compares, if that depends on what they have."""
     return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
 
 
 def check_kernel(kernel: Any, what: str = "kernel") -> None:
-    """Raise unless `kernel` can be called and is no distance."""
+    """Raise unless `kernel` is callable and not a distance."""
     refuse_class(kernel, what)
     if isinstance(kernel, Distance):
         raise TypeError(
@@ -230,7 +231,7 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
 
 
 def check_distance(distance: Any) -> None:
-    """Raise unless `distance` can be called and is no kernel."""
+    """Raise unless `distance` is callable and not a kernel."""
     refuse_class(distance, "distance")
     if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # a lifted function may be either
         raise TypeError(
@@ -241,7 +242,7 @@ def check_distance(distance: Any) -> None:
 
 
 def refuse_class(function: Any, what: str) -> None:
-    """Raise for a class where an object of it is wanted."""
+    """Raise if `function` is a class instead of an instance."""
     if isinstance(function, type):
         name = function.__name__
         raise TypeError(f"{what} is the class {name}, expected an object that can be called; write {name}(...)")
@@ -260,7 +261,7 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
 
 
 def name_of(function: Any) -> str:
-    """Return what a message calls a kernel or distance: a function by its name, also one bound or lifted."""
+    """Return the name of a kernel or distance for messages; bound and lifted functions keep their own name."""
     if not hasattr(function, "__name__"):
         inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
         if callable(inner):
@@ -269,9 +270,9 @@ def name_of(function: Any) -> str:
 
 
 def without_addresses(value: Any) -> str:
-    """Return ``repr(value)`` with the names of functions in the place of their addresses in memory.
+    """Return ``repr(value)`` with the names of functions instead of their addresses in memory.
 
-    Classes have no ``__repr__`` of their own for it: scikit-learn's printer of nested estimators trips over those.
+    A ``__repr__`` of their own in the classes would break scikit-learn's printing of nested estimators.
     """
     text = re.sub(r"<(?:[\w.]*?(\w+) object at 0x[0-9a-f]+|built-in function (\w+))>", r"\1\2", repr(value))
     text = re.sub(r"<(?:cy)?function ([\w.<>]+?) at 0x[0-9a-f]+>", lambda found: found[1].split(".<locals>.")[-1], text)
@@ -279,7 +280,7 @@ def without_addresses(value: Any) -> str:
 
 
 def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
-    """Return the values of a kernel or distance as floats, or raise if they are none or not of shape (n, m)."""
+    """Return the values of a kernel or distance as floats; raise if they are not numbers or not of shape (n, m)."""
     name, shape = name_of(function), (n_objects(X), n_objects(X if Y is None else Y))
     values = as_floats(_called(function, X, Y, what), f"the {what} {name} returned")
     if values.shape != shape:
@@ -291,10 +292,9 @@ def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
 
 
 def _called(function: Any, X: Any, Y: Any, what: str) -> Any:
-    """Return ``function(X)`` or ``function(X, Y)``; where that fails, say so if it is a function of two objects.
+    """Return ``function(X)`` or ``function(X, Y)``; if it fails, say whether it is a function of two objects.
 
-    Before the call, a function of two objects looks like one of two collections: only one that fails is tried on a
-    pair.
+    Only a function that fails on collections is tried on one pair, since a signature does not tell the two apart.
     """
     try:
         return function(X) if Y is None else function(X, Y)
@@ -323,23 +323,24 @@ def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
 
 # ---- lifted functions
 def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
-    """Lift a Python function of two objects to a kernel of two collections.
+    """Turn a Python function of two objects into a kernel of two collections.
 
     Parameters
     ----------
     function : callable
         ``function(x, y) -> float``.
     symmetric : bool, default=True
-        Whether f(x, y) = f(y, x): the Gram matrix of one collection then takes half the calls.
+        Whether f(x, y) = f(y, x). If so, the Gram matrix of one collection takes n (n + 1) / 2 calls,
+        not n^2.
     n_jobs : int, optional
-        Processes (started afresh, never forked); -1 means one for each core. What
-        ``similia.config(n_jobs=...)`` says if not given, else this process alone. Lambdas and
-        closures are fine. The result does not depend on it.
+        Number of processes (spawned, never forked); -1 means one for each core. If not given,
+        ``similia.config(n_jobs=...)`` applies; without that, only this process is used. Lambdas and
+        closures are allowed. The result does not depend on `n_jobs`.
 
     Returns
     -------
     Pairwise
-        A kernel ``k(X, Y=None) -> (n, m)`` with ``diag``, on any sequence of objects.
+        A kernel ``k(X, Y=None) -> (n, m)`` with ``diag`` that takes any sequence of objects.
 
     Raises
     ------
@@ -398,7 +399,7 @@ class Pairwise(Kernel):
     def _evaluate(
         self, xs: list, ys: list, tiles: list[tuple[range, range]], mirror: bool
     ) -> Iterator[npt.NDArray[np.float64]]:
-        """Yield the values of each tile, in order; raise the failure of the first tile that has one."""
+        """Yield the values of each tile in order; raise the error of the first tile that fails."""
         failures: list[Exception] = []
         tasks = (
             (self.function, xs[r.start : r.stop], ys[c.start : c.stop], r, c, mirror)
@@ -416,7 +417,7 @@ class Pairwise(Kernel):
 
 
 def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.float64] | Exception]:
-    """Return the outcomes of tiles in order, computed here or in processes."""
+    """Return the outcomes of the tiles in order, computed in this process or in others."""
     if n_jobs in (None, 1):
         return (_outcome(*task) for task in tasks)
     from joblib import Parallel, delayed
@@ -431,7 +432,7 @@ def _runs(n: int) -> list[range]:
 
 
 def _objects(X: Any, name: str) -> list[Any]:
-    """Return the objects as a list; the rows of a frame, the scalars of Arrow as Python values."""
+    """Return the objects as a list: data frames by row, Arrow scalars as Python values."""
     X = objects_in(X)
     n = at_least_one(X, name)
     if hasattr(X, "to_pylist"):
@@ -455,7 +456,7 @@ def _tile(
 
 
 def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
-    """Return what `_tile` returns or raises, so that the first failure in order is reported, not in time."""
+    """Return what `_tile` returns or raises, so that the caller reports the first error in order of tiles."""
     try:
         return _tile(*arguments)
     except (TypeError, ValueError) as error:
@@ -463,7 +464,7 @@ def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
 
 
 def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: int) -> float:
-    """Return f(x, y), or raise naming the pair."""
+    """Return f(x, y), or raise an error that names the pair."""
     name = name_of(function)
     try:
         value = function(x, y)
@@ -480,7 +481,7 @@ def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: i
 
 # ---- estimators that compare objects
 class ComparesObjects:
-    """Mixin of estimators that compare objects of any kind by a kernel or distance, for the tags of scikit-learn."""
+    """Mixin that sets the scikit-learn tags of estimators that compare objects by a kernel or distance."""
 
     _by: ClassVar[str] = "kernel"  # the parameter that holds the kernel or distance
 
@@ -497,12 +498,12 @@ class ComparesObjects:
 
 
 def takes_sparse(function: Any) -> bool:
-    """Return whether a kernel or distance takes sparse rows: built-in ones say so, others are assumed to."""
+    """Return whether a kernel or distance takes sparse rows. User functions are assumed to."""
     return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
 
 
 def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
-    """Return `X` in the layout of a kernel or distance; of vectors, `estimator` learns or checks the columns."""
+    """Return `X` in the layout of a kernel or distance; for vectors, store or check the columns in `estimator`."""
     if not reset and hasattr(estimator, "n_features_in_"):
         check_table(estimator, X, reset=False)
     objects = as_objects(function, X)
@@ -513,7 +514,8 @@ def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
 def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     """Warn that the objects at `rows` share nothing with the training objects.
 
-    It takes more than half of the `n` objects; while streaming, where each kind of warning is emitted once, one.
+    Warn only if they are more than half of the `n` objects. While streaming, where each kind of warning is emitted
+    once, a single object is enough.
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):
@@ -524,7 +526,7 @@ def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
 # ---- models taken apart
 @dataclass(frozen=True)
 class Comparison:
-    """A kernel (larger is closer) or a distance (smaller is closer) that a model compares objects by."""
+    """The kernel (larger is closer) or distance (smaller is closer) by which a model compares objects."""
 
     function: Any
     is_kernel: bool
@@ -534,26 +536,26 @@ class Comparison:
         return as_objects(self.function, X)
 
     def decided(self, X: Any) -> Self:
-        """Return the comparison with what its function leaves to the data decided by `X`."""
+        """Return the comparison with the data-dependent settings of its function fixed from `X`."""
         return type(self)(decided(self.function, X), self.is_kernel)
 
     def between(self, X: Any, Y: Any) -> Floats:
-        """Return the values of all pairs, shape (n, m), checked."""
+        """Return the checked values of all pairs, shape (n, m)."""
         return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A model taken apart; see `parts_of`.
+    """The parts of a model; see `parts_of`.
 
     Attributes
     ----------
     whole : estimator
-        The model without a search around it: what predicts or transforms.
+        The model that predicts or transforms, without the search around it.
     model : estimator
-        The first model inside of `whole`, if that is a vote, a calibration or the like; else `whole` itself.
+        The first model inside `whole` if that is an ensemble, a calibration or the like; else `whole` itself.
     transformers : list of estimators
-        The steps of `model` before its learner; all of them if it predicts nothing.
+        The steps of `model` before its learner; all steps if it does not predict.
     learner : estimator or None
         The step that predicts.
     """
@@ -569,7 +571,7 @@ class Parts:
         return [*self.transformers, *([] if self.learner is None else [self.learner])]
 
     def comparison(self, *, fitted: bool = True) -> Comparison | None:
-        """Return the kernel or distance of the first step that has one, or has it inside; see `comparison_of`."""
+        """Return the kernel or distance of the first step that contains one; see `comparison_of`."""
         for step in self.steps:
             inside = members_of(step)
             found = parts_of(inside[0]).comparison(fitted=fitted) if inside else comparison_of(step, fitted=fitted)
@@ -587,7 +589,7 @@ class Parts:
 
 
 def parts_of(model: Any) -> Parts:
-    """Take a model apart, fitted or not: an estimator, a pipeline, a search over them, a vote of them.
+    """Split a model into its parts: an estimator, a pipeline, a search or an ensemble, fitted or not.
 
     Examples
     --------
@@ -608,7 +610,7 @@ def parts_of(model: Any) -> Parts:
 
 
 def chosen(model: Any) -> Any:
-    """Return the model that a fitted search chose or that is frozen; any other model as it is."""
+    """Return the model that a fitted search chose or that a frozen estimator wraps; any other model unchanged."""
     if members_of(model):
         return model
     names = ("estimator",) if type(model).__name__ == "FrozenEstimator" else _CHOSEN
@@ -616,12 +618,13 @@ def chosen(model: Any) -> Any:
 
 
 def members_of(model: Any) -> list[Any]:
-    """Return the models whose answers `model` combines or changes, fitted if it is; [] for any other model.
+    """Return the models whose predictions `model` combines or changes; [] for any other model.
 
-    A vote has a list of ``voters``; the wrappers of scikit-learn calibrate, set a threshold or transform the targets.
+    They are fitted if `model` is. An ensemble of ours has a list ``voters``; scikit-learn's wrappers calibrate, set a
+    threshold or transform the targets.
     """
     voters = getattr(model, "voters", None)
-    if isinstance(voters, list):  # of `AutoClassifier` it is the number that may vote
+    if isinstance(voters, list):  # `AutoClassifier` has a number here: how many may vote
         return list(voters)
     for name in _WRAPPED.get(type(model).__name__, ()):
         found = getattr(model, name, None)
@@ -631,7 +634,7 @@ def members_of(model: Any) -> list[Any]:
 
 
 def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a model in order: pipelines inside pipelines laid open, steps that do nothing left out."""
+    """Return the steps of a model in order, with nested pipelines flattened and passthrough steps left out."""
     model = chosen(model)
     if not hasattr(model, "steps"):
         return [model]
@@ -641,10 +644,10 @@ def steps_of(model: Any) -> list[Any]:
 
 
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
-    """Return the kernel or distance that a step compares objects by, or None.
+    """Return the kernel or distance by which a step compares objects, or None.
 
-    If `fitted`, a kernel as it was decided in ``fit`` comes before the parameter. A parameter `distance` may hold a
-    kernel (nearest neighbours in its feature space); a lifted function is what the parameter is called.
+    If `fitted`, the kernel that ``fit`` fixed comes before the parameter. A parameter `distance` may hold a kernel
+    (nearest neighbours in its feature space). A lifted function counts as what its parameter is named.
     """
     for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
         function = getattr(step, name, None)

@@ -1,9 +1,9 @@
-r"""Dynamic time warping: the cheapest way to match two series step by step, without going back in time.
+r"""Dynamic time warping: the cheapest way to match two series step by step without going back in time.
 
 .. math:: D(i, j) = c(x_i, y_j) + \min\{D(i-1, j), D(i, j-1), D(i-1, j-1)\}, \qquad d(x, y) = D(m, n),
 
-with c the Euclidean distance over the channels (not squared), no division by the length of the path and no root at the
-end. Cost: m n cells for a pair, of which 16 pairs are computed at a time (`similia.distances.dtw` says how).
+where c is the Euclidean distance over the channels, not squared. The sum is not divided by the length of the path and
+no root is taken. Cost: m n cells per pair; 16 pairs are computed at a time.
 
 Papers: Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Transactions on
 Acoustics, Speech and Signal Processing 26, 1978; as the distance of D2KE, Wu, Yen, Xu, Ravikumar & Witbrock 2018,
@@ -39,36 +39,36 @@ Floats = npt.NDArray[np.floating]
 
 
 class DTW(Distance):
-    """Dynamic time warping of series of any lengths, with one channel or several.
+    """Dynamic time warping of series of any lengths, with one or more channels.
 
     Parameters
     ----------
     window : int or float, optional
-        Sakoe-Chiba band: step i is matched only with steps j of ``|i - j| <= w``. An integer >= 0 is w itself; a
-        float in (0, 1] is a share of the longer length, rounded down. For lengths m and n, w is never
-        below ``|m - n|``, since no path would exist. None: no band.
+        Sakoe-Chiba band: match step i only with steps j where ``|i - j| <= w``. An integer >= 0 is w itself; a float
+        in (0, 1] is a fraction of the longer length, rounded down. For lengths m and n, w is at least ``|m - n|``, as
+        otherwise no path would exist. None: no band.
     local : {"euclidean", "sqeuclidean"}, default="euclidean"
         Cost of matching two steps: the Euclidean distance over the channels, or its square.
     root : bool, default=False
-        Take the square root of the final sum of squares (with ``local="sqeuclidean"`` only).
+        Whether to take the square root of the final sum (only with ``local="sqeuclidean"``).
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, `X` and `Y` differ in channels, a value is NaN or infinite,
-        or a distance exceeds the largest number of its type.
+        When called, if a parameter is out of range, `X` and `Y` differ in their number of channels, a value is NaN or
+        infinite, or a distance exceeds the largest number of its dtype.
 
     Notes
     -----
-    The type of `Y`, float32 or float64, is that of the distances, so that those to the series of a model do not depend
-    on other series in `X`. Costs are added along a path of up to m + n steps: the relative error is below (m + n) 2^-24
-    (float64: 2^-53), about 1e-6 for hundreds of steps of float32 and 2e-4 for 100,000 equal ones. A distance depends
-    on its two series only, bit for bit, not on the other ones nor on threads.
+    The distances have the dtype of `Y`, float32 or float64, so that distances to the series of a model do not depend on
+    the other series in `X`. Costs are added along a path of up to m + n steps: the relative error is below
+    (m + n) 2^-24 (float64: 2^-53), about 1e-6 for hundreds of steps of float32 and 2e-4 for 100,000 equal ones. A
+    distance depends, to the last bit, on its two series only, not on other series or on threads.
 
-    Numbers may be of any magnitude: a pair of very large or very small ones is scaled by a power of two. Differences
-    below 1e-40 times the largest number of a pair (float32: 1e-12) may count as 0.
+    Values may have any magnitude: pairs with very large or very small values are scaled by a power of two. Differences
+    below 1e-40 times the largest value of a pair (float32: 1e-12) may count as 0.
 
-    It is no metric: the triangle inequality fails, and d(x, y) = 0 for series that differ in repeated steps only.
+    DTW is not a metric: the triangle inequality fails, and d(x, y) = 0 for series that differ only in repeated steps.
 
     References
     ----------
@@ -101,10 +101,10 @@ class DTW(Distance):
         Parameters
         ----------
         X : sequence of n series
-            Whatever `similia.objects.as_series` takes: a 2-D array is n series of one channel, and one series of
-            several channels is ``[x]``.
+            Anything that `similia.objects.as_series` reads. A 2-D array is n series of one channel; write one series x
+            of several channels as ``[x]``.
         Y : sequence of m series, optional
-            `X` itself if not given; half of the pairs are then computed.
+            `X` itself if not given; then only half of the pairs are computed.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class DTW(Distance):
         return self._distances(A, B, (left, right))
 
     def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Floats:
-        """Return the distances of `A` to `B` (`A` itself, perhaps), or of pairs named by two arrays of positions."""
+        """Return the distances of `A` to `B` (which may be `A`), or of pairs given by two arrays of positions."""
         loop = self._loop(A.n_dims)
 
         def find(A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None, shift: int) -> Floats:
@@ -142,7 +142,7 @@ class DTW(Distance):
         return distances_of(A, B, find, 2 if self.local == "sqeuclidean" and not self.root else 1, pairs=pairs)
 
     def _loop(self, n_dims: int) -> Callable[..., None]:
-        """Return the loop over tasks, or raise for parameters out of range."""
+        """Check the parameters and return the loop over tasks."""
         window, rooted = window_band(self.window), self._rooted()
 
         def warp(x: Any, y: Any, *where: Any) -> None:
@@ -186,14 +186,15 @@ def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # typ
 def _warp(values, at, m, packed, start, n, p, rooted, widths, room):  # type: ignore[no-untyped-def]
     """Leave the last row of D in `room`, column j at ``LANES * (j + 1)``; the border column before it starts as 0.
 
-    `widths` are half widths of the lanes' bands: the widest sets which columns are visited, the others mask cells.
+    `widths` are the half widths of the lanes' bands. The widest one determines which columns are visited; the others
+    mask cells.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
     infinite, width = lane.load(room, LANES), lane.load(widths, 0)
     reach, masked = int(widths.max()), widths.min() < widths.max()
     for i in range(m):
-        x0 = lane.splat(values[at])  # three channels stay in registers: a third faster than reading them each time
+        x0 = lane.splat(values[at])  # three channels stay in registers: a third faster than rereading
         x1, x2 = lane.splat(values[at + min(1, p - 1)]), lane.splat(values[at + min(2, p - 1)])
         low, high = max(0, i - reach), min(n, i + reach + 1)
         left, diagonal = infinite, lane.load(room, LANES * low)

@@ -1,8 +1,8 @@
 """Edit distances of strings, computed by rapidfuzz: Levenshtein, Hamming, Damerau-Levenshtein, Jaro-Winkler.
 
-Strings are compared by code point, bytes by byte. Cost for strings of m and n letters: m n / 64 operations on
-words (several short strings share a vector register); Hamming m + n; Damerau-Levenshtein m n. Counts of edits are
-float32, exact below 2**24, which halves the memory of the distances to many random strings; Jaro-Winkler is float64.
+Strings are compared code point by code point, bytes byte by byte. Cost for strings of m and n letters: m n / 64
+operations on words (several short strings share a vector register); Hamming m + n; Damerau-Levenshtein m n. Counts of
+edits are float32, exact below 2**24, which halves the memory of the distances; Jaro-Winkler is float64.
 
 Sources: Levenshtein, "Binary codes capable of correcting deletions, insertions and reversals", 1966; Hyyrö, "A
 bit-vector algorithm for computing Levenshtein and Damerau edit distances", 2003; Zhao & Sahni, "String correction
@@ -24,13 +24,13 @@ from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import named, resolve_indices
 from similia.similarity import Distance, Facts
 
-_WORTH_THREADS = 2**24  # pairs of letters below which starting threads does not pay
-_LANE = 64  # letters up to which rapidfuzz handles several queries in one register
+_WORTH_THREADS = 2**24  # pairs of letters below which threads do not pay
+_LANE = 64  # maximum number of letters for which rapidfuzz packs several queries into one register
 _BLOCK = 2**24  # distances computed at once
 
 
 class _EditDistance(Distance):
-    """Base of the distances that rapidfuzz computes."""
+    """Base class of the distances that rapidfuzz computes."""
 
     _whole: bool = True  # values are counts of edits
 
@@ -88,18 +88,18 @@ class _EditDistance(Distance):
         return values
 
     def _dtype(self, A: StringBatch, B: StringBatch) -> type[np.floating]:
-        """Return the type of the distances, or raise if str meet bytes."""
+        """Return the dtype of the distances, or raise if str and bytes are mixed."""
         if A.is_bytes != B.is_bytes:
             kinds = ["bytes" if batch.is_bytes else "str" for batch in (A, B)]
             raise BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
         longest = max(np.diff(batch.offsets).max() for batch in (A, B))
-        return np.float32 if self._whole and longest < 2**24 else np.float64  # a narrow integer would wrap
+        return np.float32 if self._whole and longest < 2**24 else np.float64  # a narrow integer would overflow
 
 
 class Levenshtein(_EditDistance):
-    """Levenshtein distance: the least number of letters to insert, delete or replace.
+    """Levenshtein distance: the minimum number of insertions, deletions and replacements of letters.
 
-    A metric.
+    It is a metric.
 
     Raises
     ------
@@ -110,8 +110,7 @@ class Levenshtein(_EditDistance):
 
     Notes
     -----
-    Values are float32, exact (float64 if a string has 2**24 letters or more). Empty strings are strings like any
-    other.
+    Values are exact, in float32 (float64 if a string has 2**24 letters or more). Empty strings are allowed.
 
     Examples
     --------
@@ -135,7 +134,7 @@ class Levenshtein(_EditDistance):
         Parameters
         ----------
         X, Y : sequences of str or bytes
-            Bytes, and str of ASCII letters only, take the short way.
+            Bytes and ASCII strings are faster.
         rows, columns : array-like of int, shape (n_pairs,)
             Positions in `X` and `Y`.
 
@@ -155,10 +154,10 @@ class Levenshtein(_EditDistance):
 
 
 class Hamming(_EditDistance):
-    """Hamming distance: the number of places where two strings differ.
+    """Hamming distance: the number of positions where two strings differ.
 
-    The shorter string is padded at its end with a letter that is in neither: each letter without a partner counts 1.
-    With that rule it is a metric on strings of any length.
+    Each letter of the longer string beyond the end of the shorter one counts 1. With this rule the distance is a metric
+    on strings of any length.
 
     Raises
     ------
@@ -167,7 +166,7 @@ class Hamming(_EditDistance):
 
     Notes
     -----
-    Values are float32, exact (float64 if a string has 2**24 letters or more).
+    Values are exact, in float32 (float64 if a string has 2**24 letters or more).
 
     Examples
     --------
@@ -185,10 +184,11 @@ class Hamming(_EditDistance):
 
 
 class DamerauLevenshtein(_EditDistance):
-    """Damerau-Levenshtein distance: letters to insert, delete, replace, or exchange with their neighbour.
+    """Damerau-Levenshtein distance: the minimum number of edits, including swaps of adjacent letters.
 
-    The unrestricted one: letters may be edited again after an exchange, so that "CA" to "ABC" costs 2. Unlike the
-    restricted one (optimal string alignment, which gives 3) it is a metric.
+    The edits are insertions, deletions, replacements and swaps. This is the unrestricted version: swapped letters may
+    be edited again, so "CA" to "ABC" costs 2. Unlike the restricted version (optimal string alignment, which gives 3),
+    it is a metric.
 
     Raises
     ------
@@ -197,7 +197,7 @@ class DamerauLevenshtein(_EditDistance):
 
     Notes
     -----
-    Values are float32, exact (float64 if a string has 2**24 letters or more).
+    Values are exact, in float32 (float64 if a string has 2**24 letters or more).
 
     Examples
     --------
@@ -216,10 +216,11 @@ class DamerauLevenshtein(_EditDistance):
 
 
 class JaroWinkler(_EditDistance):
-    """Jaro-Winkler distance, between 0 and 1: shared letters at about the same place, with a bonus for the beginning.
+    """Jaro-Winkler distance, in [0, 1]: compares letters at about the same position, with a bonus for a common prefix.
 
-    1 minus the similarity s + l w (1 - s), where s is Jaro's similarity, l the length of the common prefix (at most
-    4) and w its weight; without the bonus where s <= 0.7. No metric: the triangle inequality fails for "a", "aa", "ba".
+    It is 1 minus the similarity s + l w (1 - s), where s is Jaro's similarity, l the length of the common prefix (at
+    most 4) and w its weight. There is no bonus if s <= 0.7. It is not a metric: "a", "aa", "ba" violate the triangle
+    inequality.
 
     Parameters
     ----------
@@ -235,7 +236,7 @@ class JaroWinkler(_EditDistance):
 
     Notes
     -----
-    Values are float64. Two empty strings have distance 0, an empty string and another 1.
+    Values are float64. Two empty strings have distance 0; an empty and a non-empty string have distance 1.
 
     Examples
     --------
@@ -261,17 +262,17 @@ class JaroWinkler(_EditDistance):
 
 
 def _cdist(A: StringBatch, B: StringBatch, **options: Any) -> npt.NDArray[np.floating]:
-    """Return the values of a rapidfuzz function for all pairs, in the order of memory of its queries.
+    """Return the values of a rapidfuzz function for all pairs, in the memory order of its queries.
 
-    The queries, which rapidfuzz packs into registers if they have at most 64 letters, are the shorter strings: with
-    long strings against short ones this is some five times faster.
+    rapidfuzz packs queries of at most 64 letters into registers, so the shorter strings are the queries. For long
+    strings against short ones this is about five times faster.
     """
     from rapidfuzz.process import cdist
 
     options["workers"] = _workers(A, B)
     strings = A.tolist()
     if A is B and np.median(np.diff(A.offsets)) > _LANE:
-        return cdist(strings, strings, **options)  # the one list: half the pairs, but one by one
+        return cdist(strings, strings, **options)  # one list: half the pairs, but one at a time
     others = B.tolist()
     out = np.empty((len(A), len(B)), options["dtype"])
     step = rows_per_block(out.itemsize * len(B), at_most=max(1, _BLOCK // len(B)))

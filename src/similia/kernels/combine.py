@@ -1,11 +1,10 @@
-"""Kernels made from kernels (sum, product, normalised) and from a Python function of two objects.
+"""Sums, products and normalised versions of kernels.
 
 Sums with weights >= 0, elementwise products and k(x, y) / sqrt(k(x, x) k(y, y)) of positive
 semi-definite kernels are positive semi-definite (Shawe-Taylor & Cristianini, "Kernel Methods for
 Pattern Analysis", 2004, section 3.4). The parts may be any callables k(X, Y=None) -> (n, m).
 
-Cost: that of the parts and one pass over the Gram block; `pairwise` calls its function n m times, or
-n (n + 1) / 2 times for a symmetric function of one collection.
+Cost: that of the parts and one pass over the Gram block.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from similia.similarity import Kernel, as_objects, check_kernel, compared, decid
 
 
 class _Composite(ListParams, Kernel):
-    """Base of the kernels with a list of parts: parameters of part i are reached as ``k{i}__name``."""
+    """Base class of kernels with a list of parts; parameters of part i are ``k{i}__name``."""
 
     kernels: list[Any]
     _list, _letter = "kernels", "k"
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as the batch that all parts work on, or as it is if they do not share one."""
+        """Return `X` as the batch that all parts work on, or `X` itself if they do not share one."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
-        # Parts that compare structure leave out labels that others need.
+        # Parts that compare structure only would drop labels that other parts need.
         return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else X
 
     def _parts(self) -> list[Any]:
-        """Return the parts, or raise if there are none or one cannot be called."""
+        """Return the parts, or raise if there are none or one is not callable."""
         if not isinstance(self.kernels, list | tuple) or len(self.kernels) == 0:
             name = type(self).__name__
             raise ValueError(
@@ -54,7 +53,7 @@ class _Composite(ListParams, Kernel):
         return list(self.kernels)
 
     def decided(self, X: Any) -> Any:
-        """Return the combination of the parts as `X` decides them."""
+        """Return the combination with the data-dependent settings of its parts fixed from `X`."""
         X, parts = as_objects(self, X), self._parts()
         found = [decided(kernel, X) for kernel in parts]
         unchanged = all(new is old for new, old in zip(found, parts, strict=True))
@@ -88,8 +87,8 @@ class Sum(_Composite):
     Raises
     ------
     ValueError, TypeError
-        When called, if a part is not callable, a weight is negative or missing, or a part returns
-        another shape than (n, m).
+        When called, if a part is not callable, a weight is negative or missing, or a part returns a
+        shape other than (n, m).
 
     Examples
     --------
@@ -117,14 +116,14 @@ class Sum(_Composite):
         return sum(w * d for w, d in zip(self._weights(), self._diagonals(X), strict=True))
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return explicit features: those of the parts side by side, times sqrt(weight).
+        """Return explicit features: those of the parts, times sqrt(weight), side by side.
 
         Parameters
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Columns of all parts together; part i of p gets (n_features + i) // p of them, so that features of
-            different parts never collide.
+            Total number of columns. Part i of p gets (n_features + i) // p of them, so features of different
+            parts never collide.
 
         Returns
         -------
@@ -166,9 +165,9 @@ class Sum(_Composite):
 
 
 class Product(_Composite):
-    r"""Product of kernels, :math:`K(x, y) = \prod_i K_i(x, y)`: alike only where all parts say so.
+    r"""Product of kernels, :math:`K(x, y) = \prod_i K_i(x, y)`, large only if all parts are large.
 
-    It has no ``features``: its feature space is the tensor product of those of the parts.
+    It has no ``features``, since its feature space is the tensor product of those of the parts.
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ class Product(_Composite):
     Raises
     ------
     ValueError, TypeError
-        When called, if a part is not callable or returns another shape than (n, m).
+        When called, if a part is not callable or returns a shape other than (n, m).
 
     Examples
     --------
@@ -193,7 +192,7 @@ class Product(_Composite):
         self.kernels = kernels
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        with np.errstate(over="ignore", under="ignore"):  # far apart in two ways: 0
+        with np.errstate(over="ignore", under="ignore"):  # several small factors: 0
             product = reduce(np.multiply, self._grams(X, Y))
         return _finite(product, "product")
 
@@ -205,18 +204,18 @@ class Product(_Composite):
 class Normalized(Kernel):
     r"""Cosine of a kernel, :math:`K(x, y) / \sqrt{K(x, x) K(y, y)}`.
 
-    An object with K(x, x) = 0 has similarity 0 to all others and 1 to itself.
+    An object with K(x, x) = 0 gets similarity 0 to all others and 1 to itself.
 
     Parameters
     ----------
     kernel : kernel
-        Any callable ``k(X, Y=None) -> (n, m)``; its parameters are reached as ``kernel__name``.
+        Any callable ``k(X, Y=None) -> (n, m)``. Set its parameters as ``kernel__name``.
 
     Raises
     ------
     ValueError, TypeError
-        When called, if `kernel` is not callable, returns another shape than (n, m), or has a
-        diagonal entry below zero or not finite.
+        When called, if `kernel` is not callable, returns a shape other than (n, m), or has a
+        diagonal entry that is negative or not finite.
 
     Examples
     --------
@@ -236,7 +235,7 @@ class Normalized(Kernel):
         return as_objects(self.kernel, X)
 
     def decided(self, X: Any) -> Any:
-        """Return the normalised kernel as `X` decides it."""
+        """Return this kernel with the data-dependent settings of `kernel` fixed from `X`."""
         found = decided(self.kernel, X)
         return self if found is self.kernel else Normalized(found)
 
@@ -257,7 +256,7 @@ class Normalized(Kernel):
         return np.ones(n_objects(self.as_objects(X)))
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return the explicit features of the kernel, scaled to the norms of the kernel.
+        """Return the explicit features of the kernel, divided by sqrt(K(x, x)).
 
         Parameters
         ----------
@@ -288,7 +287,7 @@ class Normalized(Kernel):
 
 
 def _finite(K: Any, what: str) -> npt.NDArray[np.float64]:
-    """Return the values of a combination, or raise naming the first pair whose value is too large."""
+    """Return the values of a combination, or raise and name the first pair whose value is too large."""
     values: npt.NDArray[np.float64] = K
     large = np.isinf(values)
     if large.any():
@@ -299,7 +298,7 @@ def _finite(K: Any, what: str) -> npt.NDArray[np.float64]:
 
 
 def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:
-    """Return the values of any kernel as a fresh float64 array."""
+    """Return the values of any kernel as a new float64 array."""
     return np.array(evaluate(kernel, X, Y), dtype=np.float64)
 
 

@@ -1,21 +1,21 @@
-r"""Kernels made of a distance d: positive definite ones by random objects, and d in the place of the Euclidean one.
+r"""Kernels from a distance d: by distances to random objects, or by substituting d for the Euclidean distance.
 
-`FromDistance`, the kernel of D2KE: objects are similar if they are equally far from random objects,
+`FromDistance` is the kernel of D2KE: objects are similar if their distances to random objects are similar,
 
 .. math:: k(x, y) = \int p(\omega)\, e^{-\gamma d(x, \omega)} e^{-\gamma d(\omega, y)}\, d\omega
           \approx \frac{1}{R} \sum_{j=1}^{R} e^{-\gamma d(x, \omega_j)} e^{-\gamma d(y, \omega_j)}
 
 for random objects omega_1, ..., omega_R drawn from p. It is an inner product of features, hence positive semi-definite
-for any d, and unbiased, with variance at most 1 / (4 R). Cost: R distances for each object.
+for any d. The estimate is unbiased, with variance at most 1 / (4 R). Cost: R distances per object.
 
-Distance substitution, one distance for each pair: `DistanceRBF` and `NegativeDistance`,
+`DistanceRBF` and `NegativeDistance` substitute d in a kernel, at the cost of one distance per pair,
 
 .. math:: \exp(-\gamma\, d(x, y)^2), \qquad -d(x, y)^p, \qquad
           \tfrac12 \left( d(x, o)^p + d(y, o)^p - d(x, y)^p \right).
 
-These are positive semi-definite (-d^p conditionally, which is enough for a support vector machine) where d^2, or d^p,
-is of negative type, as the square of a Euclidean distance is. For alignment, edit and Hausdorff distances they are
-indefinite: `similia.Nystroem` has a parameter for the negative eigenvalues.
+They are positive semi-definite (-d^p conditionally, which is enough for a support vector machine) if d^2, or d^p, is of
+negative type, as the square of a Euclidean distance is. For alignment, edit and Hausdorff distances they are
+indefinite; the parameter `spectrum` of `similia.Nystroem` says how to treat the negative eigenvalues.
 
 Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Equation 4 and Algorithm 1;
 Haasdonk & Bahlmann, "Learning with distance substitution kernels", DAGM 2004, Section 3.
@@ -43,9 +43,9 @@ from similia.objects.vectors import VectorsBatch
 from similia.similarity import Kernel, as_objects, check_distance, diagonal, distances_between
 
 F = TypeVar("F", bound=np.floating)
-# Random objects come in blocks, each with its own generator: object j depends on (seed, j) only.
+# Random objects are drawn in blocks, each with its own generator, so object j depends on (seed, j) only.
 BLOCK = 256
-# Rows of distances that exist twice, once as the distance returned them: few, so that memory is that of the result.
+# Rows of distances copied at a time: few, so that peak memory is close to that of the result.
 _MOST_ROWS = 4096
 
 
@@ -55,32 +55,32 @@ class FromDistance(Kernel):
     Parameters
     ----------
     distance : callable
-        ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or a function of your own.
+        ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
-        The distribution p of the random objects, with all its parameters given, since a kernel learns
-        nothing: such as ``RandomStrings(alphabet="ACGT")``. Or a collection, taken as it is.
+        The distribution p of the random objects, such as ``RandomStrings(alphabet="ACGT")``. All its
+        parameters must be given, since a kernel learns nothing. Or a collection to use directly.
     gamma : float, default=1.0
         Decay of a feature with distance, in 1 / (unit of the distance).
     n_components : int, default=1024
-        Number R of random objects; not used where `objects` is a collection.
+        Number R of random objects; ignored if `objects` is a collection.
     random_state : int, default=0
-        Seed of the random objects. An integer, since a kernel has no ``fit`` in which to draw.
+        Seed of the random objects. It must be an integer, since a kernel has no ``fit`` in which to draw.
 
     Raises
     ------
     ValueError, TypeError
         When called, if a parameter is out of range, the sampler lacks a parameter, or the distance returns
-        NaN, infinity, a negative number or another shape; the sentence names the pair.
+        NaN, infinity, a negative number or the wrong shape; the message names the pair.
 
     Notes
     -----
-    `similia.D2KE` with the same distance, objects, gamma, n_components and integer random_state has the same
-    features, and is the faster way to a linear model; ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)``
-    is the kernel of one that has been fitted.
+    `similia.D2KE` with the same distance, objects, gamma, n_components and integer random_state computes the same
+    features, and is faster with a linear model. ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)`` is the
+    kernel of a fitted `similia.D2KE`.
 
-    Anything that takes a matrix of kernel values takes ``k(X)``: ``KernelRidge(kernel="precomputed")``, and ``SVC``
-    and `similia.Nystroem` also take the kernel itself. scikit-learn's Gaussian processes take neither; there,
-    ``make_pipeline(D2KE(...), GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))`` is the same model.
+    Estimators that take a Gram matrix, such as ``KernelRidge(kernel="precomputed")``, take ``k(X)``; ``SVC`` and
+    `similia.Nystroem` also take the kernel itself. scikit-learn's Gaussian processes take neither. Use the equivalent
+    model ``make_pipeline(D2KE(...), GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))`` there.
 
     References
     ----------
@@ -127,8 +127,8 @@ class FromDistance(Kernel):
         ----------
         X : sequence of n objects
         n_features : int, optional
-            Return a sparse matrix with this many columns, those beyond R empty, as the kernels that count
-            do: for ``Sum([...]).features`` and `similia.KernelFeatures`.
+            If given, return a sparse matrix with this many columns, of which those beyond R are empty.
+            ``Sum([...]).features`` and `similia.KernelFeatures` need this form.
 
         Returns
         -------
@@ -151,8 +151,8 @@ class FromDistance(Kernel):
     def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the standard error of each kernel value as an estimate of Equation 4.
 
-        It is the standard deviation of the R products of which the value is the mean, over sqrt(R); where
-        `objects` is a collection, as if its objects had been drawn independently.
+        A kernel value is the mean of R products; its standard error is their standard deviation divided by
+        sqrt(R). If `objects` is a collection, its objects are treated as independent draws.
 
         Parameters
         ----------
@@ -189,19 +189,19 @@ class FromDistance(Kernel):
             return self.as_objects(self.objects)
         n = check_positive_int(self.n_components, "n_components")
         seed = check_positive_int(self.random_state, "random_state", minimum=0)
-        # In float64 for all X: the type of one object must not change the features of another.
+        # Always in float64, so that the dtype of one object does not change the features of another.
         return joined([*draw(self.objects, None, 0, n, seed)], self.distance, X, single=False)
 
 
 def is_sampler(objects: Any) -> bool:
-    """Return whether `objects` draws objects, rather than being a collection of them."""
+    """Return whether `objects` is a sampler rather than a collection."""
     if isinstance(objects, type):
         raise TypeError(f"objects is the class {objects.__name__}; write {objects.__name__}(...)")
     return (hasattr(objects, "sample") and not hasattr(objects, "iloc")) or callable(objects)
 
 
 def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any]:
-    """Yield the random objects start, ..., stop - 1 of a seed, a block at a time."""
+    """Yield the random objects start, ..., stop - 1 of a seed, block by block."""
     for first in range(start // BLOCK * BLOCK, stop, BLOCK):
         rng = random_stream(seed, 0, first // BLOCK)
         drawn = sampler.sample(X, BLOCK, rng) if hasattr(sampler, "sample") else sampler(X, BLOCK, rng)
@@ -214,12 +214,12 @@ def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any
 
 
 def random_stream(seed: int, *key: int) -> np.random.Generator:
-    """Return the generator of one purpose (0: random objects, with their block; 1: rows for gamma)."""
+    """Return the generator for one purpose: (0, block) for random objects, 1 for the rows that set gamma."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> Any:
-    """Return parts of a collection as one, in the form in which the distance sees the objects of `X`."""
+    """Concatenate parts of a collection, in the layout in which the distance takes the objects of `X`."""
     if not isinstance(X, Batch):
         parts = [_unpacked(part, take(X, [0])[0]) if isinstance(part, Batch) else part for part in parts]
     if len(parts) == 1:
@@ -241,7 +241,7 @@ def _unpacked(batch: Batch, like: Any) -> list[Any]:
 
 
 def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return d(X, objects) as a fresh array, computed in blocks of rows; float32 if the distance returns that.
+    """Compute d(X, objects) in blocks of rows as a new array; float32 if the distance returns float32.
 
     Raises
     ------
@@ -279,7 +279,7 @@ class _Substitution(Kernel):
         return as_objects(self.distance, X)
 
     def _self_distances(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return d(x, x) for each object: 0 where the distance is known for it, else computed in small blocks."""
+        """Return d(x, x) for each object: 0 if the facts of the distance say so, else computed in small blocks."""
         check_distance(self.distance)
         facts = getattr(self.distance, "facts", None)
         if facts is not None and facts.identity:
@@ -294,26 +294,26 @@ class DistanceRBF(_Substitution):
     ----------
     distance : callable
         ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of
-        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Its parameters are
-        reached as ``distance__name``.
+        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or your own function. Set its parameters
+        as ``distance__name``.
     gamma : float, default=1.0
-        Above 0. `suggest_gamma` gives one that fits the scale of the distances.
+        Above 0. `suggest_gamma` returns one that fits the scale of the distances.
 
     Raises
     ------
     ValueError, TypeError
-        When called, if `gamma` is not a positive number, or `distance` returns another shape than (n, m) or
+        When called, if `gamma` is not a positive number, or `distance` returns a shape other than (n, m) or
         a value that is NaN, infinite or negative.
 
     Notes
     -----
-    The values are float32 where the distances are, so that `Nystroem` knows their precision. For a
-    Euclidean distance k is positive semi-definite; for DTW, edit and Hausdorff distances it is in general not.
-    ``Nystroem(kernel, n_components=len(X), spectrum=...)`` makes vectors all the same: with "clip" and
-    "flip" the inner products of those of the training objects are exactly the matrix K with its eigenvalues repaired
-    ("shift" gives K (K + a I)^(-1) K), and an object seen later gets coordinates by the same rule, linear in
-    its kernel values, so that a training object met again has its own. With fewer components than objects
-    the cost is linear in their number.
+    The values are float32 if the distances are, so that `Nystroem` knows their precision. For a Euclidean distance
+    k is positive semi-definite; for DTW, edit and Hausdorff distances it is generally not.
+    ``Nystroem(kernel, n_components=len(X), spectrum=...)`` still embeds the objects as vectors. With "clip" and
+    "flip", the inner products of the training vectors are exactly the matrix K with repaired eigenvalues ("shift"
+    gives K (K + a I)^(-1) K). New objects get coordinates by the same rule, which is linear in their kernel values, so
+    a training object gets the same coordinates again. With fewer components than objects, the cost is linear in the
+    number of objects.
 
     References
     ----------
@@ -344,45 +344,44 @@ class DistanceRBF(_Substitution):
         root = np.sqrt(check_positive(self.gamma, "gamma"))
         D = distances_between(self.distance, X, Y)
         K = np.empty(D.shape, D.dtype)
-        with np.errstate(over="ignore", under="ignore"):  # far apart: 0
-            for d, k in zip(D, K, strict=True):  # the root of gamma, since the square of a distance may be no float
+        with np.errstate(over="ignore", under="ignore"):  # distant objects: 0
+            for d, k in zip(D, K, strict=True):  # sqrt(gamma) first: d^2 alone may overflow
                 k[:] = functions.exp(-np.square(d * root, dtype=np.float64))
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) for each object, shape (n,): 1 wherever d(x, x) = 0."""
+        """Return k(x, x) for each object, shape (n,): 1 if d(x, x) = 0."""
         root = np.sqrt(check_positive(self.gamma, "gamma"))
         with np.errstate(over="ignore", under="ignore"):
             return functions.exp(-np.square(self._self_distances(X) * root))
 
 
 class NegativeDistance(_Substitution):
-    r"""Minus the distance to a power, :math:`k(x, y) = -d(x, y)^p`, or an inner product made of it.
+    r"""Negative power of a distance, :math:`k(x, y) = -d(x, y)^p`, or the inner product it induces.
 
     Parameters
     ----------
     distance : callable
         ``distance(X, Y=None) -> (n, m)`` array, as for `DistanceRBF`.
     power : float, default=2
-        p above 0. The square is the paper's; p <= 1 is gentler on outliers.
+        p above 0. The paper uses the square; p <= 1 is more robust to outliers.
     origin : object, optional
-        One object o. With it the kernel is
-        :math:`(d(x, o)^p + d(y, o)^p - d(x, y)^p) / 2`, which for the Euclidean distance and p = 2 is the
-        inner product of x - o and y - o.
+        One object o. If given, the kernel is :math:`(d(x, o)^p + d(y, o)^p - d(x, y)^p) / 2`, which for the
+        Euclidean distance and p = 2 is the inner product of x - o and y - o.
 
     Raises
     ------
     ValueError, TypeError
-        When called, if `power` is not a positive number, or `distance` returns another shape than (n, m) or
+        When called, if `power` is not a positive number, or `distance` returns a shape other than (n, m) or
         a value that is NaN, infinite or negative.
 
     Notes
     -----
-    -d^p is never positive semi-definite (its diagonal is 0), at best conditionally: c^T K c >= 0 for
-    coefficients that sum to 0, as those of a support vector machine with an intercept do. The kernel with an
-    origin is positive semi-definite exactly where -d^p is conditionally so (Schölkopf, "The kernel trick for
-    distances", 2001), and is the better input for `Nystroem`, which would otherwise spend its largest
-    eigenvalue on repairing the diagonal. The values are float32 where the distances are.
+    -d^p is never positive semi-definite, since its diagonal is 0. It can be conditionally so: c^T K c >= 0 for
+    coefficients that sum to 0, such as those of a support vector machine with an intercept. The kernel with an origin
+    is positive semi-definite exactly if -d^p is conditionally so (Schölkopf, "The kernel trick for distances", 2001).
+    Prefer it for `Nystroem`, which would otherwise spend its largest eigenvalue on repairing the diagonal. The values
+    are float32 if the distances are.
 
     References
     ----------
@@ -418,7 +417,7 @@ class NegativeDistance(_Substitution):
         return K / 2
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) for each object, shape (n,): 0 or, with an origin, d(x, o)^p, wherever d(x, x) = 0."""
+        """Return k(x, x) for each object, shape (n,): 0 or, with an origin, d(x, o)^p, if d(x, x) = 0."""
         values = -self._powers(self._self_distances(X), "X[{0}] and X[{0}]")
         return values if self.origin is None else values / 2 + self._from_origin(X)
 
@@ -426,7 +425,7 @@ class NegativeDistance(_Substitution):
         return self._powers(distances_between(self.distance, X, [self.origin])[:, 0], "X[{}] and the origin")
 
     def _powers(self, D: npt.NDArray, pair: str) -> npt.NDArray:
-        """Return d^p, or raise naming the first pair for which it is too large or too small a number."""
+        """Return d^p, or raise and name the first pair for which it overflows or underflows."""
         power = check_positive(self.power, "power")
         with np.errstate(over="ignore", under="ignore"):
             powers: npt.NDArray = D**power
@@ -441,10 +440,10 @@ class NegativeDistance(_Substitution):
 
 
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
-    r"""Return a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances: the median heuristic.
+    r"""Suggest a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances (median heuristic).
 
-    gamma = 1 / (p m^p) with m the median distance between two different objects: 1 / (2 m^2), the usual
-    Gaussian of bandwidth m, for `DistanceRBF` (p = 2), and 1 / m for the exponential features of `D2KE` (p = 1).
+    gamma = 1 / (p m^p), where m is the median distance between two different objects. `DistanceRBF` (p = 2) needs
+    1 / (2 m^2), the usual Gaussian of bandwidth m; the exponential features of `D2KE` (p = 1) need 1 / m.
 
     Parameters
     ----------
@@ -453,9 +452,9 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     X : sequence of objects
         At least two.
     n : int, default=200
-        Objects drawn from `X`, without replacement, for the median; all if there are fewer. It takes n^2 distances.
+        Maximum number of objects to draw from `X`, without replacement, for the median; costs n^2 distances.
     random_state : int, numpy Generator or None, default=0
-        Draws them.
+        Seed or generator for drawing the objects.
     power : float, default=2
         p above 0.
 
@@ -466,11 +465,11 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     Raises
     ------
     ValueError
-        If there are fewer than two objects, all distances are 0, or so large or small that gamma is no float64.
+        If there are fewer than two objects, all distances are 0, or gamma is out of range for float64.
 
     Notes
     -----
-    Where more than half of the pairs have distance 0, m is the median of the others.
+    If more than half of the pairs have distance 0, m is the median of the others.
 
     Examples
     --------

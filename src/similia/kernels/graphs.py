@@ -1,8 +1,7 @@
 r"""Graph kernels that count substructures: vertices, edges, refined colours, shortest paths.
 
-Each has a finite explicit map, a histogram of features with 64-bit ids, so a Gram block is one sparse
-product (see `FeatureKernel`). A graph relabelled by any permutation of its nodes gets the same
-features, bit for bit.
+Each has a finite explicit feature map, a histogram of features with 64-bit ids, so a Gram block is one
+sparse product (see `FeatureKernel`). Permuting the nodes of a graph does not change a bit of its features.
 
 Costs for a batch of N nodes and M arcs: O(N) vertices, O(M) edges, O(h M) refinement with h rounds,
 O(sum of n_g m_g) shortest paths of graphs of n_g nodes and m_g arcs.
@@ -36,26 +35,26 @@ _NO_LABELS = np.empty(0, dtype=np.int64)
 
 
 class GraphKernel(FeatureKernel):
-    """Base of the graph kernels: reads graphs, and refuses to compare by unlike things."""
+    """Base class of the graph kernels. It reads graphs and refuses to compare labels with degrees."""
 
     def as_objects(self, X: Any) -> GraphBatch:
         """Return `X` as a `GraphBatch` (see `similia.objects.as_graphs`)."""
         return as_graphs(X)
 
     def _compared(self, graphs: GraphBatch) -> dict[str, str]:
-        """Return in words what of the nodes (and edges) of these graphs is compared; {} for graphs without any."""
+        """Describe which properties of nodes (and edges) are compared; {} for graphs without any."""
         return {"nodes": self._compared_nodes(graphs)} if graphs.n_nodes else {}
 
     def _compared_nodes(self, graphs: GraphBatch) -> str:
         return "degrees, in place of node labels" if graphs.node_labels is None else "node labels"
 
     def _check_alike(self, X: GraphBatch, Y: GraphBatch) -> None:
-        """Raise if one side would be compared by labels and the other, having none, by something else."""
+        """Raise if only one side has labels, so that labels would be compared with something else."""
         check_alike(self, self._compared(X), self._compared(Y), "X", "Y")
 
 
 class EdgeLabelKernel(GraphKernel):
-    """Base of the graph kernels that read edge labels where the graphs have them."""
+    """Base class of the graph kernels that use edge labels if the graphs have them."""
 
     edge_labels: bool
 
@@ -70,7 +69,7 @@ class EdgeLabelKernel(GraphKernel):
 
 
 def node_labels_of(graphs: GraphBatch) -> npt.NDArray[np.uint64]:
-    """Return the label of each node, its degree if the graphs have none, shape (n_nodes,)."""
+    """Return the label of each node, or its degree if the graphs have no labels, shape (n_nodes,)."""
     labels = graphs.degrees if graphs.node_labels is None else graphs.node_labels
     return np.ascontiguousarray(labels, dtype=np.int64).view(np.uint64)
 
@@ -97,8 +96,8 @@ class VertexHistogram(GraphKernel):
 
     Notes
     -----
-    Graphs without node labels are compared by the degrees of their nodes. A graph without nodes has
-    K = 0 (normalised: 0 to others, 1 to itself).
+    Without node labels, the kernel compares the degrees of the nodes. A graph without nodes has K = 0
+    (normalised: 0 with others, 1 with itself).
 
     References
     ----------
@@ -124,21 +123,21 @@ class VertexHistogram(GraphKernel):
 
 
 class EdgeHistogram(EdgeLabelKernel):
-    r"""Histogram kernel of edges, each told by the labels of its two ends and its own label.
+    r"""Histogram kernel of edges. An edge is described by the labels of its two ends and its own label.
 
     Parameters
     ----------
     edge_labels : bool, default=True
-        Whether edge labels take part where the graphs have them.
+        Whether to use edge labels if the graphs have them.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
     Notes
     -----
-    The two ends are unordered; the arcs u-v and v-u of one label are one edge, an arc without its
-    reverse is one edge too, and so is a self-loop. Edge weights play no part. Graphs without node
-    labels are compared by the degrees of their nodes. An edgeless graph has K = 0 (normalised: 0 to
-    others, 1 to itself).
+    The two ends are unordered: the arcs u-v and v-u with the same label count as one edge. An arc without
+    its reverse also counts as one edge, and so does a self-loop. Edge weights are ignored. Without node
+    labels, the kernel compares the degrees of the nodes. An edgeless graph has K = 0 (normalised: 0 with
+    others, 1 with itself).
 
     References
     ----------
@@ -171,8 +170,8 @@ class EdgeHistogram(EdgeLabelKernel):
 class WeisfeilerLehman(EdgeLabelKernel):
     r"""Weisfeiler-Lehman subtree kernel: histograms of colours over rounds of refinement.
 
-    A node's first colour is its label; each round makes a new colour of the old one and the multiset
-    of colours around it. With c_t the histogram of colours after t rounds,
+    A node starts with its label as its colour. Each round replaces the colour by a new one, made from the
+    old colour and the multiset of the neighbours' colours. With c_t the histogram of colours after t rounds,
 
     .. math:: K(G, H) = \sum_{t=0}^{n\_iter} \langle c_t(G), c_t(H) \rangle.
 
@@ -181,7 +180,7 @@ class WeisfeilerLehman(EdgeLabelKernel):
     n_iter : int, default=5
         Rounds of refinement; 0 gives `VertexHistogram`.
     edge_labels : bool, default=True
-        Whether edge labels take part (with the colour at the other end) where the graphs have them.
+        Whether to combine each neighbour's colour with the edge label, if the graphs have edge labels.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
@@ -192,10 +191,10 @@ class WeisfeilerLehman(EdgeLabelKernel):
 
     Notes
     -----
-    Colours are 64-bit hashes of (own colour, sum of hashes of the colours around), the same in any
-    process; among v distinct colours two are mistaken for one with odds of v**2 / 2**65. Graphs
-    without node labels start from degrees. Neighbours are the targets of a node's arcs; weights play
-    no part. Graphs that refinement cannot tell apart (a hexagon and two triangles) have equal features.
+    Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any
+    process. Among v distinct colours, the odds that two collide are v**2 / 2**65. Graphs without node
+    labels start from degrees. Neighbours are the targets of a node's arcs; weights are ignored. Graphs
+    that refinement cannot distinguish (a hexagon and two triangles) have equal features.
 
     References
     ----------
@@ -233,7 +232,7 @@ class WeisfeilerLehman(EdgeLabelKernel):
 
 
 class ShortestPath(GraphKernel):
-    r"""Shortest-path kernel: pairs of nodes told by their labels and the distance between them.
+    r"""Shortest-path kernel: counts pairs of nodes by their labels and the distance between them.
 
     .. math:: K(G, H) = \sum_{a, b, d} c_{abd}(G) \, c_{abd}(H), \quad
               c_{abd}(G) = \#\{(u, v) : u \neq v, l(u) = a, l(v) = b, d(u, v) = d < \infty\}.
@@ -241,15 +240,15 @@ class ShortestPath(GraphKernel):
     Parameters
     ----------
     with_labels : bool, default=True
-        Whether node labels take part (degrees, if the graphs have none); otherwise distances only.
+        Whether to use node labels (degrees if the graphs have no labels); otherwise distances only.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
     Notes
     -----
-    Distance is the number of arcs: edge weights and edge labels play no part. Pairs are ordered, so
-    an undirected graph counts each path twice, and pairs without a path are not counted. A graph
-    without edges has K = 0 (normalised: 0 to others, 1 to itself).
+    Distance is the number of arcs; edge weights and edge labels are ignored. Pairs are ordered, so an
+    undirected graph counts each path twice. Pairs without a path are not counted. A graph without edges
+    has K = 0 (normalised: 0 with others, 1 with itself).
 
     References
     ----------
@@ -281,36 +280,36 @@ class ShortestPath(GraphKernel):
 
 
 class Graphlet(GraphKernel):
-    r"""Graphlet kernel: induced subgraphs on k nodes, counted by isomorphism class.
+    r"""Graphlet kernel: counts the induced subgraphs on k nodes by isomorphism class.
 
     Parameters
     ----------
     size : int, default=4
-        Nodes k of a graphlet, 2 to 7: 2, 4, 11, 34, 156, 1044 classes.
+        Number k of nodes of a graphlet, 2 to 7, which gives 2, 4, 11, 34, 156 or 1044 classes.
     n_samples : int or None, default=None
-        Graphlets drawn from each graph; None counts all subsets of k nodes.
+        Number of graphlets drawn from each graph; None counts all subsets of k nodes.
     sampling : {"uniform", "random_walk"}, default="uniform"
-        How they are drawn, see `similia.objects.graphlets.sample_graphlets`.
+        How to draw them; see `similia.objects.graphlets.sample_graphlets`.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     seed : int, default=0
-        Of the samples. A graph gets the same ones whichever graphs are beside it.
+        Seed of the samples. The samples of a graph do not depend on the other graphs.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, or if all subsets are to be counted and a graph has more
-        than 2e8 of them; the sentence names the graph.
+        When called, if a parameter is out of range, or if ``n_samples=None`` and a graph has more than 2e8 subsets;
+        the message names the graph.
 
     Notes
     -----
-    Structure alone is compared: directions, weights, self-loops and labels are ignored. A graph with fewer
-    than k nodes has no graphlet and K = 0 (normalised: 0 to others, 1 to itself). Feature ids are hashes of
-    (k, smallest code of the class), the same in any process.
+    The kernel compares structure only: directions, weights, self-loops and labels are ignored. A graph with
+    fewer than k nodes has no graphlet and K = 0 (normalised: 0 with others, 1 with itself). Feature ids are
+    hashes of (k, smallest code of the class), the same in any process.
 
-    With samples, c_F estimates ``n_samples`` times the share of F under uniform sampling. Graphs that differ
-    are sampled independently, so K(G, H) is unbiased between them, K(G, G) is above its mean over
-    independent samples by about the number of samples.
+    With samples, c_F estimates ``n_samples`` times the share of F under uniform sampling. Different graphs
+    are sampled independently, so K(G, H) is unbiased for them. K(G, G) exceeds its mean over independent
+    samples by about the number of samples.
 
     References
     ----------
@@ -345,14 +344,14 @@ class Graphlet(GraphKernel):
         self.seed = seed
 
     def as_objects(self, X: Any) -> GraphBatch:
-        """Return `X` as a `GraphBatch`, labels and weights left out."""
+        """Return `X` as a `GraphBatch` without labels and weights."""
         return as_structures(X)
 
     def _compared_nodes(self, graphs: GraphBatch) -> str:
         return "structure"
 
     def _counts(self, objects: GraphBatch) -> Counts:
-        canonical_forms(self.size)  # a wrong size is refused before work is done
+        canonical_forms(self.size)  # raises early for a wrong size
         if self.n_samples is None:
             return self._by_class(
                 objects, count_subsets(objects, self.size, f"Graphlet(size={self.size}, n_samples=...)")
@@ -366,10 +365,10 @@ class Graphlet(GraphKernel):
         return self._by_class(graphs, count_patterns(codes))
 
     def _by_class(self, graphs: GraphBatch, patterns: Patterns) -> Counts:
-        """Return the counts of patterns, those of one class added up."""
+        """Return the counts of the patterns, summed by class."""
         table, representatives = canonical_forms(self.size)
         lengths = np.diff(patterns.offsets)
-        # What was drawn from a smaller graph has nodes that are not the graph's.
+        # Samples of a graph with fewer than `size` nodes contain padding nodes.
         real = np.diff(graphs.node_offsets) >= self.size
         kept = np.repeat(real, lengths)
         offsets = np.concatenate(([0], np.cumsum(np.where(real, lengths, 0))))
@@ -393,7 +392,7 @@ def vertex_ids(labels):  # type: ignore[no-untyped-def]
 def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-untyped-def]
     """Return colours of n_iter + 1 levels, shape (n_nodes, n_iter + 1); level 0 is `ids`.
 
-    A new colour is a hash of the old one and of the multiset of (edge label, colour) around: the sum
+    A new colour is a hash of the old one and of the multiset of (edge label, neighbour's colour). A sum
     of hashes modulo 2**64 does not depend on the order of neighbours. `edge_labels` may be empty.
     """
     colours = np.empty((len(ids), n_iter + 1), dtype=np.uint64)
@@ -410,7 +409,7 @@ def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-u
 
 @njit()
 def edge_ids(labels, node_offsets, indptr, indices, edge_labels, ids, offsets):  # type: ignore[no-untyped-def]
-    """Write one id for each edge and where each graph's begin; two arcs u-v and v-u of one label are one edge."""
+    """Write one id per edge and the start of each graph's ids; arcs u-v and v-u with one label are one edge."""
     end = 0
     for g in range(len(node_offsets) - 1):
         for v in range(node_offsets[g], node_offsets[g + 1]):
@@ -436,10 +435,10 @@ def _has_twin(u, v, k, indptr, indices, edge_labels):  # type: ignore[no-untyped
 
 @njit()
 def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore[no-untyped-def]
-    """Return (offsets, ids, values): how often each (label, label, distance) occurs in each graph.
+    """Return (offsets, ids, values): the count of each (label, label, distance) in each graph.
 
-    Breadth-first search from each node; what it reaches is counted at once in a hash table of the
-    graph, so memory is one number for each distinct triple and not for each pair of nodes.
+    Each breadth-first search adds to a hash table of the graph, so memory is one number per distinct
+    triple, not per pair of nodes.
     """
     offsets = np.zeros(len(node_offsets), dtype=np.int64)
     ids, values = np.empty(1024, dtype=np.uint64), np.empty(1024)
@@ -461,7 +460,7 @@ def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore
 
 @njit()
 def _search(source, indptr, indices, seen_from, queue, distances):  # type: ignore[no-untyped-def]
-    """Write the nodes that can be reached, nearest first, and their distances; return how many."""
+    """Write the reachable nodes, nearest first, and their distances; return their number."""
     queue[0], distances[0], seen_from[source] = source, 0, source
     first, last = 0, 1
     while first < last:

@@ -3,11 +3,11 @@ r"""The exact heat kernel on the unit sphere in R^n, divided by its value at ang
 .. math:: K(x, y) = \frac{\sum_l w_l P_l(x^T y)}{\sum_l w_l}, \qquad
           w_l = \frac{2 l + n - 2}{l + n - 2} \binom{l + n - 2}{l} e^{-l (l + n - 2) t},
 
-with :math:`P_l` the Gegenbauer polynomials of order n/2 - 1, scaled to 1 at 1, and t the time of diffusion. All w_l are
-positive, so K is positive semi-definite on the whole sphere. The parameter to search is the *contrast*
+where :math:`P_l` are the Gegenbauer polynomials of order n/2 - 1, scaled to 1 at 1, and t is the diffusion time. All
+w_l are positive, so K is positive semi-definite on the whole sphere. The parameter to tune is the *contrast*
 :math:`a = n e^{-(n - 1) t} = w_1 / w_0`, since K is close to :math:`e^{-a (1 - x^T y)}` for n in the hundreds and more.
 
-Cost of a block: its cosines (one matrix product), then a polynomial of degree 7 for each entry; see `heat_series`.
+Cost of a block: one matrix product for the cosines, then a polynomial of degree 7 per entry; see `heat_series`.
 
 Paper: Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018.
 """
@@ -26,16 +26,16 @@ from similia.core.validation import check_positive, check_positive_int, generato
 from similia.kernels import heat_series as _heat
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
 
-_FEW = 512  # values whose series are summed sooner than the nodes of a table
+_FEW = 512  # values for which summing the series is faster than building a table
 
 
-_ROUNDING = 1e-9  # by which a versine may miss [0, 2]
+_ROUNDING = 1e-9  # by how much a versine may lie outside [0, 2]
 
 
 _LEAST_CONTRAST, _MOST_SLOPE, _NOTHING = 1e-8, 1e5, 1e-12
 
 
-_SEARCHED = (0.25, 64.0)  # contrasts worth a search
+_SEARCHED = (0.25, 64.0)  # contrasts worth trying
 
 
 Floats = npt.NDArray[np.float64]
@@ -47,29 +47,29 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
     Parameters
     ----------
     one_minus_cos : array-like of float
-        Versines 1 - cos(angle), in [0, 2]. Taking these, and not cosines, keeps the digits at small angles.
+        Versines 1 - cos(angle), in [0, 2]. Unlike cosines, they keep their precision at small angles.
     n : int
         Number of coordinates of the vectors, at least 2.
     t : float
-        Time of diffusion, above 0.
+        Diffusion time, above 0.
 
     Returns
     -------
     ndarray of float64, shape of `one_minus_cos`
-        Values in [0, 1], exactly 1 at 0, within 1e-12 of the kernel (absolute) for n up to 1,000,000 and t from 1e-6
-        on: up to 512 values within 2e-14 by the series, more of them within 2e-13 by a table.
+        Values in [0, 1], exactly 1 at 0. The absolute error is below 1e-12 for n up to 1,000,000 and t >= 1e-6: below
+        2e-14 for up to 512 values (by the series), below 2e-13 for more (by a table).
 
     Raises
     ------
     ValueError
-        If a versine is NaN or misses [0, 2] by more than 1e-9, n < 2, t is not positive, or t is so small that the
-        series would need degrees above 4,194,304.
+        If a versine is NaN or lies outside [0, 2] by more than 1e-9, n < 2, t is not positive, or t is so small that
+        the series would need degrees above 4,194,304.
 
     Warns
     -----
     UserWarning
-        Once for each n and t where the kernel is 1 everywhere (contrast below 1e-8), or so steep at 0 that the
-        rounding of a cosine costs more than 1e-11.
+        Once for each n and t, if the kernel is 1 everywhere (contrast below 1e-8), or so steep at 0 that rounding a
+        cosine changes it by more than 1e-11.
 
     Examples
     --------
@@ -86,13 +86,13 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
 
 
 def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
-    """Return a copy in [0, 2] of versines that miss it by rounding at most, or raise."""
+    """Return a copy clipped to [0, 2], or raise if a versine lies outside by more than rounding."""
     u = np.array(unmasked(one_minus_cos, "one_minus_cos"), dtype=np.float64, order="C")
     least, most = u.min(initial=0.0), u.max(initial=0.0)
     if least >= 0 and most <= 2:
         return u
     wrong = ~((u >= -_ROUNDING) & (u <= 2 + _ROUNDING))
-    if wrong.any():  # NaN too: numpy's least and most are then NaN
+    if wrong.any():  # includes NaN, which numpy's min and max return
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = f"one_minus_cos[{', '.join(map(str, index))}]" if index else "one_minus_cos"
         raise ValueError(f"{place} is {u[index]:g}, expected 1 - cos(angle) in [0, 2]; of cosines c give 1 - c")
@@ -100,7 +100,7 @@ def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
 
 
 def _warn_of_extremes(n: int, t: float, stacklevel: int = 3) -> None:
-    """Warn of a kernel without contrast or without digits; Python shows a message, here one of n and t, once."""
+    """Warn if the kernel is constant or too steep for float64. Python shows each message, one per n and t, once."""
     contrast = _heat.contrast_of(t, n)
     if contrast < _LEAST_CONTRAST:
         message = f"is too large: the contrast is {contrast:.2g}, so the kernel is 1 for all pairs"
@@ -118,15 +118,15 @@ class HypersphericalHeat(SphereKernel):
     Parameters
     ----------
     contrast : float, default=4.0
-        :math:`a = n e^{-(n - 1) t}`, of n features, below n. Near 0 all vectors are alike; at large a only equal ones
-        are. Worth a search: 1/4, 1/2, 1, ..., 64 as far as they are below n, or what `suggest_contrast` returns.
+        :math:`a = n e^{-(n - 1) t}` for n features; must be below n. Near 0 all vectors are similar; at a large a only
+        equal vectors are. Use `suggest_contrast`, or search 1/4, 1/2, 1, ..., 64, as far as they are below n.
     t : float, optional
-        Time of diffusion; sets the kernel in place of `contrast`, which is not looked at then. For few features, up to
-        a dozen, it is the parameter to search: 0.01 to 1.
+        Diffusion time. If given, it replaces `contrast`, which is then ignored. With up to a dozen features, search t
+        from 0.01 to 1 instead of the contrast.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
         How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`.
     zero_rows : {"raise", "uniform"}, default="raise"
-        What becomes of rows of zeros.
+        How to treat rows of zeros; see `similia.kernels.hypersphere.to_hypersphere`.
 
     Raises
     ------
@@ -136,12 +136,12 @@ class HypersphericalHeat(SphereKernel):
 
     Notes
     -----
-    n is the number of columns of `X`, used or not. Values are within 2e-13 of the kernel of the computed 1 - cos, also
-    of float32 rows, whose result is float64. The digits of 1 - cos themselves matter more: an error there is multiplied
-    by the slope of the kernel at 0, about 1 / (2 t) for small t and a for large n.
+    n is the number of columns of `X`, including columns of zeros. The result is float64, also for float32 rows, and
+    within 2e-13 of the kernel of the computed 1 - cos. The error of 1 - cos matters more: it is multiplied by the slope
+    of the kernel at 0, about 1 / (2 t) for small t and a for large n.
 
-    In a call, "auto" is decided by `Y` (by `X` if there is none): one negative entry changes the map of all rows.
-    Estimators that hold the kernel (`Nystroem`, `SimilaritySearch`) decide it once, by all objects they are fitted to.
+    In a call, `Y` (or `X` without a `Y`) determines what "auto" means: one negative entry changes the map of all rows.
+    Estimators that hold the kernel (`Nystroem`, `SimilaritySearch`) choose the map once, from all training objects.
 
     References
     ----------
@@ -181,8 +181,9 @@ class HypersphericalHeat(SphereKernel):
         Returns
         -------
         ndarray of float64, shape (n_x, n_y)
-            dK/dt, in 1 / (unit of t). That with respect to the contrast is dK/dt / (-(n - 1) a).
-            Within 1e-12 times :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, of :math:`\lambda_l = l (l + n - 2)`.
+            dK/dt, in 1 / (unit of t). The derivative with respect to the contrast is dK/dt / (-(n - 1) a).
+            The error is below 1e-12 times :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where
+            :math:`\lambda_l = l (l + n - 2)`.
 
         Examples
         --------
@@ -222,7 +223,7 @@ def _time_of_contrast(contrast: float, n: int) -> float:
 
 
 def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
-    """Warn of a Gram matrix that is the identity; the first row shows at once that most are not."""
+    """Warn if the Gram matrix is the identity. For most matrices the first row shows at once that it is not."""
     if len(K) < 2 or K.shape[0] != K.shape[1] or not (K.diagonal() == 1).all():
         return
     if all(np.count_nonzero(row > _NOTHING) <= 1 for row in K):
@@ -241,10 +242,10 @@ def suggest_contrast(
     max_objects: int = 1000,
     random_state: Any = 0,
 ) -> float:
-    r"""Return the contrast that gives a pair of vectors with the median cosine the kernel 1 / e.
+    r"""Return the contrast at which a pair of vectors with the median cosine has kernel 1 / e.
 
-    There, at :math:`a (1 - \cos) = 1`, the value :math:`e^{-a (1 - \cos)}` of the pair reacts most to a change of
-    log a, so that a search by factors of 2 around it sees the most of the data.
+    There, at :math:`a (1 - \cos) = 1`, the value :math:`e^{-a (1 - \cos)}` is most sensitive to log a. Search around it
+    by factors of 2.
 
     Parameters
     ----------
@@ -252,9 +253,9 @@ def suggest_contrast(
     mapping, zero_rows : str
         As in `HypersphericalHeat`.
     max_objects : int, default=1000
-        Rows that are compared, drawn at random if there are more.
+        Maximum number of rows to compare; a random sample is drawn if `X` has more.
     random_state : int, numpy Generator or None, default=0
-        Draws the rows.
+        Seed or generator for drawing the rows.
 
     Returns
     -------

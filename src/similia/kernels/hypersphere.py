@@ -3,8 +3,8 @@ r"""Vectors on the unit hypersphere, their versines, and kernels that are functi
 .. math:: x \mapsto \sqrt{x / \textstyle\sum_j x_j} \;\text{(proportions)} \quad\text{or}\quad x / \|x\|,
           \qquad u(x, y) = 1 - \cos\theta = 1 - x^T y = \tfrac12 \|x - y\|^2.
 
-The versine u, not the cosine, is what the kernels are computed from: where u is small a kernel is steep, and a cosine
-rounded near 1 has lost the digits. Cost of a block: one matrix product and one pass over it.
+The kernels are computed from the versine u, not from the cosine: a kernel is steep where u is small, and there a
+rounded cosine near 1 has lost its digits. Cost of a block: one matrix product and one pass over it.
 
 Paper: Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018, Section 2.
 """
@@ -31,10 +31,10 @@ Mapping = str | None
 ZeroRows = str
 _MAPPINGS = ("auto", "sqrt", "projection", None)
 _ZERO_ROWS = ("raise", "uniform")
-# How far from 1 the norm of a row may be under mapping=None: a norm summed in float32 is wrong by about 1e-5.
+# How far from 1 the norm of a row may be with mapping=None. A norm summed in float32 has an error of about 1e-5.
 _UNIT = {"float64": 1e-6, "float32": 1e-4}
-_BLOCK = 2**18  # bytes of a block of rows that stays in cache from one step of the map to the next
-_EXTREME = 1e100  # entries above it, or all below its reciprocal, are scaled before they are summed or squared
+_BLOCK = 2**18  # bytes of a block of rows; it stays in cache from one step of the map to the next
+_EXTREME = 1e100  # rows with entries above it, or all entries below its reciprocal, are scaled first
 
 
 def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "raise", name: str = "X") -> Any:
@@ -44,29 +44,29 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     ----------
     X : array-like or sparse array of shape (n_rows, n), n >= 2
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        "sqrt": square root of proportions, for non-negative data such as counts; the sphere's metric is then that of
-        the multinomial distribution. "projection": division by the Euclidean norm. "auto": "sqrt" if no entry is
-        negative, else "projection". None: the rows have norm 1 (within 1e-6, in float32 1e-4) and are returned as they
-        are; rows of another norm are an error, never normalised.
+        "sqrt": take the square root of proportions, for non-negative data such as counts. The metric of the sphere is
+        then that of the multinomial distribution. "projection": divide by the Euclidean norm. "auto": "sqrt" if no
+        entry is negative, else "projection". None: return the rows unchanged; they must have norm 1 (within 1e-6, in
+        float32 1e-4), and rows of another norm raise an error.
     zero_rows : {"raise", "uniform"}, default="raise"
-        A row of zeros has no direction: it is an error, or becomes 1 / sqrt(n) in all columns.
+        How to treat a row of zeros, which has no direction: raise an error, or set all its columns to 1 / sqrt(n).
     name : str, default="X"
-        What the sentences of errors call `X`.
+        Name of `X` in error messages.
 
     Returns
     -------
     ndarray or csr_array of float32 or float64, shape (n_rows, n)
-        Of the dtype of `X` if that is a float32 or float64, else float64. `X` itself or a copy.
+        Has the dtype of `X` if that is float32 or float64, else float64. May be `X` itself.
 
     Raises
     ------
     ValueError
-        If `X` is not 2-D, empty, complex, or has one column; or an entry is NaN or infinite, negative under "sqrt", or
-        a row is zero or, under None, no unit vector. The sentence names row and column.
+        If `X` is not 2-D, empty, complex, or has only one column; an entry is NaN or infinite, or with "sqrt" negative;
+        or a row is zero or, with None, not a unit vector. The message names row and column.
 
     Notes
     -----
-    Sums are taken in float64 for any dtype. Very large and very small entries neither overflow nor vanish.
+    Sums are computed in float64 for any dtype. Very large entries do not overflow, very small ones do not vanish.
 
     References
     ----------
@@ -113,11 +113,11 @@ def as_rows(X: Any, name: str = "X") -> Any:
                 collection=name,
                 place=f"column {j}",
             )
-    return X if sparse else np.ascontiguousarray(X)  # numpy adds along rows in one order
+    return X if sparse else np.ascontiguousarray(X)  # so that numpy always sums rows in the same order
 
 
 def _as_array(X: Any, name: str) -> npt.NDArray:
-    """Return numbers as an array, or raise for what is none, or hides some."""
+    """Return numbers as an array, or raise for anything else, such as masked values."""
     unmasked(X, name)
     try:
         X = np.asarray(X)
@@ -133,7 +133,7 @@ def _as_array(X: Any, name: str) -> npt.NDArray:
 
 
 def resolve_mapping(X: Any, mapping: Mapping) -> Mapping:
-    """Return the map that "auto" stands for: "sqrt" if no entry of `X` is negative, else "projection"."""
+    """Resolve "auto": "sqrt" if no entry of `X` is negative, else "projection"."""
     if mapping not in _MAPPINGS:
         raise ValueError(f'mapping must be "auto", "sqrt", "projection" or None, got {mapping!r}')
     if mapping != "auto":
@@ -144,12 +144,12 @@ def resolve_mapping(X: Any, mapping: Mapping) -> Mapping:
 def map_pair(X: Any, Y: Any, mapping: Mapping, zero_rows: ZeroRows) -> tuple[Any, Any]:
     """Return unit rows of `X` and of `Y` (None stays None).
 
-    Of a pair, `Y` is the reference, such as training rows or landmarks, and says what "auto" is.
+    If given, `Y` is the reference, such as training rows or landmarks, and determines what "auto" means.
 
     Raises
     ------
     ValueError
-        As `to_hypersphere`; or if the widths differ, or `X` has negative entries and `Y`, under "auto", has none.
+        As `to_hypersphere`; or if the widths differ, or with "auto" `X` has negative entries and `Y` has none.
     """
     A = as_rows(X)
     if Y is None:
@@ -174,14 +174,14 @@ def versines(X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (n_x, n_y)
-        Between 0 and 2; 0 for equal rows; symmetric with 0 on the diagonal where `Y` is not given.
+        Between 0 and 2; 0 for equal rows. Without a `Y`, the matrix is symmetric with 0 on the diagonal.
 
     Notes
     -----
-    Entries below 1e-3 are recomputed as :math:`\|x - y\|^2 / 2` from differences in float64, of float32 rows too, and
-    have all the digits that the rows have. The others are one matrix product, of float32 rows in float32; for
-    them only, the rounding of a product (1e-7) is that of the versine. Where all entries are small, as of thousands of
-    equal rows, the block takes about five times as long. Results do not depend on the number of threads.
+    Entries below 1e-3 are recomputed as :math:`\|x - y\|^2 / 2` from differences in float64, also for float32 rows, so
+    they are as precise as the rows. The others come from one matrix product, in float32 for float32 rows; only those
+    have its rounding error of 1e-7. If all entries are small, as for thousands of equal rows, the block takes about
+    five times as long. Results do not depend on the number of threads.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def versines(X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
 
 
 class SphereKernel(Kernel):
-    """Base of kernels of unit vectors that depend on their angle, and on the number of features, only.
+    """Base class of kernels that depend only on the angle of two unit vectors and the number of features.
 
     Subclasses have the parameters `mapping` and `zero_rows` of `to_hypersphere` and implement `_of_versines`.
     """
@@ -217,27 +217,27 @@ class SphereKernel(Kernel):
         ----------
         X : array-like or sparse array of shape (n_x, n), n >= 2
         Y : array-like or sparse array of shape (n_y, n), optional
-            `X` itself if not given. If it is, it decides which map "auto" is, for both.
+            `X` itself if not given. If given, it determines the map that "auto" chooses for both.
 
         Returns
         -------
         ndarray of float64, shape (n_x, n_y)
-            Of float32 rows too; versines of 1e-3 and more then have an error of about 1e-7.
+            Also for float32 rows; their versines of 1e-3 and more then have an error of about 1e-7.
 
         Raises
         ------
         ValueError
-            If a row cannot be mapped to the sphere, or the widths differ; the sentence names row and column.
+            If a row cannot be mapped to the sphere, or the widths differ; the message names row and column.
         """
         A, B = map_pair(X, Y, self.mapping, self.zero_rows)
         self._check(A.shape[1])
         return self._of_versines(versines(A, B), A.shape[1])
 
     def _check(self, n: int) -> None:
-        """Raise if the parameters do not suit vectors of `n` features, before the product is computed."""
+        """Raise if the parameters do not suit vectors of `n` features. Called before the matrix product."""
 
     def decided(self, X: Any) -> Self:
-        """Return this kernel with the map that "auto" is for the rows of `X`; estimators ask for it in `fit`."""
+        """Return this kernel with "auto" resolved for the rows of `X`; estimators call it in `fit`."""
         if isinstance(X, Distributed):
             X = concatenate([*X.map(_lowest_row)])
         mapping = resolve_mapping(as_rows(X), self.mapping)
@@ -248,12 +248,12 @@ class SphereKernel(Kernel):
         return np.ones(as_rows(X).shape[0])
 
     def _of_versines(self, V: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
-        """Write the kernel of vectors of `n` features over their versines V, in place, and return it."""
+        """Turn the versines V of vectors of `n` features into kernel values, in place, and return V."""
         raise NotImplementedError
 
 
 def _lowest_row(part: Any, start: int) -> npt.NDArray:
-    """Return the row with the smallest entry: by it, "auto" is decided."""
+    """Return the row with the smallest entry, which determines "auto"."""
     rows = as_rows(part)
     values = _values(rows)
     place = int(values.argmin()) if values.size else 0
@@ -268,10 +268,10 @@ class Cosine(SphereKernel):
     Parameters
     ----------
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. Under "sqrt", of proportions p
-        and q, the kernel is their Bhattacharyya coefficient :math:`\sum_j \sqrt{p_j q_j}`.
+        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. With "sqrt", the kernel of two
+        rows of proportions p and q is their Bhattacharyya coefficient :math:`\sum_j \sqrt{p_j q_j}`.
     zero_rows : {"raise", "uniform"}, default="raise"
-        What becomes of rows of zeros.
+        How to treat rows of zeros; see `similia.kernels.hypersphere.to_hypersphere`.
 
     Raises
     ------
@@ -300,7 +300,7 @@ class Cosine(SphereKernel):
 
 
 def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
-    """Return finite rows mapped to the sphere, or raise naming the first that cannot be."""
+    """Return finite rows mapped to the sphere, or raise and name the first row that cannot be mapped."""
     if zero_rows not in _ZERO_ROWS:
         raise ValueError(f'zero_rows must be "raise" or "uniform", got {zero_rows!r}')
     if mapping is None:
@@ -332,7 +332,7 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
 
 
 def _mapped_block(block: Any, mapping: Mapping) -> Any:
-    """Return some rows mapped to the sphere, in float64; zero rows stay."""
+    """Return some rows mapped to the sphere, in float64, with zero rows unchanged."""
     block = block.astype(np.float64)
     largest = _largest(block)
     extreme = (largest > _EXTREME) | ((largest < 1 / _EXTREME) & (largest > 0))
@@ -402,7 +402,7 @@ def _largest(X: Any) -> npt.NDArray[np.float64]:
 
 
 def _divide(X: Any, divisors: npt.NDArray[np.float64]) -> None:
-    """Divide the rows of `X`, in place, by what is not 0."""
+    """Divide the rows of `X` in place, except where the divisor is 0."""
     divisors = np.where(divisors > 0, divisors, 1.0)
     if sp.issparse(X):
         X.data /= np.repeat(divisors, np.diff(X.indptr))
@@ -411,7 +411,7 @@ def _divide(X: Any, divisors: npt.NDArray[np.float64]) -> None:
 
 
 def _first(X: Any, wrong: Any) -> tuple[int, int, Any]:
-    """Return (row, column, value) of the first entry of which `wrong` is true."""
+    """Return (row, column, value) of the first entry for which `wrong` is true."""
     for rows in _blocks(X):
         block = X[rows]
         found = np.argwhere(wrong(_values(block)))

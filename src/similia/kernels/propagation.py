@@ -1,17 +1,17 @@
-r"""Propagation kernel: nodes are alike if labels or attributes are alike around them, after 0, 1, 2, ... steps.
+r"""Propagation kernel: compares the labels or attributes around nodes after 0, 1, 2, ... steps of a random walk.
 
-P_0 holds one row for each node, its one-hot label or its attributes; a random walk moves it,
-P_{t+1} = T P_t with T = D^{-1} A. Random hyperplanes bin the rows, the same for all graphs,
+P_0 has one row per node: its one-hot label or its attributes. A random walk propagates it,
+P_{t+1} = T P_t with T = D^{-1} A. Random hyperplanes, the same for all graphs, bin the rows,
 
 .. math:: b_t(v) = \lfloor (f(P_t)_v \cdot u_t + \beta_t) / w \rfloor, \qquad
           K(G, H) = \sum_{t=0}^{n\_iter} \langle \mathrm{hist}\,b_t(G), \mathrm{hist}\,b_t(H) \rangle.
 
-u_t has Cauchy entries (total variation of labels, l1 of attributes; f the identity) or normal ones
-(l2; Hellinger with f the square root). K is an inner product of explicit histograms: PSD, integer.
+u_t has Cauchy entries (total variation of labels, l1 of attributes; f is the identity) or normal ones
+(l2; Hellinger, where f is the square root). K is an inner product of explicit histograms, so it is PSD and integer.
 
-Cost. Where f is the identity the hash is linear, P_t u_t = T^t (P_0 u_t): projected first, only one
-number for each node and term is propagated, O(n_iter^2 M) for M arcs, and no matrix of nodes by labels
-exists. Hellinger needs P_t itself, O(n_iter M L) with L labels, in blocks of graphs.
+Cost. If f is the identity, the hash is linear, P_t u_t = T^t (P_0 u_t). Projecting first leaves only one
+number per node and term to propagate, O(n_iter^2 M) for M arcs, and no matrix of nodes by labels is
+built. Hellinger needs P_t itself, O(n_iter M L) with L labels, in blocks of graphs.
 
 Papers: Neumann, Garnett, Bauckhage & Kersting, "Propagation kernels", Machine Learning 102, 2016,
 Algorithms 1 and 3; used for graphs by NysHD (Zhao, Thomas, Brin, Yu & Rosing).
@@ -37,11 +37,11 @@ from similia.objects.sequences import runs
 
 _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
 _METRICS = {"labels": ("tv", "hellinger"), "attributes": ("l1", "l2")}
-# Nodes whose label distributions are held at once: as many rows as stay in the cache.
+# Nodes whose label distributions are held at once: as many rows as fit in the cache.
 _NODES_PER_BLOCK = 4096
 Array = npt.NDArray[np.float64]
 _S11 = np.uint64(11)
-_FEW = 32  # neighbours that are sorted by exchanges, n (n - 1) / 2 of them
+_FEW = 32  # neighbours that are sorted by n (n - 1) / 2 exchanges
 
 
 class Propagation(GraphKernel):
@@ -50,39 +50,39 @@ class Propagation(GraphKernel):
     Parameters
     ----------
     n_iter : int, default=4
-        Steps of propagation; the kernel has n_iter + 1 terms. GraKeL and NysHD count terms:
-        their t is ``n_iter = t - 1``.
+        Number of propagation steps; the kernel has n_iter + 1 terms. GraKeL and NysHD count terms,
+        so their t is ``n_iter = t - 1``.
     bin_width : float or "auto", default="auto"
-        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which fits attributes of
-        unit variance: a kernel learns nothing, so put `similia.objects.AttributeScaler` before it.
+        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of
+        unit variance. A kernel learns nothing, so put `similia.objects.AttributeScaler` before it.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
-        What makes rows alike: "tv" or "hellinger" for labels, "l1" or "l2" for attributes. "auto"
-        is "tv" and "l1".
+        Distance of two rows: "tv" or "hellinger" for labels, "l1" or "l2" for attributes. "auto" is
+        "tv" for labels and "l1" for attributes.
     use : {"auto", "labels", "attributes"}, default="auto"
-        What is propagated. "auto" is attributes where the graphs have them (as in NysHD), labels
-        otherwise. Graphs without labels are compared by the degrees of their nodes.
+        What to propagate. "auto" uses attributes if the graphs have them (as in NysHD), else
+        labels. Graphs without labels are compared by the degrees of their nodes.
     per_dimension : bool, default=False
-        For attributes: False projects the whole vector to one number, as in the paper; True bins
-        each attribute by itself and compares the tuples of bins, as GraKeL and NysHD do (finer:
-        all attributes must fall together).
+        For attributes only. False projects the whole vector to one number, as in the paper. True bins
+        each attribute separately and compares the tuples of bins, as GraKeL and NysHD do. This is
+        finer, since two nodes match only if all their attributes share a bin.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0
-        Seed of u_t and beta_t. An integer, since a kernel has no ``fit`` in which to draw: each
-        number is a hash of (seed, term, label or column), so that any process gives any graph
-        the same features and a label never seen before has its own coordinate.
+        Seed of u_t and beta_t. It must be an integer, since a kernel has no ``fit`` in which to draw.
+        Each number is a hash of (seed, term, label or column), so a graph gets the same features in
+        any process, and an unseen label gets its own coordinate.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or does not go with the graphs, attributes are
-        wanted and absent, NaN or infinite, or a weight is negative; the sentence names graph and node.
+        When called, if a parameter is out of range or does not suit the graphs, attributes are
+        required but missing, NaN or infinite, or a weight is negative; the message names graph and node.
 
     Notes
     -----
-    Edge weights are the walk's weights. A node without neighbours (or of total weight 0) keeps its
-    row. Sums over neighbours run in ascending order, so relabelling the nodes of a graph changes no
-    bit of its features. Bins are whole float64 numbers and never overflow.
+    The walk uses edge weights. A node without neighbours (or of total weight 0) keeps its row. Sums
+    over neighbours run in ascending order, so permuting the nodes of a graph does not change a bit of
+    its features. Bins are integers stored as float64 and never overflow.
 
     Two rows at l1 (Cauchy) or l2 (normal) distance c share a bin with probability
     (2/pi) atan(w/c) - (c / (pi w)) log(1 + (w/c)^2), or
@@ -140,7 +140,7 @@ class Propagation(GraphKernel):
         return count(ids.ravel(), objects.node_offsets * ids.shape[1])
 
     def _node_ids(self, objects: GraphBatch) -> npt.NDArray[np.uint64]:
-        """Return the bin of each node in each term, shape (n_nodes, n_iter + 1)."""
+        """Return the bin id of each node in each term, shape (n_nodes, n_iter + 1)."""
         n_terms = check_positive_int(self.n_iter, "n_iter", minimum=0) + 1
         used = self._used(objects)
         metric, width = self._metric(used), self._width(used)
@@ -200,13 +200,13 @@ def project_labels(rows: npt.NDArray[np.int64], u: Array) -> Array:
 
 
 def project_each(X: Array, u: Array) -> Array:
-    """Return X times u_t column by column, term after term, shape (n_nodes, n_terms * n_attributes)."""
-    with np.errstate(over="ignore"):  # `bins` refuses what overflows
+    """Return X times u_t for each column and term, shape (n_nodes, n_terms * n_attributes)."""
+    with np.errstate(over="ignore"):  # `bins` raises for an overflow
         return (X[:, None, :] * u).reshape(len(X), u.size)
 
 
 def propagated(graphs: GraphBatch, Z: Array, n_terms: int) -> Array:
-    """Return Z with the columns of term t moved t steps: T^t Z_t, shape (n_nodes, n_terms * d)."""
+    """Propagate the columns of term t by t steps: T^t Z_t, shape (n_nodes, n_terms * d)."""
     Z, moved, walk = Z.copy(), np.empty_like(Z), _Walk(graphs, Z.shape[1])
     for first in range(Z.shape[1] // n_terms, Z.shape[1], Z.shape[1] // n_terms):
         walk.step(Z, moved, first)
@@ -215,7 +215,7 @@ def propagated(graphs: GraphBatch, Z: Array, n_terms: int) -> Array:
 
 
 def bins(Z: Array, beta: Array, width: float) -> Array:
-    """Return floor((Z + beta) / width) as whole float64 numbers."""
+    """Return floor((Z + beta) / width) as float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         b = np.floor((Z + beta.ravel()) / width)
     if not np.isfinite(b).all():
@@ -239,11 +239,11 @@ def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) 
 
 
 def _projected_roots(graphs: GraphBatch, n_terms: int, seed: np.uint64) -> Array:
-    """Return sqrt(P_t) u_t of all graphs, block by block; a block knows only the labels it has."""
+    """Return sqrt(P_t) u_t of all graphs, block by block; a block has columns only for its own labels."""
     parts = [np.empty((0, n_terms))]
     for run in runs(graphs.node_offsets, _NODES_PER_BLOCK):
         block = graphs[run]
-        # Ascending labels: sums must not run in an order that depends on what else is in the block.
+        # Ascending labels, so that the order of sums does not depend on the rest of the block.
         labels, rows = np.unique(node_labels_of(block), return_inverse=True)
         parts.append(root_projections(block, rows, draw(seed, labels, n_terms, False)))
     return np.concatenate(parts)
@@ -270,7 +270,7 @@ def _n_attributes(graphs: GraphBatch) -> int:
 
 
 def _attributes(graphs: GraphBatch) -> Array:
-    """Return node attributes (none for graphs without nodes), or raise at the first that is not finite."""
+    """Return node attributes (none for graphs without nodes), or raise at the first value that is not finite."""
     if graphs.node_attributes is None:
         return np.empty((0, 1))
     X = np.ascontiguousarray(graphs.node_attributes, dtype=np.float64)
@@ -307,7 +307,7 @@ def _seed(random_state: int) -> np.uint64:
 
 @njit()
 def _uniform(key):  # type: ignore[no-untyped-def]
-    """Return a number of (0, 1) made from a hash."""
+    """Turn a hash into a number in (0, 1)."""
     return (float(key >> _S11) + 0.5) * 2.0**-53
 
 
@@ -315,7 +315,7 @@ def _uniform(key):  # type: ignore[no-untyped-def]
 def draw(seed, names, n_terms, cauchy):  # type: ignore[no-untyped-def]
     """Return u, shape (n_terms, len(names)): a Cauchy or normal number for each (seed, term, name).
 
-    Stateless: a name gets the same number in any process and any batch, seen before or not.
+    Stateless: a name gets the same number in any process and any batch.
     """
     u = np.empty((n_terms, len(names)))
     for t in range(n_terms):
@@ -344,7 +344,7 @@ def draw_offsets(seed, n_terms, n_dimensions):  # type: ignore[no-untyped-def]
 
 @njit()
 def project(X, u):  # type: ignore[no-untyped-def]
-    """Return X @ u.T; each sum runs in the order of the columns, whatever else is in the batch."""
+    """Return X @ u.T, with sums in the order of the columns, independent of the rest of the batch."""
     Z = np.zeros((len(X), len(u)))
     for v in range(len(X)):
         for k in range(X.shape[1]):
@@ -355,7 +355,7 @@ def project(X, u):  # type: ignore[no-untyped-def]
 
 @njit()
 def total_weights(indptr, weights):  # type: ignore[no-untyped-def]
-    """Return the sum of the weights of each node's arcs, taken in ascending order."""
+    """Return the sum of the weights of each node's arcs, added in ascending order."""
     totals = np.zeros(len(indptr) - 1)
     for v in range(len(totals)):
         totals[v] = np.sort(weights[indptr[v] : indptr[v + 1]]).sum()
@@ -366,10 +366,10 @@ def total_weights(indptr, weights):  # type: ignore[no-untyped-def]
 def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # type: ignore[no-untyped-def]
     """Write the mean of Z over the neighbours of each node to `out`, columns from `first` on.
 
-    Terms are summed in ascending order, so that the order of neighbours does not matter; a node of
-    total weight 0 keeps its values. `weights` is empty where all are 1, `room` is (most neighbours,
-    n_columns). Sorting is what costs: up to three terms need no loop, and up to `_FEW` are sorted by
-    exchanges of whole rows; without branches on values this took a third of an insertion sort's time.
+    Terms are summed in ascending order, so the order of neighbours does not matter. A node of total
+    weight 0 keeps its values. `weights` is empty if all are 1; `room` is (most neighbours, n_columns).
+    Most of the time is sorting: up to three terms need no loop, and up to `_FEW` are sorted by exchanges
+    of whole rows, which have no branches on values and took a third of the time of insertion sort.
     """
     n_columns = Z.shape[1]
     for v in range(len(indptr) - 1):
@@ -420,7 +420,7 @@ def _sort_columns(room, n, first):  # type: ignore[no-untyped-def]
 def hash_bins(bits, n_terms):  # type: ignore[no-untyped-def]
     """Return one id for each (node, term) from the bit patterns of its bins.
 
-    `bits` has shape (n_nodes, n_terms * d), uint64: term t owns d neighbouring columns.
+    `bits` has shape (n_nodes, n_terms * d), uint64, with d adjacent columns per term.
     """
     n_dimensions = bits.shape[1] // n_terms
     ids = np.empty((len(bits), n_terms), dtype=np.uint64)

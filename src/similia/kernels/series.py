@@ -1,11 +1,11 @@
-r"""Global alignment kernel: series are alike if many of their alignments are good, not only the best one.
+r"""Global alignment kernel: series are similar if many of their alignments are good, not only the best one.
 
 .. math:: k(x, y) = \sum_{\pi \in A(m, n)} \prod_{(i, j) \in \pi} \kappa(x_i, y_j), \qquad
           -\log \kappa(u, v) = \frac{\|u - v\|^2}{2 s^2} + \log\big(2 - e^{-\|u - v\|^2 / 2 s^2}\big)
 
 over the alignments pi of m and n time points. kappa / (1 + kappa) is half a Gaussian, hence k is positive definite.
-m n steps of a recurrence, with exponents of two kept apart: k(x, x) of a constant series is a Delannoy number, about
-5.8^m.
+The recurrence takes m n steps. It stores exponents of two separately, since k(x, x) of a constant series is a Delannoy
+number, about 5.8^m.
 
 Cost: O(m n p) for a pair with p channels, O(n) memory. Papers: Cuturi, Vert, Birkenes & Matsui, "A kernel for time
 series based on global alignments", ICASSP 2007; Cuturi, "Fast global alignment kernels", ICML 2011.
@@ -31,41 +31,41 @@ _LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
 
 
 class GlobalAlignment(Kernel):
-    r"""Global alignment kernel of time series, univariate or multivariate, of any lengths.
+    r"""Global alignment kernel of univariate or multivariate time series of any lengths.
 
     Parameters
     ----------
     bandwidth : float, default=1.0
-        s, in the units of the series. 1.0 is right by accident only: take `suggest_bandwidth` of the training
-        series, times 0.5, 1 or 2 if you search (see Notes). A kernel learns nothing from data, so it does not itself.
+        s, in the units of the series. 1.0 rarely fits: call `suggest_bandwidth` with the training series, and try 0.5,
+        1 and 2 times its result (see Notes). The kernel cannot do this itself, since it learns nothing from data.
     triangular : int, default=0
-        T: local similarities :math:`\omega\kappa' / (2 - \omega\kappa')` of the Gaussian :math:`\kappa'` and
-        :math:`\omega = \max(0, 1 - |i - j| / T)`. Series whose lengths differ by T or more have similarity 0; the
-        cost falls to O(T max(m, n)). 0 leaves all alignments in.
+        T: the local similarity becomes :math:`\omega\kappa' / (2 - \omega\kappa')`, with the Gaussian
+        :math:`\kappa'` and :math:`\omega = \max(0, 1 - |i - j| / T)`. Series whose lengths differ by T or more have
+        similarity 0, and the cost falls to O(T max(m, n)). 0 allows all alignments.
     normalize : bool, default=True
         Divide by sqrt(k(x, x) k(y, y)).
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, `X` and `Y` differ in their channels, or, without `normalize`, a
-        value exceeds the largest float64.
+        When called, if a parameter is out of range, `X` and `Y` differ in their number of channels, or, without
+        `normalize`, a value exceeds the largest float64.
 
     Notes
     -----
-    Diagonally dominant: the logarithm of the normalised k(x, y) of unlike series falls in proportion to their
-    length, while k(x, x) is 1, so that the Gram matrix of long series comes close to the identity at a small
-    bandwidth. For independent standard normal series at bandwidth 1, -log k(x, y) has mean 14, 25, 43 and 82 at
-    lengths 25, 50, 100 and 200. The factor sqrt(length) in `suggest_bandwidth` keeps it in check: 0.7, 0.5, 0.4 and
-    0.3 at the bandwidths it suggests for these. Cross-validated accuracy of a support vector machine at bandwidth 1.0
+    The kernel is diagonally dominant: the logarithm of the normalised k(x, y) of different series falls in proportion
+    to their length, while k(x, x) is 1. At a small bandwidth, the Gram matrix of long series is close to the identity.
+    For independent standard normal series at bandwidth 1, -log k(x, y) has mean 14, 25, 43 and 82 at lengths 25, 50,
+    100 and 200. The factor sqrt(length) in `suggest_bandwidth` counters this: at the suggested bandwidths these means
+    are 0.7, 0.5, 0.4 and 0.3. Cross-validated accuracy of a support vector machine at bandwidth 1.0
     and at 0.2, 0.5, 1, 2 and 5 times the suggested one: 0.98 and 1.00, 1.00, 0.98, 0.98, 1.00 (Coffee); 0.97 and 0.98,
     0.98, 0.96, 0.97, 0.92 (GunPoint); 0.28 and 0.86, 1.00, 1.00, 0.98, 0.96 (BasicMotions); 0.33 and 0.68, 0.84, 0.87,
     0.83, 0.83 (Libras); 0.14 and 0.94, 0.96, 0.95, 0.95, 0.93 (300 of PenDigits); 0.43 and 0.37, 0.96, 0.97, 0.97,
     0.97 (300 of JapaneseVowels); 0.07 and 0.70, 0.97, 0.98, 0.98, 0.98 (300 of CharacterTrajectories).
 
-    Similarities below exp(-745) are returned as 0; `log_values` has them.
+    Similarities below exp(-745) are returned as 0; use `log_values` for them.
 
-    Computed in float64 whatever the series are in. Exchanging x and y changes no bit.
+    Values are computed in float64 for series of any dtype. Exchanging x and y does not change a bit.
 
     References
     ----------
@@ -115,14 +115,14 @@ class GlobalAlignment(Kernel):
         Returns
         -------
         ndarray of float64, shape (n, m)
-            log k(x, y), normalised if the kernel is; -inf where no alignment is allowed (`triangular`).
+            log k(x, y), normalised if the kernel is; -inf if `triangular` allows no alignment.
         """
         A, B = as_series_pair(X, Y)
         how, half = self._how()
         left = in_units(A, half, "bandwidth")
         right = left if A is B else in_units(B, half, "bandwidth", "Y")
         logs = log_sums(left, right, how, same=A is B, centre=self.normalize)
-        return np.minimum(logs, 0.0, out=logs) if self.normalize else logs  # above 0 is rounding
+        return np.minimum(logs, 0.0, out=logs) if self.normalize else logs  # values above 0 are rounding errors
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the kernel of some pairs: ``self(X, Y)[rows, columns]`` without the others, shape (n_pairs,)."""
@@ -145,9 +145,9 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs)
 
     def _how(self) -> tuple[How, int]:
-        """Return what `log_sums` takes, for series divided by a power of two, and its exponent: that of the bandwidth.
+        """Return the options of `log_sums` and the exponent of the power of two that divides the series.
 
-        The band is one of steps (and no share of the length) where w is not 0.
+        The exponent is that of the bandwidth. The band, in steps, is where w is not 0.
         """
         s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
         s, exponent = np.frexp(s)
@@ -156,15 +156,15 @@ class GlobalAlignment(Kernel):
 
 
 def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 0) -> float:
-    """Return a bandwidth for `GlobalAlignment`: the median distance of time points times sqrt(median length).
+    """Suggest a bandwidth for `GlobalAlignment`: the median distance of time points times sqrt(median length).
 
     Parameters
     ----------
     X : sequence of series
     n_points : int, default=1000
-        Time points drawn from all series, without replacement; all their pairs are compared.
+        Number of time points to draw from all series, without replacement; all their pairs are compared.
     random_state : int, numpy Generator or None, default=0
-        Draws the time points.
+        Seed or generator for drawing the time points.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
     Raises
     ------
     ValueError
-        If more than half of the pairs of time points are equal, which leaves no scale.
+        If more than half of the pairs of time points are equal, so that the median distance is 0.
 
     References
     ----------
@@ -207,7 +207,7 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
 
 
 def _check_exponents(logs: Array, which: str) -> None:
-    """Raise, naming the first value, if exp(logs) is no float64."""
+    """Raise and name the first value if exp(logs) exceeds the range of float64."""
     if len(logs) and logs.max() > _LARGEST_LOG:
         where = np.unravel_index(int(np.argmax(logs)), logs.shape)
         raise ValueError(

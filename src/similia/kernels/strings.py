@@ -1,4 +1,4 @@
-"""Kernels on strings: inner products of how often short substrings occur.
+"""Kernels on strings: inner products of counts of short substrings.
 
 =================  ==================================================================  =================
 kernel             feature                                                             ids per letter
@@ -10,8 +10,8 @@ Mismatch           a k-mer, counted wherever at most `mismatches` letters differ
 WeightedDegree     a k-mer at its position, k = 1 ... degree                           degree
 =================  ==================================================================  =================
 
-Cost: linear in the total length; ids are made and counted in blocks of strings that fit the working
-memory. Counts are exact integers; a string too short to hold a feature has none, and kernel 0.
+Cost: linear in the total length. Ids are made and counted in blocks of strings that fit the working
+memory. Counts are exact integers. A string too short for any feature has kernel 0 with all strings.
 
 Papers: Leslie, Eskin & Noble 2002 (spectrum); Leslie & Kuang 2004 (gappy windows); Leslie, Eskin, Cohen,
 Weston & Noble 2004 (mismatch); Rätsch & Sonnenburg 2004 (weighted degree); NysHD, section on strings (pairs).
@@ -45,18 +45,18 @@ _ONE_STRAND = np.empty(0, dtype=np.uint32)
 
 
 class StringKernel(FeatureKernel):
-    """Base of the kernels on strings: a subclass says which ids a block of strings has."""
+    """Base class of the kernels on strings; a subclass computes the feature ids of a block of strings."""
 
     def as_objects(self, X: Any) -> StringBatch:
         """Return `X` as a `StringBatch`; see `similia.objects.as_strings`."""
         return as_strings(X)
 
     def _ids_per_letter(self) -> int:
-        """Check the parameters; return the most features that start at one letter."""
+        """Check the parameters; return the maximum number of features that start at one letter."""
         raise NotImplementedError
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
-        """Return one id for each occurrence of a feature, string after string."""
+        """Return one id for each occurrence of a feature, string by string."""
         raise NotImplementedError
 
     def _counts(self, objects: StringBatch) -> Counts:
@@ -69,7 +69,7 @@ class Spectrum(StringKernel):
 
     .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
 
-    where c_a(x) is how often the k-mer a occurs in x. Every character is a letter; case is kept.
+    where c_a(x) counts the occurrences of the k-mer a in x. Every character is a letter; case matters.
 
     Parameters
     ----------
@@ -78,23 +78,23 @@ class Spectrum(StringKernel):
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
-        Whether a k-mer and its reverse complement are one feature, for DNA or RNA whose strand is not known:
-        K(x, y) then is the same if x or y is replaced by its reverse complement. A pairs with T, C with G, the
-        ambiguous IUPAC letters with theirs (R-Y, K-M, B-V, D-H, S, W and N with themselves); U is read as T.
+        Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand.
+        Replacing x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and the
+        ambiguous IUPAC letters with theirs (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T.
     ignore_case : bool, default=False
-        Whether a to z count as A to Z.
+        Whether to read a to z as A to Z.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, or with `reverse_complement` a letter has no complement.
+        When called, if a parameter is out of range or, with `reverse_complement`, a letter has no complement.
     TypeError
         When called, if an object is not a string.
 
     Notes
     -----
-    Ids of k-mers of bytes (code points below 256) with k <= 8 never collide; among v other distinct
-    k-mers a collision has odds of v**2 / 2**65.
+    Ids of k-mers with k <= 8 and code points below 256 never collide. Among v other distinct
+    k-mers, the odds of a collision are v**2 / 2**65.
 
     References
     ----------
@@ -123,7 +123,7 @@ class Spectrum(StringKernel):
         self.ignore_case = ignore_case
 
     def as_objects(self, X: Any) -> StringBatch:
-        """Return `X` as a `StringBatch`, or raise for letters without a complement where strands pair."""
+        """Return `X` as a `StringBatch`; with `reverse_complement`, raise for letters without a complement."""
         batch = as_strings(X)
         if self.reverse_complement:
             check_letters(batch)
@@ -140,23 +140,23 @@ class Spectrum(StringKernel):
 
 
 class GappyKmers(StringKernel):
-    """Gappy k-mer kernel: inner product of counts of k-mers that may have gaps.
+    """Gappy k-mer kernel: inner product of the counts of k-mers that may have gaps.
 
     Parameters
     ----------
     k : int, default=4
-        Number of letters of a feature, gaps not counted; even for ``kind="pair"``.
+        Number of letters of a feature, without gaps. Must be even for ``kind="pair"``.
     gaps : int, default=1
-        Most letters that may be skipped.
+        Maximum number of letters to skip.
     kind : {"pair", "window"}, default="pair"
-        What a gappy k-mer is. ``"pair"``: two halves u and v of k / 2 letters, v starting 0 to
+        Definition of a gappy k-mer. ``"pair"``: two halves u and v of k / 2 letters, where v starts 0 to
         `gaps` letters after the end of u; the feature uv counts such places. This is the kernel of
-        the NysHD experiments, and with ``gaps=0`` the spectrum kernel. ``"window"``: a k-letter
-        subsequence of a window of k + gaps letters, counted once for each window that holds it
-        (Leslie & Kuang, without decay); a string shorter than k + gaps has no features.
+        the NysHD experiments; with ``gaps=0`` it is the spectrum kernel. ``"window"``: a k-letter
+        subsequence of a window of k + gaps letters, counted once for each window that contains it
+        (Leslie & Kuang, without decay). A string shorter than k + gaps then has no features.
     merge : bool, default=True
-        Whether pairs that differ only in the size of the gap are one feature. Windows always
-        merge gaps.
+        Whether to count pairs that differ only in the size of the gap as one feature. Windows
+        always do.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
@@ -169,7 +169,7 @@ class GappyKmers(StringKernel):
 
     Notes
     -----
-    Every character is a letter; case is kept. Collisions of ids: see `Spectrum`.
+    Every character is a letter; case matters. For collisions of ids see `Spectrum`.
 
     References
     ----------
@@ -229,7 +229,7 @@ class GappyKmers(StringKernel):
 
 
 class Mismatch(StringKernel):
-    """Mismatch kernel: spectrum kernel in which a k-mer counts for all k-mers close to it.
+    """Mismatch kernel: a spectrum kernel in which each k-mer also counts for all similar k-mers.
 
     The feature a is #{i : Hamming(x[i:i+k], a) <= mismatches}, for every k-mer a over the alphabet.
 
@@ -238,31 +238,31 @@ class Mismatch(StringKernel):
     k : int, default=4
         Length of the substrings.
     mismatches : int, default=1
-        Most letters that may differ; 0 is the spectrum kernel over the alphabet.
+        Maximum number of letters that may differ; 0 gives the spectrum kernel over the alphabet.
     alphabet : str or bytes, default="ACGT"
-        The letters. Substrings that hold another character (N in DNA) are skipped. Case is kept:
+        The letters. Substrings with any other character (N in DNA) are skipped. Case matters: use
         ``"acgt"`` for lower-case DNA.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
-        Whether a k-mer a and its reverse complement are one feature, which counts the sum of both (a k-mer that is
-        its own reverse complement counts once): K(x, y) then is the same if x or y is replaced by its reverse
-        complement. The alphabet must hold the complement of each letter; U is read as T, as in `Spectrum`.
+        Whether to count a k-mer and its reverse complement as one feature, the sum of both (a k-mer that is its own
+        reverse complement counts once). Replacing x or y by its reverse complement then does not change K(x, y). The
+        alphabet must contain the complement of each letter; U is read as T, as in `Spectrum`.
     ignore_case : bool, default=False
-        Whether a to z count as A to Z, in strings and alphabet.
+        Whether to read a to z as A to Z, in the strings and in the alphabet.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, a k-mer has more than 100,000 neighbours, a letter of the alphabet
-        has no complement in it (with `reverse_complement`), or a string is written in the other case than the
-        alphabet (without `ignore_case`).
+        When called, if a parameter is out of range; a k-mer has more than 100,000 neighbours; with
+        `reverse_complement`, the alphabet lacks the complement of a letter; or, without `ignore_case`, a string is
+        lower-case and the alphabet upper-case, or the reverse.
     TypeError
         When called, if an object is not a string.
 
     Notes
     -----
-    Cost: sum over t <= mismatches of C(k, t) (len(alphabet) - 1)**t features for each letter.
+    Cost: each letter yields the sum over t <= mismatches of C(k, t) (len(alphabet) - 1)**t features.
 
     References
     ----------
@@ -308,14 +308,14 @@ class Mismatch(StringKernel):
         return neighbours
 
     def as_objects(self, X: Any) -> StringBatch:
-        """Return `X` as a `StringBatch`, or raise for a string written in the other case than the alphabet."""
+        """Return `X` as a `StringBatch`, or raise if a string and the alphabet differ in case."""
         batch = as_strings(X)
         if not self.ignore_case:
             _check_case(batch, self.alphabet)
         return batch
 
     def _letters(self) -> npt.NDArray[np.uint64]:
-        """Return the alphabet as ascending code points as they are counted, or raise."""
+        """Return the code points of the alphabet as the kernel reads them, ascending, or raise."""
         letters = letters_read(_code_points(self.alphabet), self.reverse_complement, self.ignore_case)
         if len(np.unique(letters)) < len(letters):
             same = "a counts as A" if self.ignore_case else "U is read as T"
@@ -349,13 +349,13 @@ class WeightedDegree(StringKernel):
 
     .. math:: K(x, y) = \sum_{d=1}^{D} (D - d + 1) \, \#\{i : x[i:i+d] = y[i:i+d]\},
 
-    D = `degree`. It is D (D + 1) / 2 times the kernel of the paper (weights 2 (D - d + 1) / (D (D + 1))),
-    so that values are exact integers; with D = 1 it is the number of equal positions.
+    with D = `degree`. The values are D (D + 1) / 2 times those of the paper (whose weights are
+    2 (D - d + 1) / (D (D + 1))), which makes them exact integers. With D = 1 they count equal positions.
 
     Parameters
     ----------
     degree : int, default=5
-        Longest substring, at most 255.
+        Length of the longest substring, at most 255.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
@@ -368,9 +368,9 @@ class WeightedDegree(StringKernel):
 
     Notes
     -----
-    For aligned strings (windows around a site). Positions count from the start of each string;
-    strings of unequal length are compared over the shorter one. Every character is a letter; case
-    is kept. Among v distinct pairs (position, k-mer) a collision of ids has odds of v**2 / 2**57.
+    Use it for aligned strings, such as windows around a site. Positions count from the start of each string;
+    strings of unequal length are compared over the length of the shorter one. Every character is a letter; case
+    matters. Among v distinct pairs (position, k-mer), the odds of a collision of ids are v**2 / 2**57.
 
     References
     ----------
@@ -415,9 +415,9 @@ def ids_at(
     distinct_gaps: bool,
     complements: npt.NDArray[np.uint32] = _ONE_STRAND,
 ) -> Ids:
-    """Return the ids of k-mers whose letters lie at ``positions[gap]`` from their start, for each gap.
+    """Return the ids of the k-mers whose letters lie at ``positions[gap]`` from their start, for each gap.
 
-    With `complements` of all letters, a k-mer and its reverse complement have one id.
+    Given the `complements` of all letters, a k-mer and its reverse complement get one id.
     """
     per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
     id_offsets = np.concatenate(([0], np.cumsum(per_string)))
@@ -427,12 +427,12 @@ def ids_at(
 
 
 def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
-    """Return how many windows of `length` letters each string has, shape (n,)."""
+    """Return the number of windows of `length` letters in each string, shape (n,)."""
     return np.maximum(np.diff(offsets) - length + 1, 0)
 
 
 def arrays_of(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return code points and offsets of some strings; one dtype, so that each loop is compiled once."""
+    """Return code points and offsets of some strings, in one dtype so that each loop is compiled once."""
     offsets = batch.offsets[rows.start : rows.stop + 1]
     return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
 
@@ -482,7 +482,7 @@ def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
 
 # ---- letters of DNA; tables of all bytes
 _PAIRS = ("AT", "TA", "CG", "GC", "RY", "YR", "KM", "MK", "BV", "VB", "DH", "HD", "SS", "WW", "NN", "UA")
-_COMPLEMENT = np.zeros(256, np.uint32)  # 0: the letter has none
+_COMPLEMENT = np.zeros(256, np.uint32)  # 0: no complement
 for _pair in _PAIRS:
     _COMPLEMENT[ord(_pair[0])] = ord(_pair[1])
     _COMPLEMENT[ord(_pair[0].lower())] = ord(_pair[1].lower())
@@ -493,7 +493,7 @@ _DNA[[ord("U"), ord("u")]] = ord("T"), ord("t")
 
 
 def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: bool) -> npt.NDArray:
-    """Return code points as a kernel counts them: a-z as A-Z if case is ignored, U as T if strands pair."""
+    """Return code points as a kernel reads them: a-z as A-Z with `ignore_case`, U as T with `reverse_complement`."""
     table = np.arange(256, dtype=np.uint32)
     if ignore_case:
         table = _CASELESS[table]
@@ -505,7 +505,7 @@ def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: boo
 
 
 def complements_of(values: npt.NDArray) -> npt.NDArray:
-    """Return the complement of each code point, 0 for what has none."""
+    """Return the complement of each code point, or 0 if it has none."""
     return np.where(values < 256, _COMPLEMENT[np.minimum(values, 255)], 0).astype(values.dtype)
 
 

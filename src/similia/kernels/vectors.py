@@ -1,11 +1,12 @@
-r"""Kernels of vectors. The optical kernel: the limit of |W x + b|^2 features with complex Gaussian W and b.
+r"""Optical kernel of vectors: the limit of the features |W x + b|^2 with complex Gaussian W and b.
 
 .. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big], \qquad q = \tau^2 / \varsigma^2.
 
 With :math:`x' = (x, \sqrt q)` this is :math:`\varsigma^4 (\|x'\|^2 \|y'\|^2 + (x'^T y')^2)`, a polynomial of degree 2
-in each argument: its map is that of all products of two coordinates and of the squared norm. Cost of a block: one
-matrix product.
-Source: Saade et al., "Random projections through multiple optical scattering", ICASSP 2016, with W complex.
+in each argument. Its features are all products of two coordinates, and the squared norm. Cost of a block: one matrix
+product.
+
+Paper: Saade et al., "Random projections through multiple optical scattering", ICASSP 2016, with W complex.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from similia.core.validation import check_positive, check_positive_int, check_ve
 from similia.kernels.features import scale_by_norms
 from similia.similarity import Kernel
 
-_PLAIN = 900  # exponents by which values are multiplied without a look at the result
+_PLAIN = 900  # exponents for which the scaled values need no check
 _LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # values, and norms of features that are products, with all digits
 
 
@@ -32,26 +33,26 @@ class Optical(Kernel):
     Parameters
     ----------
     scale : float, default=1.0
-        Standard deviation :math:`\varsigma` of an entry of W, in units of 1 / x; it multiplies the kernel by scale^4.
+        Standard deviation :math:`\varsigma` of an entry of W, in units of 1 / x. The kernel grows with scale^4.
     bias : float, default=0.0
-        Standard deviation :math:`\tau` of an entry of b. At 0 the vectors x and -x are the same to the kernel.
+        Standard deviation :math:`\tau` of an entry of b. At 0 the kernel cannot distinguish x and -x.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)): then K is (1 + cos^2) / 2, of the cosine of x' = (x, bias / scale) and y'.
-        A zero vector without bias is 0 to all others and 1 to itself.
+        Divide by sqrt(K(x, x) K(y, y)). K is then (1 + cos^2) / 2, with the cosine of x' = (x, bias / scale) and y'.
+        Without bias, a zero vector has kernel 0 with all others and 1 with itself.
 
     Raises
     ------
     ValueError
-        When called, if `scale` is not positive, `bias` is negative, or `X` is no 2-D array of finite numbers; without
-        `normalize`, also if a value is no float64 (rows are scaled by powers of two, so that only values count).
+        When called, if `scale` is not positive, `bias` is negative, or `X` is not a finite 2-D array; without
+        `normalize`, also if a kernel value is out of range for float64. Intermediate results cannot overflow,
+        since rows are scaled by powers of two.
 
     Notes
     -----
-    The kernel compares second moments only: it is not characteristic. Of two laws of vectors that agree in
-    E x x^T (and E x, with a bias) the maximum mean discrepancy is 0.
+    The kernel compares second moments only, so it is not characteristic: two distributions with the same E x x^T (and,
+    with a bias, the same E x) have maximum mean discrepancy 0.
 
-    For a reference beam of constant strength, :math:`|b_j| = \tau` for all j, the kernel is smaller by the constant
-    :math:`\tau^4`.
+    With a reference beam of constant strength, :math:`|b_j| = \tau` for all j, the kernel is smaller by :math:`\tau^4`.
 
     References
     ----------
@@ -131,14 +132,14 @@ class Optical(Kernel):
         return _back(2 * power**4 * _squared_norms(A) ** 2, 2 * a, 0, "k(X[{0}], X[{0}])")
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return explicit features whose inner products are the kernel: products of pairs of coordinates.
+        """Return explicit features, products of pairs of coordinates, whose inner products are the kernel.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
         n_features : int, default=2**20
-            Number of columns. The map needs d' (d' + 1) / 2 + 1 of them, where d' is d, or d + 1 with a bias; the
-            others stay empty.
+            Number of columns. The map needs d' (d' + 1) / 2 + 1 of them, where d' is d, or d + 1 with a bias. The
+            others remain empty.
 
         Returns
         -------
@@ -147,7 +148,7 @@ class Optical(Kernel):
         Raises
         ------
         ValueError
-            If `n_features` is too small for the map, which is exact and never folded.
+            If `n_features` is too small. The map is exact, so features are never folded into fewer columns.
         """
         _, _, power = self._parameters()
         A, exponents = self._in_units(self.as_objects(X))
@@ -169,7 +170,7 @@ class Optical(Kernel):
                 products *= power**2
                 to = exponents[start : start + step, None]
                 _back(products[:, -1:], to, start, "the norm of the features of X[{}]", _LEAST_NORM)
-                with np.errstate(under="ignore"):  # of coordinates far below the largest one
+                with np.errstate(under="ignore"):  # coordinates far below the largest one
                     products = np.ldexp(products, to)
             parts.append(sp.csr_array(products))
         features = sp.csr_array(sp.vstack(parts, format="csr"))
@@ -177,7 +178,7 @@ class Optical(Kernel):
         return features
 
     def _parameters(self) -> tuple[float, int, float]:
-        """Return bias / scale, and scale as an exponent and a factor: scale = factor 2**exponent; or raise."""
+        """Check the parameters; return (bias / scale, exponent, factor), where scale = factor 2**exponent."""
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         if bias > 0 and not 0 < bias / scale < np.inf:
             raise ValueError(f"bias={bias!r} and scale={scale!r} have no float64 as their ratio; scale the vectors")
@@ -185,7 +186,7 @@ class Optical(Kernel):
         return bias / scale, int(exponent), float(factor)
 
     def _in_units(self, X: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Return rows (x, bias / scale), each divided by a power of two, and the exponents of values of degree 2."""
+        """Return the rows (x, bias / scale), divided by powers of two, and the exponents of their squares."""
         q, exponent, _ = self._parameters()
         A = X.astype(np.float64, order="C")
         if q > 0:
@@ -199,7 +200,7 @@ class Optical(Kernel):
 def _back(
     values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str, least: float = _LEAST
 ) -> npt.NDArray[np.float64]:
-    """Return values times 2**exponents, or raise naming one that is too large or too small; rows begin at `first`."""
+    """Return values times 2**exponents, or raise and name one out of range; rows are numbered from `first`."""
     with np.errstate(over="ignore", under="ignore"):
         found: npt.NDArray[np.float64] = np.ldexp(values, exponents)
     bad = np.isinf(found) | ((found <= least) & (values > 0))
