@@ -1,12 +1,13 @@
-"""Principal directions from a few rows and columns: the sample, products of its matrices, the rotation.
+"""Principal directions from sampled rows and columns: the sample, products of its matrices, the rotation.
 
-C (c x d, sampled rows, centred) and W = C[:, I] (c x r, sampled columns). With W = V S U^T the paper's directions are
-C^T V S^-1 = (C^T W) U S^-2. V, S, U come from the smaller of W^T W and W W^T in float64; where the k-th singular value
-is below 1e-4 of the first, squaring has lost its digits and an SVD of W itself decides. If C does not fit into memory,
-P = C^T W (d x r) is summed over blocks of rows in one pass, and W^T W is its part P[I].
+C (c x d) holds the sampled rows, centred, and W = C[:, I] (c x r) the sampled columns. With W = V S U^T the paper's
+directions are C^T V S^-1 = (C^T W) U S^-2. V, S, U come from the smaller of W^T W and W W^T in float64. If the k-th
+singular value is below 1e-4 of the first, squaring has lost its digits, and an SVD of W is used instead. If C does not
+fit into memory, one pass sums P = C^T W (d x r) over blocks of rows; W^T W is its part P[I].
 
-All products of a fit are made of tiles of one fixed shape by one BLAS thread each, spread over the cores: the result
-does not depend on the number of threads. `projected`, behind `transform`, uses `core.products`.
+All products of a fit are cut into tiles of one fixed shape. One BLAS thread computes each tile, and the tiles are
+spread over the cores, so the result does not depend on the number of threads. `projected`, behind `transform`, uses
+`core.products`.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from similia.core.threads import one_blas_thread, run_in_ranges
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-ROWS_FOR_EACH, FEATURES_FOR_EACH = 4, 1.5  # direction, at least: of digits a share of 5 % had 20 features for 32
+ROWS_FOR_EACH, FEATURES_FOR_EACH = 4, 1.5  # at least, per direction: 5 % of digits had 20 features for 32
 TILE = 256  # rows or columns of one BLAS call
 _WINDOW = 1024  # rows of W in float64 at a time
-_WORTH_THREADS = 2**24  # multiplications
-_GRAM_IS_ENOUGH = 1e-8  # eigenvalue over the largest above which the Gram matrix gives 8 digits
-_SMALLEST = 1e-290  # eigenvalue that can be divided by
+_WORTH_THREADS = 2**24  # multiplications that justify threads
+_GRAM_IS_ENOUGH = 1e-8  # eigenvalue relative to the largest above which the Gram matrix gives 8 digits
+_SMALLEST = 1e-290  # smallest eigenvalue that is safe to divide by
 
 
 def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> None:
-    """Fill ranges that begin at multiples of `tile`, in threads if `work` multiplications are worth it."""
+    """Call `fill` on ranges that begin at multiples of `tile`, in threads if `work` multiplications justify them."""
     if work < _WORTH_THREADS:
         fill(0, n)
     else:
@@ -47,7 +48,7 @@ def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> 
 
 
 def by_tiles(product: Callable[[slice], Floats], out: Floats, work: int, tile: int = TILE) -> Floats:
-    """Fill rows of `out` with what `product` returns for them, a tile at a time; return it."""
+    """Fill rows of `out` with `product` of each tile of rows; return `out`."""
 
     def fill(start: int, stop: int) -> None:
         for i in range(start, stop, tile):
@@ -66,7 +67,7 @@ class TooFewDirections(Exception):
 
 
 def too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
-    """Return what to raise where c rows and r features, sampled as a `GeneralizedNystroemPCA` says, do not do."""
+    """Return the error for a sample of c rows and r features that is too small for a `GeneralizedNystroemPCA`."""
     found = (
         f"{model.n_components}, but the {c} sampled rows have only {usable} usable directions in the {r} sampled "
         "features"
@@ -80,7 +81,7 @@ def too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
 
 
 def least_sample(share: Any, for_each: float, k: int, least: int) -> int:
-    """Return how many rows or features are sampled at least: where `share` is a fraction, some for each direction."""
+    """Return the minimum number of sampled rows or features; for a fractional `share`, `for_each` per direction."""
     return least if isinstance(share, Integral) else max(least, ceil_share(for_each, k))
 
 
@@ -101,7 +102,7 @@ class DenseSample:
         return np.take(self.rows[rows], columns, axis=1).astype(np.float64)
 
     def combine(self, coefficients: Floats, work: np.dtype) -> Floats:
-        """Return C^T `coefficients`, summed in floats of type `work`."""
+        """Return C^T `coefficients`, accumulated in floats of type `work`."""
         coefficients = coefficients.astype(work)
         return by_tiles(
             lambda part: self.rows[:, part].astype(work, copy=False).T @ coefficients,
@@ -110,7 +111,7 @@ class DenseSample:
         )
 
     def project(self, basis: Floats, work: np.dtype) -> Floats:
-        """Return C `basis`, summed in floats of type `work`."""
+        """Return C `basis`, accumulated in floats of type `work`."""
         basis = basis.astype(work)
         return by_tiles(
             lambda part: self.rows[part].astype(work, copy=False) @ basis,
@@ -119,7 +120,7 @@ class DenseSample:
         )
 
     def largest_sums(self) -> tuple[float, float]:
-        """Return the largest sums of magnitudes over a row and over a column."""
+        """Return the largest sum of magnitudes over a row and over a column."""
         columns, row = np.zeros(self.shape[1]), 0.0
         for start in range(0, self.shape[0], _WINDOW):
             block = self.window(slice(start, start + _WINDOW), np.arange(self.shape[1]))
@@ -137,7 +138,7 @@ class DenseSample:
 
 
 class SparseSample(DenseSample):
-    """Sampled CSR rows, centred and weighted in the products only: C = S - a m^T."""
+    """Sampled CSR rows; centring and weights are applied only in products: C = S - a m^T."""
 
     def __init__(self, rows: sp.csr_array, mean: Floats | None, weights: Floats | None = None) -> None:
         self.shape, self.dtype = rows.shape, rows.dtype
@@ -160,7 +161,7 @@ class SparseSample(DenseSample):
 
 
 def sample_of(rows: Any, mean: Floats | None, weights: Floats | None = None) -> DenseSample:
-    """Return the sample of dense or CSR rows."""
+    """Wrap dense or CSR rows as a sample."""
     return (SparseSample if sp.issparse(rows) else DenseSample)(rows, mean, weights)
 
 
@@ -177,7 +178,7 @@ def mean_of(rows: Any) -> Floats:
 
 @dataclass
 class Directions:
-    """Rows of `components` are the directions; `singular_values` are those of the sample, not yet scaled."""
+    """Rows of `components` are the directions; `singular_values` are those of the sample, unscaled."""
 
     components: Floats
     singular_values: Floats
@@ -194,7 +195,7 @@ def directions(
 ) -> Directions:
     """Return k directions from a sample in memory; `rotate` makes them orthonormal, by Rayleigh-Ritz on the sample.
 
-    `offset` is the mean square of the means that were subtracted: rounding of the entries before it is no direction.
+    `offset` is the mean square of the subtracted means; it bounds rounding errors, which must not count as directions.
     `weights` scale the sampled columns; `floor` maps ||W||_F^2 to the least squared singular value allowed.
     """
     with one_blas_thread():
@@ -206,7 +207,7 @@ def directions(
 
 
 def rotated(raw: Floats, sample: DenseSample, work: np.dtype) -> tuple[Floats, Floats]:
-    """Return an orthonormal basis (k, d) of the columns of `raw`, turned to the principal axes of the sample."""
+    """Return an orthonormal basis (k, d) of the columns of `raw`, rotated to the principal axes of the sample."""
     basis = np.linalg.qr(raw)[0]
     triangle = np.linalg.qr(sample.project(basis, work), mode="r")
     _, values, axes = np.linalg.svd(triangle)
@@ -239,7 +240,7 @@ def _left_vectors(
         W = sample.window(slice(None), columns) * scale
         left, values, _ = scipy.linalg.svd(W, full_matrices=False, overwrite_a=True)
         rounding = np.finfo(sample.dtype).eps / 2 * np.sqrt(energy / (c * r) + offset) * (np.sqrt(c) + np.sqrt(r))
-        rounding += np.finfo(np.float64).eps * np.sqrt(offset * r) * c  # of the mean, a sum of c, alike in all rows
+        rounding += np.finfo(np.float64).eps * np.sqrt(offset * r) * c  # of the mean, a sum of c; equal in all rows
         cut = max(max(c, r) * np.finfo(np.float64).eps * values[0], rounding)
         if (usable := int(np.count_nonzero(values > cut))) < k:
             raise TooFewDirections(usable)
@@ -251,9 +252,9 @@ def _left_vectors(
 
 
 def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
-    """Return the k largest eigenvalues, largest first, and their vectors as columns; only the lower part is read."""
+    """Return the k largest eigenvalues, largest first, and their vectors as columns; reads only the lower part."""
     wanted = (len(gram) - k, len(gram) - 1)
-    values, vectors = scipy.linalg.eigh(  # the transpose is in LAPACK's order already
+    values, vectors = scipy.linalg.eigh(  # the transpose is already in LAPACK's order
         gram.T, lower=False, subset_by_index=wanted, overwrite_a=True, check_finite=False
     )
     return values[::-1], vectors[:, ::-1]
@@ -276,7 +277,7 @@ def _gram_of_rows(sample: DenseSample, columns: Indices, scale: Floats) -> Float
 
 
 def _add_products(gram: Floats, W: Floats) -> None:
-    """Add W^T W to the lower tiles of `gram`."""
+    """Add the lower tiles of W^T W to `gram`."""
     side = TILE // 2
     tiles = [(i, j) for i in range(0, len(gram), side) for j in range(0, i + 1, side)]
 
@@ -288,10 +289,10 @@ def _add_products(gram: Floats, W: Floats) -> None:
 
 
 class CrossProducts:
-    """P = C^T W summed over blocks of rows in one pass, for samples that do not fit into memory.
+    """Sum P = C^T W over blocks of rows in one pass, for samples that do not fit into memory.
 
-    Rows are shifted by the mean of the first block, so that the mean, known at the end only, can be taken out
-    without cancellation. The rows of smallest priority are kept, as many as fit, for the rotation.
+    Rows are shifted by the mean of the first block. The exact mean, known only at the end, can then be removed without
+    cancellation. The rows of smallest priority, as many as fit, are kept for the rotation.
     """
 
     def __init__(self, d: int, columns: Indices, k: int, dtype: np.dtype, center: bool) -> None:
@@ -330,13 +331,13 @@ class CrossProducts:
             self._kept = [(rows[p < self._below], p[p < self._below]) for rows, p in self._kept]
 
     def mean(self) -> Floats:
-        """Return the mean of the rows added."""
+        """Return the mean of all added rows."""
         assert self._shift is not None
         return self._shift + self.total / self.count
 
     @one_blas_thread()
     def directions(self, k: int, rotate: bool) -> tuple[Directions, int]:
-        """Return k directions and the number of rows that turned them (all rows if none did)."""
+        """Return k directions and the number of rows used to rotate them (all rows if none were)."""
         delta = self.total / self.count * self.center
         gram = self.P[self.columns]
         gram -= self.count * np.outer(delta[self.columns], delta[self.columns])
@@ -358,7 +359,7 @@ class CrossProducts:
 
 
 def check_products_fit(source: RowSource, r: int, k: int, least_rows: int, streaming: bool) -> None:
-    """Raise naming the numbers that fit if P, with r columns, does not fit into half of max_memory."""
+    """Raise, naming numbers that fit, if P with r columns does not fit into half of max_memory."""
     d, half = source.n_features, settings().max_memory // 2
     if 8 * d * r <= half:
         return
@@ -374,7 +375,7 @@ def check_products_fit(source: RowSource, r: int, k: int, least_rows: int, strea
 
 @dataclass
 class WeightedSample:
-    """Rows and columns drawn with replacement, C and W scaled so that C C^T and W^T W are right on average."""
+    """Rows and columns drawn with replacement; C and W are scaled so that C C^T and W^T W are unbiased."""
 
     sample: DenseSample
     rows: Indices
@@ -429,18 +430,18 @@ def _squared_distances(rows: Any, mean: Floats | None) -> Floats:
 
 
 def _draw_weighted(weights: Floats, count: int, random: np.random.Generator) -> Indices:
-    """Return `count` sorted positions with replacement, each with a probability proportional to its weight."""
+    """Draw `count` sorted positions with replacement, with probabilities proportional to `weights`."""
     sums = np.cumsum(weights)
     if not sums[-1] > 0:
         raise ValueError("all rows are equal (or zero, with center=False), expected at least two different ones")
-    drawn = np.searchsorted(sums, random.random(count) * sums[-1], side="right")  # never one of weight 0
+    drawn = np.searchsorted(sums, random.random(count) * sums[-1], side="right")  # never draws a position of weight 0
     return np.sort(np.minimum(drawn, np.flatnonzero(weights)[-1])).astype(np.int64)
 
 
 def projected(
     source: RowSource, components: npt.NDArray, offset: Floats, out: npt.NDArray | None = None
 ) -> Iterator[npt.NDArray]:
-    """Yield ``rows @ components.T - offset`` of each block, written to its part of `out` if given."""
+    """Yield ``rows @ components.T - offset`` of each block; if `out` is given, write each to its part of it."""
     shift, start = offset.astype(components.dtype), 0
     for block in source.blocks(whole=out is not None):
         n = block.shape[0]
@@ -449,7 +450,7 @@ def projected(
             Z[:] = block.astype(Z.dtype, copy=False) @ components.T
         else:
             row_product(block, components.T, Z)
-        with np.errstate(all="ignore"):  # what is not finite is found below
+        with np.errstate(all="ignore"):  # non-finite values are reported below
             Z -= shift
         if not np.isfinite(Z).all():
             bad = int(np.argmin(np.isfinite(Z).all(axis=1)))

@@ -1,10 +1,10 @@
-"""Bundles of bound hypervectors on 64-bit words: the loops behind the encoders of hypervectors.
+"""Bundle bound hypervectors on 64-bit words: the loops behind the encoders of hypervectors.
 
-Inside, a bit is 1 for -1 ("sign bits"), so that a product of ±1 vectors is an XOR and the sum of m
-vectors is m - 2 c, where c counts the ones of each position. Counts stay bit-sliced: ``planes[p]`` holds
-bit p of the count of every position, so adding a vector is a few logical operations on whole words.
-Eight vectors at a time go through a tree of carry-save adders (Harley and Seal): with b words and m vectors
-a bundle costs about 6 m b word operations, whatever the number of bits in a word.
+Internally a bit is 1 for -1 ("sign bits"), so a product of ±1 vectors is an XOR, and the sum of m vectors is m - 2 c,
+where c counts the ones at each position. Counts stay bit-sliced: ``planes[p]`` holds bit p of the count of every
+position, so adding a vector takes a few logical operations on whole words. A tree of carry-save adders (Harley and
+Seal) processes eight vectors at a time: with b words and m vectors a bundle costs about 6 m b word operations,
+independent of the number of bits in a word.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
-    """Write the sign bits of the sum of m vectors: the count of ones against m / 2, ties from `ties`."""
+    """Write the sign bits of the sum of m vectors: compare the count of ones with m / 2, with ties from `ties`."""
     half = m // 2
     for w in range(len(out)):
         above, equal = np.uint64(0), _ALL
@@ -86,7 +86,7 @@ def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def multiply(table, factors, out):  # type: ignore[no-untyped-def]
-    """Write the product of the rows `factors` of `table`; a factor -1 ends the list."""
+    """Write the product of the rows `factors` of `table`; a factor of -1 ends the list."""
     out[:] = table[factors[0]]
     for j in range(1, len(factors)):
         if factors[j] < 0:
@@ -98,7 +98,7 @@ def multiply(table, factors, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def add(table, factors, planes, carry, ties, out):  # type: ignore[no-untyped-def]
-    """Write the majority of the rows `factors` of `table`; a factor -1 ends the list."""
+    """Write the majority of the rows `factors` of `table`; a factor of -1 ends the list."""
     m = 0
     while m < len(factors) and factors[m] >= 0:
         m += 1
@@ -127,11 +127,11 @@ def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def
 
 @njit()
 def bundle_members(table, members, offsets, additive, ties, n_bits, words, sums):  # type: ignore[no-untyped-def]
-    """Bundle, for each object i, the members ``offsets[i]:offsets[i + 1]``.
+    """Bundle the members ``offsets[i]:offsets[i + 1]`` of each object i.
 
-    A member, int64 (n_factors,), is the product (or, if `additive`, the majority) of these rows of `table`, sign bits
-    as uint64 (n_rows, n_words); -1 ends a shorter list. Written, unless they have no rows: `words`, the sign bits of
-    the majority, uint64 (n, n_words), and `sums` of ±1, int32 (n, n_bits).
+    A member, int64 (n_factors,), lists rows of `table`, sign bits as uint64 (n_rows, n_words), and stands for their
+    product (or majority, if `additive`); -1 ends a shorter list. Outputs, each skipped if it has no rows: `words`, the
+    sign bits of the majority, uint64 (n, n_words), and `sums` of ±1, int32 (n, n_bits).
     """
     n_words = table.shape[1]
     longest = 0

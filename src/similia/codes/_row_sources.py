@@ -1,8 +1,8 @@
-"""Rows of a matrix wherever they are: arrays, memory maps, sparse rows, files, chunked stores, streams of chunks.
+"""Rows of a matrix from any source: arrays, memory maps, sparse rows, files, chunked stores, streams of chunks.
 
-Every source tells `n_features`, `dtype` (float32 if the data are, else float64) and `n_rows` (None where only the end
-of a stream tells), and gives dense or CSR blocks: `blocks` all rows in order, `take` the rows at sorted indices,
-reading those only. A stream has `blocks` alone, once.
+Every source has `n_features`, `dtype` (float32 if the data are, else float64) and `n_rows` (None for a stream, whose
+length is known only at its end), and yields dense or CSR blocks: `blocks` yields all rows in order, `take` reads and
+yields only the rows at sorted indices. A stream has only `blocks`, and only once.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MOST_ROWS = 2**14
 
 
 class RowSource:
-    """What all sources share; `n_rows` is None and `take` refuses where rows cannot be addressed."""
+    """Base class of all sources; if rows cannot be addressed, `n_rows` is None and `take` raises."""
 
     n_rows: int | None = None
     n_features: int
     dtype: np.dtype
 
     def blocks(self, whole: bool = False) -> Iterator[Any]:
-        """Yield all rows in order, as dense or CSR blocks; an array in memory or mapped at once if `whole`."""
+        """Yield all rows in order, as dense or CSR blocks; if `whole`, an array in memory or mapped is one block."""
         raise NotImplementedError
 
     def take(self, indices: Indices) -> Iterator[Any]:
@@ -47,7 +47,7 @@ class RowSource:
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row once it is read."""
+        """Bytes of one row in memory."""
         return self.n_features * self.dtype.itemsize
 
     @property
@@ -70,7 +70,7 @@ class ArrayRows(RowSource):
             yield self._X
             return
         n, step = self.n_rows or 0, self._step
-        if self._chunk:  # whole chunks: a part of one costs as much as all of it
+        if self._chunk:  # whole chunks: reading a part of a chunk costs as much as all of it
             step = max(self._chunk, step - step % self._chunk)
         for start in range(0, n, step):
             yield as_floats(self._X[start : min(n, start + step)], self.dtype)
@@ -106,10 +106,10 @@ class DistributedRows(RowSource):
             yield self._rows(rows)
 
     def take(self, indices: Indices) -> Iterator[Any]:
-        step = self._step * max(1, rows_per_block(int(4 * self.row_bytes)) // self._step)  # a part is computed for each
+        step = self._step * max(1, rows_per_block(int(4 * self.row_bytes)) // self._step)  # each block recomputes its part
         for start in range(0, len(indices), step):
             rows = self._rows(self._X.take(indices[start : start + step]))
-            for first in range(0, rows.shape[0], self._step):  # the blocks of an array: sums have one order
+            for first in range(0, rows.shape[0], self._step):  # the blocks of an array: same order of sums
                 yield rows[first : first + self._step]
 
     def _rows(self, rows: Any) -> Any:
@@ -212,28 +212,29 @@ class ChunkRows(RowSource):
 
 
 class Reservoir:
-    """A uniform sample without replacement of a stream whose length is not known.
+    """Draw a uniform sample without replacement from a stream of unknown length.
 
-    Row i has the i-th number that the generator draws; the smallest numbers are the sample. A row is kept while its
-    number is below a bound that falls with the rows seen, eight standard deviations above where the sample's largest
-    number will be (missed with probability below 1e-10). As far below that, a row is in the sample whatever follows.
+    The generator draws a number for each row; the rows with the smallest numbers are the sample. A row is kept while
+    its number is below a bound that falls as rows arrive. The bound lies eight standard deviations above the expected
+    largest number of the sample, so a row of the sample is missed with probability below 1e-10. A row whose number lies
+    as far below is certain to be in the sample.
     """
 
     def __init__(self, random: np.random.Generator, share: float | int, least: int) -> None:
         self.n_chunks, self.n_rows, self.n_taken, self.nbytes = 0, 0, 0, 0
-        self.dtype: np.dtype | None = None  # of the first chunk
+        self.dtype: np.dtype | None = None  # dtype of the first chunk
         self._random, self._share, self._least = random, share, least
         self._parts: list[Part] = []
         self._pruned_at = 1
 
     def copy(self) -> Reservoir:
-        """Return a reservoir that may be changed while this one stays as it is; the kept rows are shared."""
+        """Return a reservoir that can change independently of this one; both share the kept rows."""
         twin = twin_of(self)
         twin._random, twin._parts = deepcopy(self._random), [*self._parts]
         return twin
 
     def add(self, chunk: npt.NDArray) -> None:
-        """Draw the numbers of a chunk's rows and copy those that may be needed."""
+        """Draw the numbers of a chunk's rows and copy the rows that may be needed."""
         priorities = self._random.random(len(chunk))
         self.dtype, self.n_chunks = chunk.dtype, self.n_chunks + 1
         first, self.n_rows = self.n_rows, self.n_rows + len(chunk)
@@ -246,11 +247,11 @@ class Reservoir:
             self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
 
     def take_sure(self) -> Iterator[Part]:
-        """Yield and forget the rows that are in the sample for certain; `share` is a float."""
+        """Yield, then drop, the rows that are certain to be in the sample; `share` must be a float."""
         f, n = float(self._share), self.n_rows
         below = f - 8 * (f / n) ** 0.5 - 64 / n
         parts, self._parts = self._parts, []
-        while parts:  # each part is freed before the next is copied
+        while parts:  # free each part before copying the next
             part = parts.pop(0)
             sure, left = _where(part, part[1] < below), _where(part, part[1] >= below)
             del part
@@ -260,7 +261,7 @@ class Reservoir:
         self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
 
     def rest(self) -> Iterator[Part]:
-        """Yield the rows of the sample that are left, in order."""
+        """Yield the remaining rows of the sample in order."""
         chosen, start = self._chosen(), 0
         for part in self._parts:
             low, high = np.searchsorted(chosen, [start, start + len(part[1])])
@@ -268,7 +269,7 @@ class Reservoir:
             start += len(part[1])
 
     def sample(self) -> tuple[npt.NDArray, Indices]:
-        """Return the rows that are left and their positions in the source."""
+        """Return the remaining rows and their positions in the source."""
         rows = np.empty((len(self._chosen()), self._parts[0][0].shape[1]), self._parts[0][0].dtype)
         indices, start = np.empty(len(rows), np.int64), 0
         for part, _, where in self.rest():
@@ -290,14 +291,14 @@ class Reservoir:
 
 
 def smallest(priorities: npt.NDArray[np.float64], count: int) -> Indices:
-    """Return the sorted positions of the `count` smallest priorities: a sample without replacement."""
+    """Return the sorted positions of the `count` smallest priorities, which are a sample without replacement."""
     if count >= len(priorities):
         return np.arange(len(priorities))
     return np.sort(np.argpartition(priorities, count - 1)[:count]).astype(np.int64)
 
 
 def sample_size(share: float | int, n: int, least: int, name: str, what: str) -> int:
-    """Return how many of n rows or features a fraction or number of them are, at least `least`."""
+    """Convert a share or number of n rows or features to a count of at least `least`."""
     if n < least:
         found = f"{least} needs at least {least} {what}, found {n}"
         raise BadParameter("n_components", "", found, f"use n_components={n}")
@@ -309,7 +310,7 @@ def sample_size(share: float | int, n: int, least: int, name: str, what: str) ->
 
 
 def check_share(value: Any, name: str) -> None:
-    """Raise if `value` is neither a share of the rows (a float) nor a number of them (an int)."""
+    """Raise if `value` is neither a share (float) nor a number (int) of rows."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         good = int(value) >= 1
     else:
@@ -320,7 +321,7 @@ def check_share(value: Any, name: str) -> None:
 
 def ceil_share(share: float, n: int) -> int:
     """Return ``share * n`` rounded up."""
-    return int(np.ceil(round(share * n, 6)))  # 0.07 * 100 is a little more than 7
+    return int(np.ceil(round(share * n, 6)))  # 0.07 * 100 is slightly above 7 in floats
 
 
 def _where(part: Part, rows: npt.NDArray) -> Part:
@@ -328,7 +329,7 @@ def _where(part: Part, rows: npt.NDArray) -> Part:
 
 
 def open_rows(X: Any) -> RowSource:
-    """Return the source that fits `X`, or raise saying what would."""
+    """Return the source for `X`, or raise an error that lists what is accepted."""
     if isinstance(X, Distributed):
         source: RowSource = DistributedRows(X)
     elif isinstance(X, Source):
@@ -389,7 +390,7 @@ def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
 
 
 def check_rows(rows: Any, where: Indices | int) -> None:
-    """Raise naming the first row that is not finite; `where` holds the positions of the rows in the source."""
+    """Raise naming the first row that is not finite; `where` gives the positions of the rows in the source."""
     sparse = sp.issparse(rows)
     bad = ~np.isfinite(rows.data) if sparse else ~np.isfinite(rows).all(axis=1)
     if (name := _first(rows, bad, where)) is not None:
@@ -397,7 +398,7 @@ def check_rows(rows: Any, where: Indices | int) -> None:
 
 
 def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int | None:
-    """Return the position in the source of the first bad row; `bad` tells of rows, or of the numbers of sparse rows."""
+    """Return the position in the source of the first bad row; `bad` marks rows, or the stored values of sparse rows."""
     if not bad.any():
         return None
     row = int(bad.argmax())
@@ -405,13 +406,13 @@ def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int |
     return row + where if isinstance(where, int) else int(where[row])
 
 
-_LARGEST = 1e150  # its square can be added
+_LARGEST = 1e150  # squares of larger numbers may overflow when added
 
 
 def check_squares(rows: Any, where: Indices | int) -> None:
-    """Do what `check_rows` does, and raise naming the first row whose squares are too large to add."""
+    """Like `check_rows`; also raise naming the first row whose squares are too large to add."""
     check_rows(rows, where)
-    if rows.dtype == np.float32:  # is squared in float64
+    if rows.dtype == np.float32:  # squared in float64
         return
     reach = np.abs(rows.data) if sp.issparse(rows) else np.maximum(rows.max(axis=1), -rows.min(axis=1))
     if (name := _first(rows, reach > _LARGEST, where)) is not None:
@@ -434,7 +435,7 @@ def check_chunk(
 
 
 def as_floats(block: Any, dtype: np.dtype) -> npt.NDArray:
-    """Return a block as a C-contiguous array of `dtype`, without a copy where it is one."""
+    """Return a block as a C-contiguous array of `dtype`, copying only if necessary."""
     try:
         return np.asarray(block, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
@@ -468,7 +469,7 @@ def _is_chunks(X: Any) -> bool:
 def _float_type(dtype: Any) -> np.dtype:
     try:
         dtype = np.dtype(dtype)
-    except TypeError:  # the type of another library; its values are converted block by block
+    except TypeError:  # a dtype of another library; its values are converted block by block
         return np.dtype(np.float32 if "float32" in str(dtype) else np.float64)
     if dtype.kind == "c":
         raise not_real()

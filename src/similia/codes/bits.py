@@ -1,11 +1,11 @@
-"""Packed bits as matrices of +-1: packing, Hamming distances, inner products, and the kernel read back.
+"""Packed bits as matrices of +-1: packing, Hamming distances, inner products, and kernel estimates.
 
-Two codes of d bits that differ in h places have the inner product d - 2 h. Where they come from
-`SignRandomProjection`, pi h / d estimates the angle between the vectors, so that with S = pi / 2 - pi h / d
+Two codes of d bits that differ in h places have the inner product d - 2 h. For codes of `SignRandomProjection`,
+pi h / d estimates the angle between the vectors, so that with S = pi / 2 - pi h / d
 
     E S = arcsin rho,   Var S = V = ((pi/2)^2 - arcsin^2 rho) / d,   rho ~ (1 + V / 2) sin S.
 
-Only d + 1 distances exist: value and standard error are looked up in two tables. Cost: n m d / 64 popcounts.
+There are only d + 1 distances, so two tables hold all values and standard errors. Cost: n m d / 64 popcounts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes, check_n_bits, generator
 
 Floats = npt.NDArray[np.float64]
-_TILE = 64  # codes of B that stay in cache while the rows of A pass
-_ROWS = 256  # codes of A made into words at a time, so that a padded copy stays in cache too
+_TILE = 64  # this many codes of B stay in cache while the rows of A pass
+_ROWS = 256  # codes of A converted to words at a time, so that a padded copy stays in cache too
 
 
 def pack_signs(values: Any) -> npt.NDArray[np.uint8]:

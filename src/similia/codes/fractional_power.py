@@ -1,12 +1,12 @@
 r"""Vectors to hypervectors by fractional power encoding: random phases that grow linearly with the vector.
 
 For random frequencies w_j ~ N(0, I / bandwidth^2) and phases b_j ~ U[0, 2 pi), position j of the complex
-hypervector of x is exp(i (w_j . x + b_j)): the random vector exp(i w_j) raised to the power x. Two outputs of it:
+hypervector of x is exp(i (w_j . x + b_j)): the random vector exp(i w_j) raised to the power x. There are two outputs:
 
     floats   its real and imaginary parts, scaled: random Fourier features, whose inner products estimate
              the Gaussian kernel exp(-s^2 / 2), s = |x - y| / bandwidth
-    bits     the signs of both, that is the quarter turn in which the phase lies, so that neighbouring quarters
-             differ in one bit.
+    bits     the signs of both, which encode the quarter turn that holds the phase; adjacent quarters differ in
+             one bit.
 
 Two signs of one cosine at phases a and a + d agree, over uniform a, with expected product 1 - 2 |d| / pi for |d| <= pi:
 a triangle wave (8 / pi^2) sum_{k odd} cos(k d) / k^2. With d ~ N(0, s^2) the expected similarity of codes is
@@ -17,10 +17,10 @@ positive definite, 1 - (2 / pi)^(3/2) s near 0 and (8 / pi^2) exp(-s^2 / 2) far 
 its variance is (E|1 - 2 |d| / pi| - K^2) / m (d wrapped to [-pi, pi]), 0.80 to 1 times the (1 - K^2) / n_bits of
 independent bits.
 
-Phases are counted in quarter turns, so that a quarter is the integer part modulo 4. `core.products` adds the terms of a
-phase in one order: a phase at the edge of a quarter flips no bit with the size of a block or number of threads.
+Phases are measured in quarter turns, so that the quarter is the integer part modulo 4. `core.products` adds the terms
+of a phase in a fixed order, so block size and number of threads never flip a bit of a phase at the edge of a quarter.
 
-Cost: n n_features n_bits multiplications, a bit taking half a frequency. Plate (1995); Frady, Kleyko and Sommer (2022);
+Cost: n n_features n_bits multiplications; a bit takes half a frequency. Plate (1995); Frady, Kleyko and Sommer (2022);
 Rahimi and Recht, "Random features for large-scale kernel machines" (2007); Raginsky and Lazebnik (2009: the series).
 """
 
@@ -69,9 +69,9 @@ class FractionalPowerEncoder(HypervectorEncoder):
     ----------
     bandwidth : float, default=1.0
         The distance at which the similarity of codes is about 0.49 (0.61 for floats). Scale features to a common unit
-        first, e.g. with StandardScaler; distances then grow like the square root of their number.
+        first, for example with StandardScaler; distances then grow like the square root of the number of features.
     n_bits : int, default=10_000
-        Positions of a hypervector, a multiple of 8; two share one random frequency.
+        Positions of a hypervector, a multiple of 8. Two positions share one random frequency.
     output : {"bits", "floats"}, default="bits"
         Packed signs, or the random Fourier features themselves, of norm 1.
     random_state : int, Generator, RandomState or None
@@ -87,10 +87,10 @@ class FractionalPowerEncoder(HypervectorEncoder):
 
     Notes
     -----
-    The bits of a row depend on that row and the fitted frequencies alone: not on other rows, block size or number of
+    The bits of a row depend only on that row and the fitted frequencies: not on other rows, block size or number of
     threads. Floats may differ in the last place.
 
-    Similarity depends on differences alone, so there is no need to centre, and a zero row is a row like others.
+    Similarity depends only on differences between vectors, so data need no centring, and a zero row is an ordinary row.
 
     References
     ----------
@@ -121,7 +121,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw frequencies and phases; of `X` only the number of features is used.
+        """Draw frequencies and phases; only the number of features of `X` is used.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         ------
         ValueError
             If `X` is not a 2-D array of finite numbers (the first bad row is named), has another number of features
-            than in `fit`, or a row is too far from 0 for its phases to mean anything.
+            than in `fit`, or holds a row so far from 0 that its phases lose all precision.
         """
         self._check_columns(X)
         X = X if hasattr(X, "shape") and np.ndim(X) == 2 else check_vectors(X)
@@ -180,7 +180,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return out
 
     def _phased(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return vectors whose phases can be told, or raise naming the first one whose cannot."""
+        """Return the vectors, or raise naming the first one that is too far from 0 for precise phases."""
         X = check_vectors(X, n_features=self.n_features_in_, by=self)
         largest = np.abs(X).max(axis=1) / float(self.bandwidth)
         if (largest >= _LARGEST).any():
@@ -204,14 +204,14 @@ class FractionalPowerEncoder(HypervectorEncoder):
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the expected similarity of hypervectors, over the draw of frequencies and phases.
 
-        For bits that is the mean of ``similia.codes.similarity``, for floats the mean of the inner product, which
-        is the Gaussian kernel. Needs no `fit`.
+        For bits this is the mean of ``similia.codes.similarity``; for floats the mean of the inner product, which is
+        the Gaussian kernel. It does not require `fit`.
 
         Parameters
         ----------
         X : array of shape (n, n_features)
         Y : array of shape (m, n_features), optional
-            `X` itself if not given.
+            `X` by default.
 
         Returns
         -------
@@ -248,8 +248,8 @@ class FractionalPowerEncoder(HypervectorEncoder):
 def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return K(s), the mean of a triangle wave under a Gaussian phase difference of standard deviation s.
 
-    Below 0.4 phase differences beyond pi, 7.8 standard deviations, do not matter, and the mean is that of
-    1 - 2 |d| / pi; above, the terms of the series after k = 21 are less than 1e-17.
+    Below s = 0.4, phase differences beyond pi are 7.8 standard deviations out and negligible, so the mean is that of
+    1 - 2 |d| / pi. Above, the terms of the series after k = 21 are less than 1e-17.
     """
     first = functions.exp(-(s**2) / 2)
     ratio = first**8  # the exponents k^2 = 1, 9, 25, ... differ by 8, 16, 24, ...
@@ -263,7 +263,7 @@ def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def encode(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) -> None:
-    """Write to `out` packed bits (uint8) or Fourier features (floats) of the phases ``rows @ frequencies + phases``."""
+    """Write packed bits (uint8) or Fourier features (floats) of the phases ``rows @ frequencies + phases`` to `out`."""
 
     def work(start: int, stop: int) -> None:
         buffer = np.empty((_TILE_ROWS, _TILE_COLUMNS))
@@ -284,7 +284,7 @@ def encode(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) 
 
 
 def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
-    """Write cosine and sine of phases, in turn."""
+    """Write cosine and sine of each phase, alternating."""
     cosines, sines = cos_sin_of_quarters(turned, out.dtype)
     scale = out.dtype.type(n_phases**-0.5)
     width = 2 * turned.shape[1]
@@ -294,7 +294,7 @@ def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
 
 @njit()
 def _pack_quarters(turned, out):  # type: ignore[no-untyped-def]
-    """Write, two bits a phase, the signs of its cosine and sine: 11, 01, 00, 10 for quarters 0, 1, 2, 3."""
+    """Write the signs of cosine and sine of each phase in two bits: 11, 01, 00, 10 for quarters 0, 1, 2, 3."""
     for i in range(turned.shape[0]):
         for byte in range(turned.shape[1] // 4):
             packed = 0

@@ -1,8 +1,8 @@
-"""PCA from a few rows and features of the data: the generalised Nyström method, without reading the rest.
+"""PCA from a sample of the rows and features of the data: the generalised Nyström method.
 
 With C (c sampled rows, centred), W = C[:, I] (r sampled features) and W = V S U^T, the k directions are the columns
-of C^T V_k S_k^-1, here made orthonormal and turned to the principal axes of C: a projection error of 0.33 instead
-of 0.49 in the example of ``tests/reference/G_projection_error.csv``.
+of C^T V_k S_k^-1, here made orthonormal and rotated to the principal axes of C. This lowers the projection error from
+0.49 to 0.33 in the example of ``tests/reference/G_projection_error.csv``.
 Cost of fit: c r min(c, r) + 2 c d k multiplications and the bytes of c rows; of transform: n d k, in one order.
 Paper: Yun, Kim & Choi, "Hashing with generalized Nyström approximation", Algorithm 1, lines 1-4, and Section V-B;
 "norm" sampling is ConstantTimeSVD (Drineas, Kannan & Mahoney 2006).
@@ -39,32 +39,34 @@ _SAMPLINGS = ("uniform", "norm")
     mean_=array("f4 f8", "d"), singular_values_=array("f4 f8", "r"), _offset=array("f4 f8", "r"),
 )  # fmt: skip
 class GeneralizedNystroemPCA(Transformer):
-    """Principal components from a sample of the rows and, of these, a sample of the features.
+    """Estimate principal components from a sample of the rows and a sample of their features.
 
     Parameters
     ----------
     n_components : int
         Number of directions k.
     sample_fraction : float or int, default=0.05
-        Share of the rows that is read (rounded up; of few rows more, 4 `n_components` or all), or their number if
-        it is an int. At least `n_components` rows are sampled, one more if they are centred.
+        Share of the rows to read, or their number if it is an int. A share is rounded up, and raised to
+        4 `n_components` rows (or all) if it gives fewer. At least `n_components` rows are sampled, one more if they are
+        centred.
     feature_fraction : float or int, default=0.3
-        Share of the features whose products are taken (rounded up; of few features more, 1.5 `n_components` or all),
-        or their number if it is an int; at least `n_components`.
+        Share of the features whose products are computed, or their number if it is an int. A share is rounded up, and
+        raised to 1.5 `n_components` features (or all) if it gives fewer. At least `n_components`.
     sampling : {"uniform", "norm"}, default="uniform"
-        ``"uniform"``: rows and features without replacement; only the sampled rows are read. ``"norm"``:
-        ConstantTimeSVD, the rival of the paper: with replacement and probabilities proportional to squared
-        norms (rows, then features within these), which takes passes over all rows; it does not take streams.
+        ``"uniform"``: draw rows and features without replacement; only the sampled rows are read. ``"norm"``:
+        ConstantTimeSVD, the paper's baseline: draw with replacement, with probabilities proportional to squared norms
+        (first rows, then features within these). It takes passes over all rows and does not accept streams.
     center : bool, default=True
-        Subtract the mean: of the sampled rows ("uniform") or of all ("norm"). Without it the first direction of
-        data away from the origin is their mean, and signs of the others carry no bits.
+        Subtract the mean: of the sampled rows ("uniform") or of all rows ("norm"). Without centring, the first
+        direction of data away from the origin is their mean, and the signs of the other directions carry no bits.
     orthonormalize : bool, default=True
-        Make the directions orthonormal and turn them to the principal axes of the sampled rows. With
-        False they are the paper's, whose lengths are near 1 only and which are not orthogonal.
+        Make the directions orthonormal and rotate them to the principal axes of the sampled rows. If False, use the
+        paper's directions, whose lengths are only near 1 and which are not orthogonal.
     truncation : float, optional
-        gamma of Section V-B: directions of W with a squared singular value below gamma ||C||_1 ||C||_inf (of
-        ConstantTimeSVD: gamma ||W||_F^2) are not used. By default only those within rounding are left out.
+        gamma of Section V-B: drop directions of W with a squared singular value below gamma ||C||_1 ||C||_inf (for
+        ConstantTimeSVD: gamma ||W||_F^2). By default, only directions within rounding error are dropped.
     random_state : int, numpy generator or None, default=None
+        Draws features, then rows, in `fit`.
         Draws features, then rows, in `fit`.
 
     Attributes
@@ -74,40 +76,40 @@ class GeneralizedNystroemPCA(Transformer):
     mean_ : ndarray of float64, shape (n_features,)
         Mean that `transform` subtracts, in the units of the data; zeros without `center`.
     singular_values_ : ndarray of float64, shape (n_components,)
-        Estimates of the singular values of all rows, largest first.
+        Estimated singular values of all rows, largest first.
     sample_indices_ : ndarray of int64, shape (n_sampled,)
-        Rows that were used, in order; rows repeat if `sampling` is "norm".
+        Sampled rows in order; rows repeat if `sampling` is "norm".
     feature_indices_ : ndarray of int64
-        Features that were used, in order.
+        Sampled features in order.
     n_features_in_ : int
         Number of features seen in `fit`.
     n_samples_seen_ : int
-        Number of rows that the sample was drawn from.
+        Number of rows from which the sample was drawn.
 
     Notes
     -----
-    **Where rows come from.** `X` is an array, a numpy memory map, a scipy.sparse matrix (never made dense but for
-    blocks), an object with `shape` and row access (h5py, zarr; read within its `chunks`), the path of a ``.npy`` or
-    ``.parquet`` file (numeric columns, or one column of lists), an iterable of 2-D chunks of rows, read once, or a
-    stream of vectors from `similia.sources.open_stream` (CSV). Rows and numbers are the same for all: they depend on
-    `random_state` and the number of rows only.
+    **Sources.** `X` may be an array, a numpy memory map, a scipy.sparse matrix (only blocks are made dense), an object
+    with `shape` and row access (h5py, zarr; read chunk by chunk), the path of a ``.npy`` or ``.parquet`` file (numeric
+    columns, or one column of lists), an iterable of 2-D chunks of rows, read once, or a stream of vectors from
+    `similia.sources.open_stream` (CSV). All sources give the same rows and numbers, which depend only on `random_state`
+    and the number of rows.
 
-    **Memory.** The sampled rows are kept if they fit into half of ``similia.config(max_memory)``. Otherwise
-    P = C^T W (n_features x sampled features, float64) is summed up in one pass, and a part of the rows turns the
-    directions: the same subspace up to the rounding of sums (float32 data: directions with a singular value below
-    0.0014 of the first count as rounding).
+    **Memory.** The sampled rows are kept if they fit into half of ``similia.config(max_memory)``. Otherwise one pass
+    accumulates P = C^T W (n_features x sampled features, float64), and some of the rows rotate the directions. Both
+    ways give the same subspace up to the rounding of sums (float32 data: directions with a singular value below
+    0.0014 of the first count as rounding error).
 
     **Precision.** float32 rows are centred exactly and multiplied in float32, unless singular values span more than
     1 : 1000; the small matrices are float64. `transform` subtracts the mean after the product: an offset
     of 1000 standard deviations costs three digits of float32.
 
-    Rows not sampled are not looked at in `fit`; `transform` finds NaN in any row.
+    `fit` does not check rows outside the sample; `transform` detects NaN in any row.
 
     References
     ----------
     Yun, Kim & Choi, "Hashing with generalized Nyström approximation", ICDM 2012, Algorithm 1 and Section V-B.
     Drineas, Kannan & Mahoney, "Fast Monte Carlo algorithms for matrices II", SIAM J. Computing 36, 2006. The bound of
-    Theorem 2 is above ||X||_F for all gamma <= 1; measure `projection_error` instead.
+    Theorem 2 exceeds ||X||_F for all gamma <= 1; measure `projection_error` instead.
 
     Examples
     --------
@@ -126,7 +128,7 @@ class GeneralizedNystroemPCA(Transformer):
     """
 
     _takes = ("sparse",)
-    _reservoir: Reservoir  # the rows that `partial_fit` keeps
+    _reservoir: Reservoir  # rows that `partial_fit` keeps
 
     def __init__(
         self,
@@ -169,7 +171,7 @@ class GeneralizedNystroemPCA(Transformer):
         ValueError
             If the sample has fewer than `n_components` usable directions (the largest feasible number is named),
             a sampled row holds NaN or infinity (it is named), a parameter or the source is none of the above,
-            or neither the sample nor P fits into memory (the number that does is named).
+            or neither the sample nor P fits into memory (the message names the number that does).
         ImportError
             If the file is Parquet and pyarrow is not installed.
         """
@@ -187,28 +189,28 @@ class GeneralizedNystroemPCA(Transformer):
 
     @all_at_once
     def partial_fit(self, X: Any, y: Any = None, refit: bool = True) -> Self:
-        """Add a chunk of rows to the sample and find the directions anew.
+        """Add a chunk of rows to the sample and recompute the directions.
 
-        After the last chunk, everything is as after `fit` on all rows, bit for bit. A fraction is one of the rows
-        seen so far: the sample grows. The kept rows must fit into half of ``similia.config(max_memory)``.
+        After the last chunk, the result equals `fit` on all rows, bit for bit. A share refers to the rows seen so far,
+        so the sample grows. The kept rows must fit into half of ``similia.config(max_memory)``.
 
         Parameters
         ----------
         X : array of shape (n, n_features)
-            The next rows. The first chunk decides the float type.
+            The next rows. The first chunk determines the float type.
         y : ignored
         refit : bool, default=True
-            False only adds the rows: say so for all chunks but the last to save the work between.
+            If False, only add the rows; pass False for all chunks but the last to avoid intermediate work.
 
         Returns
         -------
         GeneralizedNystroemPCA
-            Itself; not fitted while fewer rows than needed have been seen.
+            Itself; not fitted until enough rows have been seen.
 
         Raises
         ------
         ValueError
-            As in `fit`; after `fit`, or on a copy or a loaded model, which keep no rows to go on from.
+            As in `fit`; also after `fit`, or on a copy or a loaded model, because these keep no rows to continue from.
         """
         self._check_parameters()
         if not hasattr(self, "_reservoir"):
@@ -228,9 +230,9 @@ class GeneralizedNystroemPCA(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Project rows on the directions.
+        """Project rows onto the directions.
 
-        A row's result depends on that row and the fitted model only, bit for bit: not on other rows, blocks or threads.
+        A row's result depends only on that row and the fitted model, bit for bit: not on other rows, blocks or threads.
 
         Parameters
         ----------
@@ -239,14 +241,14 @@ class GeneralizedNystroemPCA(Transformer):
         Returns
         -------
         ndarray, shape (n, n_components)
-            The type of `components_`: float32 if the data of `fit` were, else float64.
+            Same dtype as `components_`: float32 if the data of `fit` were, else float64.
 
         Raises
         ------
         ValueError
-            If a row holds NaN or infinity (the first is named) or the number of features is not that of `fit`.
+            If a row holds NaN or infinity (the first is named) or the number of features differs from that of `fit`.
         """
-        check_is_fitted(self, "components_")  # not before `partial_fit` has rows enough
+        check_is_fitted(self, "components_")  # missing until `partial_fit` has enough rows
         check_columns(self, X, reset=False)
         source = self._open_like_fit(X)
         if source.n_rows is None:
@@ -272,7 +274,7 @@ class GeneralizedNystroemPCA(Transformer):
         yield from projected(self._open_like_fit(X), self.components_, self._offset)
 
     def inverse_transform(self, Z: Any) -> npt.NDArray[np.floating]:
-        """Return ``Z @ components_ + mean_``: the rows within the subspace, shape (n, n_features)."""
+        """Return ``Z @ components_ + mean_``: vectors in the original space, shape (n, n_features)."""
         check_is_fitted(self, "components_")
         Z = np.asarray(Z)
         if Z.ndim != 2 or Z.shape[1] != len(self.components_):
@@ -286,13 +288,12 @@ class GeneralizedNystroemPCA(Transformer):
         Parameters
         ----------
         X : as in `fit`, shape (n, n_features)
-            Rows to measure on; held-out ones tell more than those of `fit`.
+            Rows to measure on; held-out rows tell more than those of `fit`.
 
         Returns
         -------
         float
-            0 if all rows are in the subspace; at most 1 for orthonormal directions. Rows that all equal the
-            mean give 0.
+            0 if all rows lie in the subspace; at most 1 for orthonormal directions; 0 if all rows equal the mean.
         """
         check_is_fitted(self, "components_")
         error = norm = 0.0
@@ -307,7 +308,7 @@ class GeneralizedNystroemPCA(Transformer):
                 row += len(part)
         return float(np.sqrt(error / norm)) if norm else 0.0
 
-    # ---- the ways to the sample
+    # ---- sampling rows and features
 
     def _fit_rows(self, source: RowSource, n: int, random: np.random.Generator) -> None:
         columns = self._draw_columns(source.n_features, random)
@@ -369,19 +370,19 @@ class GeneralizedNystroemPCA(Transformer):
         found = self._directions(drawn.sample, drawn.columns, drawn.offset, drawn.column_weights, floor)
         self._set(found, drawn.mean, source.dtype, drawn.rows, drawn.columns, n)
 
-    # ---- the sample in memory, or its products
+    # ---- learning from the sample in memory, or from its products
 
     def _learn_rest(self, reservoir: Reservoir, columns: Indices) -> None:
         self._learn(*reservoir.sample(), columns, reservoir.n_rows)
 
     def _learn(self, rows: Any, indices: Indices, columns: Indices, n: int) -> None:
-        """Find the directions of sampled rows, which are overwritten."""
+        """Find the directions of sampled rows; overwrites the rows."""
         (c, d), r, dtype = rows.shape, len(columns), rows.dtype
         check_squares(rows, indices)
         mean = core.mean_of(rows)
         sample = core.sample_of(rows, mean if self.center else None)
         floor = None
-        if self.truncation is not None:  # of the paper's scaled C and W
+        if self.truncation is not None:  # relative to the paper's scaled C and W
             least = self.truncation * r / d * np.prod(sample.largest_sums())
             floor = lambda _: least  # noqa: E731
         offset = float(np.mean(mean[columns] ** 2)) if self.center else 0.0
@@ -404,7 +405,7 @@ class GeneralizedNystroemPCA(Transformer):
             raise core.too_few(self, few.usable, sample.shape[0], len(columns)) from None
 
     def _scale(self, found: core.Directions, c: int, n: int, r: int, d: int) -> None:
-        """Scale from the sample to all rows, and in the paper's mode from the sampled features to all."""
+        """Scale from the sample to all rows, and in the paper's mode also from the sampled features to all."""
         found.singular_values = found.singular_values * np.sqrt(n / c)
         if not self.orthonormalize:
             found.singular_values *= np.sqrt(d / r)
@@ -415,7 +416,7 @@ class GeneralizedNystroemPCA(Transformer):
     ) -> None:
         B = found.components
         signs = np.sign(B[np.arange(len(B)), np.abs(B).argmax(axis=1)])
-        # Column by column, as products with sparse rows read it: they copied it each time.
+        # Column by column, the layout in which products with sparse rows read it: otherwise each product would copy it.
         self.components_ = np.asfortranarray(B * signs[:, None], dtype=dtype)
         self.mean_ = np.zeros(B.shape[1]) if mean is None else mean
         self.singular_values_ = found.singular_values
@@ -490,5 +491,5 @@ class GeneralizedNystroemPCA(Transformer):
         return source
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()  # rows of the data stay out of copies and files
+        state = super().__getstate__()  # copies and files must not contain rows of the data
         return {name: value for name, value in state.items() if name != "_reservoir"}

@@ -1,13 +1,13 @@
 """The algebra of hyperdimensional computing, on packed bits.
 
-A hypervector is a vector of ±1, kept as a row of packed bits (bit 1 is +1). Four operations::
+A hypervector is a vector of ±1, stored as a row of packed bits (bit 1 is +1). Four operations::
 
     bind(A, B)     product by position (XNOR of bits)   unlike A and B; undone by itself
     bundle(A)      majority of the rows by position     like each of its members
     permute(A, s)  cyclic shift by s positions          unlike A; undone by permute(., -s)
     similarity     cosine = 1 - 2 Hamming / n_bits      0 +- n_bits**-0.5 for unrelated vectors
 
-Cost: a few operations per 64-bit word; nothing is unpacked, except for sums. P. Kanerva, "Hyperdimensional
+Cost: a few operations per 64-bit word. Only sums unpack bits. P. Kanerva, "Hyperdimensional
 computing", Cognitive Computation 1 (2009); multiply-add-permute as in R. Gayler (1998).
 """
 
@@ -31,7 +31,7 @@ Codes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int32]
 
-_TIES = 2**64 - 1  # index of the vector that settles ties; no code point and no rank reaches it
+_TIES = 2**64 - 1  # index of the tie-breaking vector; no code point or rank reaches it
 
 
 def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
@@ -66,16 +66,16 @@ def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
-    """Draw codes for n levels of a quantity: the farther apart, the less similar.
+    """Draw codes for n levels of a quantity; similarity falls with the distance between levels.
 
-    Level i differs from level 0 in the first ``i * n_bits / (2 (n - 1))`` (rounded) positions of a random
-    order, so that the similarity of two levels is ``1 - |i - j| / (n - 1)`` up to that rounding: 1 for a
-    level and itself, exactly 0 for the first and the last.
+    Level i differs from level 0 in the first ``i * n_bits / (2 (n - 1))`` (rounded) positions of a random order. Up to
+    that rounding, the similarity of two levels is ``1 - |i - j| / (n - 1)``: 1 for equal levels, exactly 0 for the
+    first and the last.
 
     Parameters
     ----------
     n : int
-        Number of levels. Above ``n_bits / 2 + 1`` some neighbours are equal.
+        Number of levels. Above ``n_bits / 2 + 1``, some neighbours are equal.
     n_bits : int, default=10_000
         A multiple of 8.
     random_state : int, Generator, RandomState or None
@@ -116,13 +116,13 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
     """Bind codes: the product of ±1 vectors, which is the XNOR of their bits.
 
-    Commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It keeps similarities,
-    ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``, and is unlike both arguments.
+    Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities,
+    ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``, and its result is dissimilar to both arguments.
 
     Parameters
     ----------
     A, B : ndarray of uint8, shape (n, n_bits // 8)
-        Either may have one row, which is bound to all rows of the other.
+        Either may have one row, which is then bound to every row of the other.
 
     Returns
     -------
@@ -150,8 +150,8 @@ def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
 def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
     """Shift the bits of each code cyclically: position i moves to ``(i + shift) % n_bits``.
 
-    Keeps similarities and distributes over `bind`; ``permute(., -shift)`` undoes it. Marks order: B after A
-    is ``bind(A, permute(B))``.
+    Shifting preserves similarities and distributes over `bind`; ``permute(., -shift)`` undoes it. Use it to encode
+    order: B after A is ``bind(A, permute(B))``.
 
     Parameters
     ----------
@@ -197,11 +197,11 @@ def bundle(
     ----------
     codes : ndarray of uint8, shape (n, n_bits // 8)
     weights : array of int, shape (n,), optional
-        How often each code counts; a negative weight takes a code out again. 1 if not given.
+        How often to count each code; a negative weight subtracts it. 1 by default.
     output : {"bits", "counts"}, default="bits"
         The majority as a code, or the sums themselves.
     random_state : int, Generator, RandomState or None
-        Draws the code that settles ties (positions with sum 0), one for the whole call.
+        Draws the code that breaks ties (positions with sum 0), one for the whole call.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def bundle(
     Raises
     ------
     ValueError
-        If there is no code, `output` is unknown, the weights are not n integers, or their absolute values
+        If there are no codes, `output` is unknown, the weights are not n integers, or their absolute values
         add up to 2**31 or more.
 
     Examples
@@ -237,13 +237,13 @@ def bundle(
 
 
 def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Return the cosines of ±1 vectors, 1 - 2 Hamming / n_bits.
+    """Return the cosine similarity of ±1 vectors, 1 - 2 Hamming / n_bits.
 
     Parameters
     ----------
     A : ndarray of uint8, shape (n, n_bits // 8)
     B : ndarray of uint8, shape (m, n_bits // 8), optional
-        `A` itself if not given.
+        `A` by default.
 
     Returns
     -------
@@ -267,19 +267,19 @@ def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[
 
 
 def check_output(output: Any) -> None:
-    """Raise if `output` is not a kind of hypervector."""
+    """Raise if `output` is not a valid kind of hypervector."""
     if output not in ("bits", "counts"):
         raise ValueError(f"output must be 'bits' (packed codes) or 'counts' (sums of ±1), got {output!r}")
 
 
 def sign(sums: npt.NDArray, ties: Codes) -> Codes:
-    """Return the signs of sums, shape (n, n_bits), as codes; a sum of 0 takes the bit of the one code `ties`."""
+    """Return the signs of sums, shape (n, n_bits), as codes; where a sum is 0, use the bit of the one code `ties`."""
     tie = np.unpackbits(ties[0]).astype(bool)
     return np.packbits((sums > 0) | ((sums == 0) & tie), axis=1)
 
 
 def empty_output(n: int, n_bits: int, output: str) -> Codes | Counts:
-    """Return room for n hypervectors of kind `output`."""
+    """Allocate n hypervectors of kind `output`."""
     if output == "bits":
         return np.empty((n, n_bits // 8), dtype=np.uint8)
     return np.empty((n, n_bits), dtype=np.int32)
@@ -293,7 +293,7 @@ def bundle_members(
     out: Codes | Counts,
     additive: bool = False,
 ) -> None:
-    """Write to `out` the bundle, for each of n objects, of its members, each a product of rows of `table`.
+    """Bundle the members of each of n objects into `out`; a member is a product of rows of `table`.
 
     See `_hypervectors.bundle_members` for the arguments; an object without members has sums 0.
     """
@@ -302,7 +302,7 @@ def bundle_members(
     n_bits, n_words = 8 * ties.shape[1], table.shape[1]
     tie_words = to_words(ties)[0]
     quantised = out.dtype == np.uint8
-    step = rows_per_block(32 * n_words)  # the words of a block, and copies on the way to bytes
+    step = rows_per_block(32 * n_words)  # words of a block, and copies made while converting to bytes
     for start in range(0, len(out), step):
         block = out[start : start + step]
         words = np.empty((len(block) if quantised else 0, n_words), dtype=np.uint64)
@@ -327,7 +327,7 @@ def _check_weights(weights: npt.ArrayLike, n: int) -> npt.NDArray[np.float64]:
 
 
 def _weighted_sum(codes: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
-    """Return sum_i weights[i] codes[i], shape (1, n_bits); exact, as all sums are integers below 2**53."""
+    """Return sum_i weights[i] codes[i], shape (1, n_bits); exact, because all sums are integers below 2**53."""
     n_bits = 8 * codes.shape[1]
     total = np.zeros(n_bits)
     step = rows_per_block(9 * n_bits)
@@ -338,7 +338,7 @@ def _weighted_sum(codes: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray
 
 @state(n_bits=count("b", 8, 8), output=one_of("bits", "counts"))
 class HypervectorEncoder(Transformer):
-    """Base of the encoders of objects as hypervectors: `n_bits` positions, as packed bits or as counts."""
+    """Base class of encoders that turn objects into hypervectors of `n_bits` positions, as packed bits or counts."""
 
     n_bits: int
     output: str
@@ -355,12 +355,12 @@ class HypervectorEncoder(Transformer):
         Returns
         -------
         ndarray of uint8, shape (n, n_bits // 8), or of numbers, shape (n, n_bits)
-            Packed codes, or what `output` says instead.
+            Packed codes, or the form that `output` names.
 
         Raises
         ------
         TypeError, ValueError
-            If `X` is empty, or holds objects that `fit` would refuse or of another width than in `fit`.
+            If `X` is empty, or holds objects that `fit` would refuse or whose width differs from that in `fit`.
         """
         check_is_fitted(self)
         return self._encode(X)
@@ -375,13 +375,13 @@ class HypervectorEncoder(Transformer):
 
 
 # ---- Words and families.
-# Inside, position i of a code is bit 63 - i % 64 of word i // 64, and a bit is 1 for -1, so that a product is an XOR.
-# Basis vector `index` of a family is the stream of the counter-based generator Philox with key (seed, index): there is
-# no table, and a letter or a rank never met before has its vector at once, the same in any process.
+# Internally, position i of a code is bit 63 - i % 64 of word i // 64, and a bit is 1 for -1, so a product is an XOR.
+# Basis vector `index` of a family is the stream of the counter-based generator Philox with key (seed, index). No table
+# is needed, and a new letter or rank gets the same vector in every process.
 
 
 def to_words(codes: Codes) -> Words:
-    """Return codes as sign bits, shape (n, ceil(n_bits / 64)); the bits after the last are +1."""
+    """Convert codes to sign bits, shape (n, ceil(n_bits / 64)), padded with +1."""
     n, n_bytes = codes.shape
     padded = np.zeros((n, -(-n_bytes // 8) * 8), dtype=np.uint8)
     np.invert(codes, out=padded[:, :n_bytes])
@@ -389,13 +389,13 @@ def to_words(codes: Codes) -> Words:
 
 
 def from_words(words: Words, n_bits: int) -> Codes:
-    """Return the codes of sign bits, shape (n, n_bits // 8)."""
+    """Convert sign bits to codes, shape (n, n_bits // 8)."""
     flipped = (~words).astype(">u8").view(np.uint8)
     return np.ascontiguousarray(flipped[:, : n_bits // 8])
 
 
 def draw_seed(random_state: Any) -> int:
-    """Return a 63-bit seed to store."""
+    """Draw a 63-bit seed that can be stored."""
     return int(generator(random_state).integers(2**63))
 
 
@@ -408,5 +408,5 @@ def basis(seed: int, indices: Iterable[int], n_bits: int) -> Codes:
 
 
 def tie_code(seed: int, n_bits: int) -> Codes:
-    """Return the code that settles ties in the bundles of the family `seed`, shape (1, n_bits // 8)."""
+    """Return the code that breaks ties in bundles of the family `seed`, shape (1, n_bits // 8)."""
     return basis(seed, [_TIES], n_bits)
