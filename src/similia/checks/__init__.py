@@ -1,4 +1,4 @@
-"""Laws that kernels, distances, embeddings and encoders keep; call them on your own."""
+"""Check that kernels, distances, embeddings and encoders, ours or your own, satisfy their laws."""
 
 from similia.core.lazy import attach
 

@@ -1,8 +1,8 @@
-"""Laws to hold a kernel, a distance, an embedding or an encoder against: your own, or ours.
+"""Check the laws of a kernel, a distance, an embedding or an encoder, ours or your own.
 
-Each check computes on the objects it is given and raises `AssertionError` with one sentence: the law
-that fails, the place, and the two values that disagree. It returns None if every law holds. A law is
-tried on these objects only, so give short and long ones, repeats, and an empty one if there may be any.
+Each check returns None if every law holds on the given objects. Otherwise it raises `AssertionError` with one
+sentence: the law that fails, the place, and the two values that disagree. Since only these objects are tried, pass
+short and long ones, repeats, and an empty one if such objects can occur.
 
 Cost: a few matrices of n x n values or a few calls of ``fit``; tens to hundreds of objects are enough.
 """
@@ -20,9 +20,9 @@ from similia.objects import n_objects, take
 def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """Raise unless `kernel` behaves as a positive semi-definite kernel on `X`.
 
-    Laws: ``kernel(X)`` is an (n, n) matrix of finite real numbers; a second call gives the same; it
-    is symmetric; no eigenvalue is below zero; ``diag``, where there is one, is its diagonal; blocks
-    ``kernel(A, B)`` of disjoint parts of `X`, in another order, are blocks of it.
+    Laws: ``kernel(X)`` is an (n, n) matrix of finite real numbers; a second call returns the same matrix; it is
+    symmetric; no eigenvalue is negative; ``diag``, if the kernel has it, returns the diagonal; and ``kernel(A, B)``
+    of disjoint, reordered parts of `X` equals the corresponding block.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
 def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """Raise unless `distance` behaves as a distance on `X`.
 
-    Laws: those of `check_kernel` on shape, repeats, symmetry and blocks; no value below zero; 0 from
-    each object to itself. The triangle inequality is not one: dynamic time warping breaks it.
+    Laws: those of `check_kernel` on shape, repeated calls, symmetry and blocks; no value is negative; the distance of
+    each object to itself is 0. The triangle inequality is not checked, because dynamic time warping violates it.
 
     Parameters
     ----------
@@ -101,10 +101,9 @@ def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
 def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float = 1e-4) -> None:
     """Raise unless `estimator` behaves as an embedding: a transformer of objects to vectors.
 
-    Laws: ``fit`` returns the estimator and leaves its parameters as they were; ``transform(X)`` is a
-    matrix of n rows of finite float32 or float64 numbers; a second call gives the same; an object
-    gets the same vector in a part of `X`, in another order and alone; with one ``random_state`` a second fit
-    gives the same vectors.
+    Laws: ``fit`` returns the estimator and does not change its parameters; ``transform(X)`` is a matrix of n rows of
+    finite float32 or float64 numbers; a second call returns the same matrix; an object gets the same vector in a part
+    of `X`, in another order and alone; a second fit with the same ``random_state`` gives the same vectors.
 
     Parameters
     ----------
@@ -138,8 +137,8 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
 def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     """Raise unless `encoder` behaves as an encoder: a transformer of objects to packed bits.
 
-    Laws: those of `check_embedding`, bit for bit; ``transform(X)`` is a C-contiguous uint8 array of
-    shape (n, n_bits // 8), where ``encoder.n_bits``, if there is one, is that number of bits.
+    Laws: those of `check_embedding`, bit for bit; ``transform(X)`` is a C-contiguous uint8 array of shape
+    (n, n_bits // 8), in agreement with ``encoder.n_bits`` if the encoder has it.
 
     Parameters
     ----------
@@ -175,7 +174,7 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
 
 
 def _check_matrix(function: Any, name: str, X: Any, tolerance: float) -> npt.NDArray[np.float64]:
-    """Return f(X) after the laws that kernels and distances share."""
+    """Return f(X) after checking the laws that kernels and distances share."""
     n = _n_at_least_two(X)
     values = _real_array(function(X), (n, n), f"{name}(X)")
     again = _real_array(function(X), (n, n), f"{name}(X)")
@@ -189,7 +188,7 @@ def _check_matrix(function: Any, name: str, X: Any, tolerance: float) -> npt.NDA
 
 
 def _check_transformer(estimator: Any, X: Any, y: Any, tolerance: float) -> npt.NDArray:
-    """Return the transformed objects after the laws that embeddings and encoders share."""
+    """Return the transformed objects after checking the laws that embeddings and encoders share."""
     n = _n_at_least_two(X)
     fitted = _fitted_clone(estimator, X, y)
     values = _real_array(fitted.transform(X), (n, None), "transform(X)")
@@ -230,8 +229,8 @@ def _n_at_least_two(X: Any) -> int:
 def _disjoint_parts(n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Return pairs of disjoint index sets, one of them out of order.
 
-    Disjoint, since the similarity of an object to itself may be a matter of definition (an empty string
-    under a normalised kernel).
+    They are disjoint because the similarity of an object to itself may be set by definition, as for an empty string
+    under a normalised kernel.
     """
     return [(np.arange(0, n, 2), np.arange(1, n, 2)), (np.arange(1, n)[::-1], np.arange(1))]
 

@@ -1,7 +1,7 @@
 """The laws of `similia.checks.check_structured_estimator`, one function each.
 
-Every law is a function of a `Case`: an estimator, objects, targets. It raises `AssertionError` with one sentence that
-begins with the name of the law. What scikit-learn raises inside a law is turned into such a sentence too.
+Every law is a function of a `Case`: an estimator, objects and targets. It raises `AssertionError` with one sentence
+that begins with the name of the law. Errors that scikit-learn raises inside a law become such sentences, too.
 
 Cost: some twenty calls of ``fit`` and one call of each method for each object.
 """
@@ -101,7 +101,7 @@ def check_structured_estimator(
 
 
 def check(case: Case) -> None:
-    """Hold a case against all laws."""
+    """Check all laws for a case."""
     for law in LAWS:
         law(case)
 
@@ -175,7 +175,7 @@ def _prints(values: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _print(value: Any) -> str | None:
-    """Return a fingerprint, or None for what has none (a function made in a function)."""
+    """Return a fingerprint, or None if the value has none (such as a nested function)."""
     try:
         return str(joblib.hash(value))
     except Exception:
@@ -187,7 +187,7 @@ def _random_states() -> tuple[str, str]:
 
 
 def check_empty(case: Case) -> None:
-    """No objects are refused with a ValueError that says so."""
+    """An empty collection raises a ValueError that says so."""
     none = take(case.X, np.zeros(0, np.int64))
     for method in case.methods:
         try:
@@ -208,7 +208,7 @@ def check_empty(case: Case) -> None:
 
 
 def check_labels(case: Case) -> None:
-    """A predictor refuses targets of another number."""
+    """A predictor refuses a number of targets other than that of the objects."""
     if not case.supervised:
         return
     try:
@@ -226,7 +226,7 @@ def check_labels(case: Case) -> None:
 
 
 def check_rows(case: Case) -> None:
-    """There is a row for each object, the same again, in another order, in parts and alone."""
+    """Each object has one row: the same in a second call, in another order, in parts and alone."""
     with within("rows"):
         for name, values in case.expected.items():
             if len(values) != case.n:
@@ -241,7 +241,7 @@ def check_rows(case: Case) -> None:
 
 
 def check_fits(case: Case) -> None:
-    """A second fit, of a clone or of the same estimator, gives the same, whatever the global random state is."""
+    """A second fit, of a clone or of the same estimator, gives the same under any global random state."""
     with within("idempotence"):
         states = np.random.get_state(), random.getstate()
         try:
@@ -260,7 +260,7 @@ def check_fits(case: Case) -> None:
 
 
 def check_persistence(case: Case) -> None:
-    """Saved and loaded, it computes the same."""
+    """A saved and loaded estimator computes the same."""
     from similia.storage.models import load, refused_types, save
 
     with within("persistence"):
@@ -269,7 +269,7 @@ def check_persistence(case: Case) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 loaded = load(save(case.fitted, os.path.join(folder, "model")))
             case.check_equal("persistence", case.outputs(loaded, case.X), "after similia.save and load")
-        else:  # classes of your own, which similia.load never loads
+        else:  # similia.load never loads classes of your own
             pickled = pickle.loads(pickle.dumps(case.fitted))
             case.check_equal("persistence", case.outputs(pickled, case.X), "after pickle")
 
@@ -288,7 +288,7 @@ def check_containers(case: Case) -> None:
 
 
 def _learning(case: Case) -> Any:
-    """Return an unfitted pipeline that ends in a learner, or None where the outputs are no vectors."""
+    """Return an unfitted pipeline that ends in a learner, or None if the outputs are not vectors."""
     if case.supervised:
         return make_pipeline(case.fresh())
     if not _makes_columns(case):
@@ -497,7 +497,7 @@ class Case:
 
 
 def as_array(values: Any, name: str) -> npt.NDArray[Any]:
-    """Return an output as an array; objects become fingerprints, so that they can be compared."""
+    """Return an output as an array; objects become fingerprints, which can be compared."""
     if isinstance(values, Batch):
         return np.array([int(joblib.hash(value)[:12], 16) for value in values])
     if sp.issparse(values):
@@ -513,7 +513,7 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
 
 @contextmanager
 def within(law: str) -> Iterator[None]:
-    """Name the law in whatever is raised."""
+    """Turn errors in the block into an `AssertionError` that names the law."""
     try:
         yield
     except AssertionError:

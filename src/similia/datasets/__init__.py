@@ -1,4 +1,4 @@
-"""Data sets: two that come with similia, and a cache with checksums for the others."""
+"""Data sets: two are bundled with similia; the others are downloaded, checked and cached."""
 
 from similia.core.lazy import attach
 

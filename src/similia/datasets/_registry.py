@@ -1,8 +1,8 @@
-"""What is known of each data set that `similia.datasets.fetch` can get.
+"""Sources, checksums and expected contents of the data sets that `similia.datasets.fetch` can get.
 
-Checksums are of the files inside the archive (a re-packed archive is as good), and only of files whose
-published bytes are known. For the others (the edges of DD, all of REDDIT-BINARY) the numbers of nodes and
-arcs and the sizes of the classes, which every set is held against, are the only guard.
+Checksums cover the files inside an archive, so a re-packed archive passes, and only files whose published bytes are
+known. The others (the edges of DD, all of REDDIT-BINARY) are checked only, as every set is, against the numbers of
+nodes and arcs and the sizes of the classes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CITE = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set: where it is, what must be in it."""
+    """One downloadable data set: its address and expected contents."""
 
     kind: str
     """``"graphs"`` or ``"strings"``; also the name of the folder it lies in."""
@@ -216,7 +216,7 @@ _CIFAR = "A. Krizhevsky, CIFAR-10; no licence stated by its authors."
 
 @dataclass(frozen=True)
 class Archive:
-    """One such file: what it is, and what must be in it."""
+    """One such file: its description and expected contents."""
 
     kind: str
     """``"series"``, ``"sets"`` or ``"vectors"``; also the name of the folder it lies in."""
@@ -295,7 +295,7 @@ ARCHIVES = {
 
 
 def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
-    """Return ``data``, ``target`` and the other columns of a file, or raise ValueError if it is not what it should be.
+    """Return ``data``, ``target`` and the other columns of a file, or raise ValueError if its contents are unexpected.
 
     Bytes (SIFT descriptors) become float32. A column ``split`` is 0 for the training and 1 for the test part.
     """

@@ -1,4 +1,4 @@
-"""Data sets that do not come with similia: found in a folder, in the cache, or downloaded and checked."""
+"""Load the bundled data sets, and others from a folder, the cache or the network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from similia.datasets._registry import ARCHIVES, REGISTRY, Archive, Entry, load_
 _RETRIES = 2
 _TIMEOUT = 30  # seconds without a byte
 
-# what the standard library raises for archives that are cut or altered
+# raised by the standard library for truncated or altered archives
 _DAMAGE = (
     zipfile.BadZipFile,
     gzip.BadGzipFile,
@@ -94,10 +94,10 @@ def load_splice(*, return_X_y: bool = False) -> Any:
 
     Notes
     -----
-    This is the Statlog version, as in the R package mlbench. Its four letters hide that 15
-    sequences of the UCI file hold ambiguous ones: four (with D, R or S) are left out, in eleven every N
-    is written as G. 3001 sequences are distinct; 125 of them occur more than once (310 rows, at
-    most 5 times), so that a random split can put copies on both sides; one occurs with two labels.
+    This is the Statlog version, as in the R package mlbench. It has only four letters, but 15 sequences of the UCI
+    file hold ambiguous ones: four sequences (with D, R or S) are left out, and in eleven every N is written as G.
+    3001 sequences are distinct. 125 of them occur more than once (310 rows, at most 5 times), so a random split can
+    put copies on both sides. One occurs with two labels.
 
     References
     ----------
@@ -132,7 +132,7 @@ def fetch(
     cache: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Any:
-    """Load a data set by name: from the ``SIMILIA_DATA`` folder, else the cache, else the network.
+    """Load a data set by name from the ``SIMILIA_DATA`` folder, the cache or the network, in this order.
 
     Parameters
     ----------
@@ -145,10 +145,10 @@ def fetch(
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
     cache : path, optional
-        Folder for downloads; the user's cache folder at the start.
+        Folder for downloads; by default the user's cache folder.
     base_url : str, optional
-        Address of a mirror that holds the same archives under the same file names; the
-        environment variable ``SIMILIA_MIRROR`` at the start, else each data set's own address.
+        Address of a mirror that holds the same archives under the same file names. The default is the environment
+        variable ``SIMILIA_MIRROR`` or, if it is not set, the data set's own address.
 
     Returns
     -------
@@ -160,20 +160,19 @@ def fetch(
     Raises
     ------
     ValueError
-        If the name is unknown, or a file does not hold what it should: every set is held against its
-        numbers of objects, nodes, arcs and members of each class; downloads also against the
-        sha256 of each file inside whose published bytes are known (all but the edges of ``DD`` and
-        ``REDDIT-BINARY``).
+        If the name is unknown, or a file has unexpected contents. Every set is checked against its numbers of
+        objects, nodes, arcs and members of each class. Downloads are also checked against the sha256 of each file
+        inside whose published bytes are known (all but the edges of ``DD`` and ``REDDIT-BINARY``).
     ConnectionError
-        If the download fails three times. Nothing half-written is left in the cache.
+        If the download fails three times. The cache never keeps partial files.
     FileNotFoundError
-        If the set cannot be downloaded and is not in ``SIMILIA_DATA``, or the server does not have it.
+        If the set is not in ``SIMILIA_DATA`` and cannot be downloaded, or the server does not have it.
 
     Notes
     -----
     ``SIMILIA_DATA`` names a folder with ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` and ``series/NAME.npz`` (also
-    ``sets/`` and ``vectors/``). What it holds is taken as the user's own: its contents are counted, not compared with
-    checksums.
+    ``sets/`` and ``vectors/``). similia counts the contents of these files but does not compare checksums, as they may
+    be the user's own.
 
     Examples
     --------
@@ -218,9 +217,9 @@ def _in_folder(name: str, entry: Entry | Archive, ending: str) -> Path | None:
 
 
 def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base_url: str | None) -> tuple[Any, Any]:
-    """Return ``(data, target)`` from the cache, or from the network if it is not there or is damaged.
+    """Return ``(data, target)`` from the cache, or from the network if the cached file is missing or damaged.
 
-    Only a file that loads without complaint is put into the cache.
+    The cache keeps only files that load without errors.
     """
     if entry.url is None:
         raise FileNotFoundError(
@@ -236,7 +235,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
         try:
             return load(folder / file, entry, checksums=True)
         except ValueError:
-            (folder / file).unlink()  # damaged: get it again
+            (folder / file).unlink()  # damaged: download it again
     url = f"{base_url.rstrip('/')}/{file}" if base_url else entry.url
     downloader = _Downloader(entry)
     store = pooch.create(folder, base_url="", urls={file: url}, registry={file: None}, retry_if_failed=_RETRIES)
@@ -251,7 +250,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
 
 
 class _Downloader:
-    """What pooch calls to get a file; after a ValueError it drops the file and tries again."""
+    """Downloader for pooch, which deletes the file and retries after a ValueError."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -261,7 +260,7 @@ class _Downloader:
         import requests
 
         with requests.get(url, stream=True, timeout=_TIMEOUT) as response:
-            if 400 <= response.status_code < 500:  # asking again will not help
+            if 400 <= response.status_code < 500:  # retrying will not help
                 raise FileNotFoundError(f"{url} is not there (HTTP {response.status_code})")
             response.raise_for_status()
             _save(response, Path(output_file))
@@ -287,7 +286,7 @@ def _save(response: Any, path: Path) -> None:
 
 
 def load(path: Path, entry: Entry, *, checksums: bool) -> tuple[Any, Any]:
-    """Return ``(data, target)``, or raise ValueError if the file does not hold what it should."""
+    """Return ``(data, target)``, or raise ValueError if the file has unexpected contents."""
     try:
         if checksums:
             _check_sha256(path, entry)
@@ -304,7 +303,7 @@ def load(path: Path, entry: Entry, *, checksums: bool) -> tuple[Any, Any]:
 
 
 def _check_sha256(path: Path, entry: Entry) -> None:
-    """Hold the files inside an archive against their checksums."""
+    """Compare the files inside an archive with their checksums."""
     with zipfile.ZipFile(path) as archive:
         members = {Path(member).name: member for member in archive.namelist()}
         for file, expected in entry.sha256.items():
@@ -345,7 +344,7 @@ def _bundled(name: str, return_X_y: bool) -> Any:
 
 
 def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
-    """Return labels and texts; a text may hold further tabs and quotes."""
+    """Return labels and texts; a text may contain tabs and quotes."""
     lines = text.removesuffix("\n").split("\n")
     pairs = [line.rstrip("\r").partition("\t") for line in lines]
     for number, (_, tab, _) in enumerate(pairs, 1):

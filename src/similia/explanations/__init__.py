@@ -1,4 +1,4 @@
-"""Why two objects are similar, and what leads to a prediction: sums of named parts with their places."""
+"""Explain similarities, distances and predictions as sums of named parts, each with its places in the objects."""
 
 from similia.core.lazy import attach
 

@@ -1,7 +1,7 @@
-r"""Places for the nodes of a small graph: distances on paper like those along edges.
+r"""Lay out the nodes of a small graph so that distances on paper match path lengths.
 
 Classical scaling of the path lengths, then stress majorisation: minimises sum_ij w_ij (||p_i - p_j|| - d_ij)^2 with
-w_ij = d_ij^-2. No randomness: a graph is drawn alike each time. Cost: n^3 once and n^2 for each of 60 rounds.
+w_ij = d_ij^-2. The layout is deterministic. Cost: n^3 once and n^2 for each of 60 rounds.
 
 Paper: Gansner, Koren & North, "Graph drawing by stress majorization", Graph Drawing 2004.
 """
@@ -19,17 +19,17 @@ from similia.explanations._views import View, bonds_of
 from similia.objects.molecules import has_rdkit, in_the_plane
 
 _ROUNDS = 60
-MOST_NODES = 400  # above which a drawing would be a blot
+MOST_NODES = 400  # larger graphs are not drawn: the picture would be unreadable
 
 
 def positions(n: int, arcs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return places of n nodes within [0, 1] x [0, 1], shape (n, 2)."""
+    """Return the positions of n nodes in [0, 1] x [0, 1], shape (n, 2)."""
     if n <= 1:
         return np.full((n, 2), 0.5)
     weights = np.ones(arcs.shape[1])
     D = shortest_path(csr_array((weights, (arcs[0], arcs[1])), shape=(n, n)), directed=False, unweighted=True)
     reach = D[np.isfinite(D)].max()
-    D[~np.isfinite(D)] = reach + 2  # components lie side by side
+    D[~np.isfinite(D)] = reach + 2  # draws components side by side
     P = _scaled(D)
     with np.errstate(divide="ignore"):
         W = np.where(D > 0, 1.0 / D**2, 0.0)
@@ -51,7 +51,7 @@ def positions(n: int, arcs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 def _scaled(D: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return coordinates by classical scaling, with a small turn that keeps coinciding nodes apart."""
+    """Return coordinates by classical scaling, slightly perturbed to keep coinciding nodes apart."""
     n = len(D)
     centre = np.eye(n) - 1.0 / n
     values, vectors = np.linalg.eigh(-0.5 * centre @ D**2 @ centre)
@@ -72,7 +72,7 @@ GREY = "#9a9a9a"
 
 
 def strengths(shares: npt.NDArray[np.float64] | None, n: int, kind: str) -> npt.NDArray[np.float64]:
-    """Return a number from -1 to 1 for each place: above 0 for what makes alike (or is for the decision)."""
+    """Return a number from -1 to 1 for each place: positive if it makes objects similar or supports the decision."""
     if shares is None or len(shares) != n or not np.abs(shares).max(initial=0.0):
         return np.zeros(n)
     sign = -1.0 if "distance" in kind else 1.0
@@ -82,7 +82,7 @@ def strengths(shares: npt.NDArray[np.float64] | None, n: int, kind: str) -> npt.
 def shade(strength: float) -> str:
     """Return white blended with blue or orange, as ``#rrggbb``."""
     target = FOR if strength >= 0 else AGAINST
-    # Faint places stay visible; the full colour leaves black letters readable.
+    # Weak places stay visible, and black letters stay readable on the full colour.
     amount = 0.0 if strength == 0 else 0.12 + 0.68 * min(1.0, abs(strength))
     return "#" + "".join(f"{round(255 + amount * (c - 255)):02x}" for c in target)
 
@@ -96,7 +96,7 @@ _PIXELS = 24.0  # for each unit of RDKit's coordinates, of which a bond has 1.5
 
 
 def _drawn(view: View, strength: npt.NDArray[np.float64], canvas: str, pixels: float) -> Any:
-    """Return RDKit's canvas with the molecule, atoms and bonds in the colours of what they add."""
+    """Return RDKit's canvas with the molecule, its atoms and bonds coloured by what they add."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     molecule = in_the_plane(view.names or [], bonds_of(view))
@@ -133,7 +133,7 @@ def _rgb(strength: float) -> tuple[float, float, float]:
 
 
 def svg(view: View, strength: npt.NDArray[np.float64], tips: list[str]) -> str | None:
-    """Return a drawing of a molecule as SVG, with a text for each atom, or None where RDKit is not installed."""
+    """Return a drawing of a molecule as SVG, with a tooltip for each atom, or None if RDKit is not installed."""
     if not has_rdkit():
         return None
     drawer = _drawn(view, strength, "MolDraw2DSVG", _PIXELS)
@@ -148,7 +148,7 @@ def svg(view: View, strength: npt.NDArray[np.float64], tips: list[str]) -> str |
 
 
 def picture(view: View, strength: npt.NDArray[np.float64]) -> npt.NDArray[Any] | None:
-    """Return a drawing of a molecule as an array of colours, or None where RDKit is not installed."""
+    """Return a drawing of a molecule as an array of colours, or None if RDKit is not installed."""
     if not has_rdkit():
         return None
     from io import BytesIO

@@ -1,9 +1,9 @@
-r"""`explain`: why two objects are similar, and which parts of an object lead to its prediction.
+r"""`explain` shows why two objects are similar, and which parts of an object lead to its prediction.
 
-Parts are exact wherever kernel, distance or decision is a sum: over shared features, over the steps of an alignment,
-over nearest points, over the features that a linear model weighs. What they leave out is shown as a residual.
+Parts are exact wherever the kernel, distance or decision is a sum: over shared features, over the steps of an
+alignment, over nearest points, or over the features of a linear model. The residual shows what the parts leave out.
 
-Source: the decomposition of a linear decision over the features of a kernel is that of Rätsch, Sonnenburg & Schäfer,
+Source: linear decisions over the features of a kernel are decomposed as in Rätsch, Sonnenburg & Schäfer,
 "Learning interpretable SVMs for biological sequence classification", BMC Bioinformatics 7 (Suppl. 1), 2006.
 """
 
@@ -23,44 +23,44 @@ from similia.similarity import Distance, name_of, refuse_class, without_addresse
 def explain(
     what: Any, x: Any, y: Any = None, *, top: int = 10, label_names: Mapping[int, str] | None = None
 ) -> Explanation:
-    """Explain a similarity, a distance or a prediction by its parts.
+    """Explain a similarity, a distance or a prediction as a sum of parts.
 
     Parameters
     ----------
     what : kernel, distance, or fitted estimator
-        What to explain. With `y`, an estimator (a pipeline, or a search over pipelines) is explained by its kernel or
-        distance. Without `y`, its decision for `x` is explained; the learner must be a linear model, a support-vector
-        machine, `HDClassifier` or nearest neighbours. Of models that vote or are calibrated, one is explained.
-        Transformed targets are transformed back.
+        What to explain. With `y`, the kernel or distance of an estimator (a pipeline, or a search over pipelines)
+        explains how similar `x` and `y` are. Without `y`, the estimator's decision for `x` is explained; its learner
+        must be a linear model, a support-vector machine, `HDClassifier` or nearest neighbours. For voting and
+        calibrated models, one member is explained. Transformed targets are transformed back.
     x : object
-        One string, graph, series, point set or vector; also a batch of one.
+        One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
         The object to compare x with.
     top : int, default=10
         Maximum number of parts to list.
     label_names : mapping of int to str, optional
-        Names of integer node labels, such as ``{0: "C", 1: "N"}`` for a data set that numbers its atoms. Names in the
-        graphs (text labels of networkx, symbols of RDKit) are used without it.
+        Names of integer node labels, such as ``{0: "C", 1: "N"}`` for a data set that numbers its atoms. Graphs that
+        carry names (text labels of networkx, symbols of RDKit) do not need it.
 
     Returns
     -------
     Explanation
-        The largest parts, each with its places in x and y, and what they leave out. A decision is that for the
-        predicted class against the second best; it is above 0.
+        The largest parts, each with its places in x and y, and the residual. A decision compares the predicted class
+        with the second best and is above 0.
 
     Raises
     ------
     TypeError
-        If `what` cannot be split into parts, or compares another kind of object.
+        If `what` cannot be split into parts, or `x` is not the kind of object it compares.
     ValueError
-        If x or y is not one object, or an alignment does not fit into ``similia.config(max_memory=...)``.
+        If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 
     Notes
     -----
     The parts are exact for kernels with features, alignments and set distances; for linear models on
-    `KernelFeatures`, `Nystroem`, `D2KE` or columns; and for nearest neighbours, whose parts are training objects. A
-    nonlinear support-vector machine on vectors (an RBF kernel) has exact parts, too: integrated gradients from the zero
-    vector. Soft alignments leave an entropy unexplained; signs of random projections leave what is not linear.
+    `KernelFeatures`, `Nystroem`, `D2KE` or columns; and for nearest neighbours, whose parts are training objects. They
+    are also exact for nonlinear support-vector machines on vectors (an RBF kernel), by integrated gradients from the
+    zero vector. The entropy of soft alignments and the nonlinear share of signs of random projections stay unexplained.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What `explain` returns: a value as a sum of named parts, each with its places in the objects."""
+"""The result of `explain`: a value as a sum of named parts, each with its places in the objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from similia.explanations._views import View
 
 Places = npt.NDArray[np.int64]
-_NOTHING = 1e-12  # of the whole: what rounding leaves
+_NOTHING = 1e-12  # relative to the whole: smaller values are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +23,12 @@ class Part:
     Attributes
     ----------
     name : str
-        What it is: a k-mer, a tree of labels, an edit, a step of a warping path, a column.
+        Name of the part: a k-mer, a tree of labels, an edit, a step of a warping path or a column.
     contribution : float
-        What it adds to the value.
+        Amount it adds to the value.
     in_x, in_y : ndarray of int64
-        Where it is, counted from 0, ascending: letters of a string, nodes of a graph, time points of a series,
-        points of a set. Empty where it has no place, or there is no y.
+        Its places in ascending order, counted from 0: letters of a string, nodes of a graph, time points of a series
+        or points of a set. Empty if the part has no place, or there is no y.
 
     Examples
     --------
@@ -46,36 +46,37 @@ class Part:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """A value taken apart: ``value == sum(part.contribution for part in parts) + residual`` up to rounding.
+    """A value split into parts: ``value == sum(part.contribution for part in parts) + residual`` up to rounding.
 
     Attributes
     ----------
     value : float
-        The similarity, distance or decision that is explained, in the scale in which its parts add; `note` says which.
+        The explained similarity, distance or decision, on the scale on which its parts add up; see `note`.
     kind : str
         ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"`` or
         ``"prediction"``.
     parts : list of Part
-        At most `top` parts, those of the largest absolute contribution first.
+        At most `top` parts, the largest absolute contribution first.
     residual : float
-        What the listed parts leave out: `omitted` and `unexplained` together.
+        Value minus the listed parts: the sum of `omitted` and `unexplained`.
     omitted : float
-        Sum of the parts that are known but not listed, `n_omitted` of them.
+        Sum of the `n_omitted` parts that are known but not listed.
     unexplained : float
-        What no part explains: rounding where the explanation is exact, not shown below 1e-12 of the whole.
+        Amount that no part explains. If the explanation is exact, this is rounding; it is not shown below 1e-12 of
+        the whole.
     n_omitted : int
-        Number of parts that are not listed.
+        Number of known parts that are not listed.
     title : str
-        One line: what was explained by what.
+        One line that names the explained value and the model.
     note : str
-        How to read the numbers, empty where they need no word.
+        How to read the numbers; empty if they need no comment.
     shares_x, shares_y : ndarray of float64, or None
-        For each place of x (letter, node, time point, point of a set) what all parts together, listed or not, add to
-        the value there: a part is shared equally among its occurrences, and each of them among its places.
+        For each place of x (letter, node, time point, point of a set), the amount that all parts, listed or not, add
+        there. A part is shared equally among its occurrences, and each occurrence equally among its places.
 
     Notes
     -----
-    In a notebook an explanation shows itself as `to_html`.
+    Notebooks display an explanation as `to_html`.
 
     Examples
     --------
@@ -115,11 +116,11 @@ class Explanation:
 
     @property
     def groups(self) -> list[Part]:
-        """Whole substructures of molecules, the largest contribution first; empty for other objects.
+        """Return whole substructures of molecules, the largest contribution first; empty for other objects.
 
-        Each atom belongs to one functional group, aromatic ring system, or chain or ring of other carbons. What a
-        group adds is the sum of `shares_x` (or `shares_y`) over its atoms, so that the groups of one molecule add up
-        to what all its atoms do. Groups that add nothing are left out.
+        Each atom belongs to one functional group, aromatic ring system, or chain or ring of other carbons. A group
+        contributes the sum of `shares_x` (or `shares_y`) over its atoms, so the groups of a molecule add up to the sum
+        over all its atoms. Groups that add nothing are left out.
         """
         from similia.explanations._views import groups, is_molecule
 
@@ -134,9 +135,9 @@ class Explanation:
         return sorted(found, key=lambda part: -abs(part.contribution))
 
     def to_text(self) -> str:
-        """Return the explanation for a terminal: a table of parts, and strings with the parts' numbers below.
+        """Return the explanation as text: a table of parts, and strings with the numbers of the parts below them.
 
-        Of molecules, a table of whole substructures stands above it (`groups`).
+        For molecules, a table of whole substructures comes first (`groups`).
 
         Returns
         -------
@@ -150,7 +151,7 @@ class Explanation:
     def to_html(self) -> str:
         """Return the explanation as a fragment of HTML: inline styles and drawings, no script, all text escaped.
 
-        Molecules are drawn by RDKit, if it is installed.
+        RDKit draws molecules if it is installed.
 
         Returns
         -------
@@ -163,9 +164,9 @@ class Explanation:
     def plot(self, ax: Any = None) -> Any:
         """Draw the explanation with matplotlib.
 
-        Strings are coloured by what each letter adds, graphs by what each node adds (molecules are drawn by RDKit, if
-        it is installed), series are aligned; bars show the parts, and above them whole substructures of molecules.
-        Blue adds to the value and orange takes from it, in shades that the colour-blind can tell.
+        Letters of strings and nodes of graphs are coloured by what they add; series are drawn aligned. RDKit draws
+        molecules if it is installed. Bars show the parts, below those of whole substructures of molecules. Blue adds
+        to the value and orange subtracts from it, in shades that colour-blind readers can distinguish.
 
         Parameters
         ----------
@@ -209,11 +210,11 @@ class Found:
     ----------
     contributions : ndarray of float64, shape (n_parts,)
     describe : callable
-        Part number to (name, places in x, places in y).
+        Maps a part number to (name, places in x, places in y).
     shares_x, shares_y : ndarray of float64 or None
-        What all parts add at each place.
+        Sum of all parts at each place.
     links : sequence of (int, int, float)
-        Matched places and what each match adds.
+        Matched places, and the amount each match adds.
     """
 
     contributions: Floats
@@ -223,7 +224,7 @@ class Found:
     links: Sequence[Link] = ()
 
     def times(self, factor: float, prefix: str = "") -> Found:
-        """Return the parts of a multiple of the value, their names after `prefix`."""
+        """Return the parts of `factor` times the value, with `prefix` before their names."""
 
         def describe(k: int) -> Described:
             name, in_x, in_y = self.describe(k)
@@ -250,7 +251,7 @@ def joined(founds: Sequence[Found]) -> Found:
 
 
 def _added(shares: list[Floats | None]) -> Floats | None:
-    """Return the sum of what is known for as many places."""
+    """Return the sum of the shares that are known."""
     known = [s for s in shares if s is not None]
     if not known or len({len(s) for s in known}) > 1:
         return None
@@ -259,7 +260,7 @@ def _added(shares: list[Floats | None]) -> Floats | None:
 
 
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
-    """Return parts that are few enough to be a list of (name, contribution, places in x, places in y)."""
+    """Return parts given as a list of (name, contribution, places in x, places in y)."""
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
     links = []
     for _, contribution, *places in parts:
@@ -286,9 +287,9 @@ def explained(
     constant: tuple[str, float] | None = None,
     views: tuple[View | None, View | None] = (None, None),
 ) -> Explanation:
-    """Return the explanation with the `top` largest parts, equal ones in the order they were found.
+    """Return the explanation with the `top` largest parts; equal parts keep their order.
 
-    `constant` is a last part that is always listed: the intercept of a linear model.
+    `constant` is a final part that is always listed: the intercept of a linear model.
     """
     sizes = np.abs(found.contributions)
     order = np.argsort(-sizes, kind="stable")

@@ -1,8 +1,8 @@
-r"""Features of one object with their names and places, and sums over them.
+r"""Features of one object with names and places, and sums over them.
 
-A kernel that counts has k(x, y) = sum_f w_f c_f(x) c_f(y), and a linear model on it sum_f w_f c_f(x) g_f: both are sums
-over the features of x of c_f(x) times a coefficient, so the part of feature f is exact. Ids are those of
-`similia.kernels.counts`: what the kernel takes for one feature is one here.
+A counting kernel is k(x, y) = sum_f w_f c_f(x) c_f(y), and a linear model on it is sum_f w_f c_f(x) g_f. Both sum
+c_f(x) times a coefficient over the features of x, so the part of each feature is exact. Ids are those of
+`similia.kernels.counts`, so features are the same as in the kernel.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class Occurrences:
     ids : ndarray of uint64, shape (n,)
         Feature of each occurrence.
     values : ndarray of float64, shape (n,)
-        What each adds to the count of its feature: 1, or the count where places are not known.
+        Amount each adds to the count of its feature: 1, or the whole count if the places are unknown.
     offsets, places : ndarrays of int64
         Occurrence o is at ``places[offsets[o]:offsets[o + 1]]``.
     name : callable
-        Number of an occurrence to the name of its feature.
+        Maps the number of an occurrence to the name of its feature.
     n_places : int
-        Letters or nodes of the object.
+        Number of letters or nodes of the object.
     groups : ndarray of uint64, shape (n,), optional
-        Features to be shown as one (a path and its reverse); `ids` if None.
+        Features to show as one, such as a path and its reverse; `ids` if None.
     kinds : list of str, optional
-        What else tells occurrences of one feature apart; the kinds that occur stand after its name.
+        Further distinction between occurrences of one feature; the kinds that occur follow its name.
     """
 
     ids: Ids
@@ -71,28 +71,28 @@ class Occurrences:
 
     @classmethod
     def of_width(cls, ids: Ids, places: Places, name: Callable[[int], str], n_places: int) -> Occurrences:
-        """Make occurrences of one place count each: `places` has shape (n, width)."""
+        """Make occurrences that each cover `width` places: `places` has shape (n, width)."""
         n, width = places.shape
         offsets = np.arange(n + 1, dtype=np.int64) * width
         return cls(ids, np.ones(n), offsets, places.ravel().astype(np.int64), name, n_places)
 
     @classmethod
     def without_places(cls, counts: Counts, name: Callable[[int], str], n_places: int) -> Occurrences:
-        """Make one occurrence of each feature of one object from its counts alone."""
+        """Make one occurrence of each feature of an object from its counts alone."""
         none = np.zeros(len(counts.ids) + 1, dtype=np.int64)
         return cls(counts.ids, counts.values, none, NOWHERE, name, n_places)
 
     def at(self, chosen: Places) -> Places:
-        """Return the places of some occurrences, ascending, each once."""
+        """Return the distinct places of the chosen occurrences, ascending."""
         runs = [self.places[self.offsets[o] : self.offsets[o + 1]] for o in chosen.tolist()]
         return np.unique(np.concatenate(runs)) if runs else NOWHERE
 
     def keys(self) -> Ids:
-        """Return what each occurrence is shown as."""
+        """Return the id under which each occurrence is shown."""
         return self.ids if self.groups is None else self.groups
 
     def shares(self, amounts: Floats) -> Floats:
-        """Return what each place gets if occurrence o shares ``amounts[o]`` among its places."""
+        """Return the amount at each place if occurrence o shares ``amounts[o]`` among its places."""
         lengths = np.diff(self.offsets)
         each = np.repeat(amounts / np.maximum(lengths, 1), lengths)
         return totals(self.places, each, self.n_places)
@@ -106,7 +106,7 @@ def totals(rows: npt.NDArray, amounts: Floats, n: int) -> Floats:
 
 
 def lookup(ids: Ids, known: Ids, values: Floats) -> Floats:
-    """Return the value of each id, 0 for one that is not known; `known` are distinct."""
+    """Return the value of each id, 0 if it is not in `known` (distinct)."""
     if len(known) == 0:
         return np.zeros(len(ids))
     order = np.argsort(known)
@@ -124,7 +124,7 @@ def summed(occurrences: Occurrences) -> tuple[Ids, Floats]:
 def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = None) -> Found:
     """Return the parts of sum_o values[o] coefficients[o] over the occurrences o of x, one for each feature.
 
-    Where `y` is given, features are also placed there; the coefficients are then the counts of y (times weights).
+    If `y` is given, features also get places in y; the coefficients are then the counts of y times the weights.
     """
     amounts = x.values * coefficients
     kept = np.flatnonzero(amounts)
@@ -168,7 +168,7 @@ Table = npt.NDArray[np.int64]
 
 
 def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
-    """Return the features of one string, or None for a kernel that is not known here."""
+    """Return the features of one string, or None if the kernel is unknown here."""
     needed = 8 * kernel._ids_per_letter() * len(batch.values) * (getattr(kernel, "k", 1) + 4)
     if needed > settings().max_memory:
         raise ValueError(
@@ -191,7 +191,7 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
 
 
 def _both_strands(word: npt.NDArray) -> str:
-    """Return a word of DNA and its reverse complement as text, in alphabetical order; one that is both, once."""
+    """Return a word of DNA and its reverse complement as text, in alphabetical order; a palindrome only once."""
     return "/".join(sorted({text_of(word), text_of(complements_of(word)[::-1])}))
 
 
@@ -203,7 +203,7 @@ def text_of(letters: npt.NDArray) -> str:
 def _at_starts(
     kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
 ) -> Occurrences:
-    """Return k-mers whose letters lie at ``positions[gap]`` from their start, gap after gap as `ids_at` has them."""
+    """Return k-mers whose letters lie at ``positions[gap]`` from their start, ordered by gap as in `ids_at`."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
@@ -226,7 +226,7 @@ def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
 
 
 def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
-    """Return the distinct subsequences of each window, each at the first of its choices of letters."""
+    """Return the distinct subsequences of each window, each at its first occurrence there."""
     window = kernel.k + kernel.gaps
     subsets = np.array(list(itertools.combinations(range(window), kernel.k)), dtype=np.int64)
     n_windows = max(0, len(values) - window + 1)
@@ -282,7 +282,7 @@ def _positioned(kernel: WeightedDegree, values: Letters, offsets: Table) -> Occu
 
 
 def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found:
-    """Return the parts of a weighted degree kernel, all k-mers of a run of equal letters as one part."""
+    """Return the parts of a weighted degree kernel, with all k-mers of a run of equal letters as one part."""
     a, b = (arrays_of(batch, slice(0, 1))[0] for batch in (x, y))
     n = min(len(a), len(b))
     equal = np.concatenate(([False], a[:n] == b[:n], [False]))
@@ -301,17 +301,17 @@ Columns = Callable[[int], tuple[int, int]]  # of n_features, those of a block: (
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Features of one kernel that counts.
+    """One counting kernel of a sum, with its weight and norms.
 
     Attributes
     ----------
     kernel : FeatureKernel
     weight : float
-        Of the block in the kernel.
+        Weight of the block in the kernel.
     normed : tuple of kernels
-        Those whose norm divides the features.
+        Kernels whose norms divide the features.
     prefix : str
-        Before the names of the features.
+        Text before the names of the features.
     """
 
     kernel: FeatureKernel
@@ -320,11 +320,11 @@ class Block:
     prefix: str
 
     def as_objects(self, X: Any) -> Any:
-        """Return a collection in the layout of the kernel."""
+        """Convert a collection to the kernel's layout."""
         return as_objects(self.kernel, X)
 
     def scale(self, X: Any) -> Floats:
-        """Return what the norms divide by, as a factor for each object; 0 for an object without features."""
+        """Return the factor by which the norms scale each object; 0 for an object without features."""
         factor = np.ones(len(X))
         for kernel in self.normed:
             if isinstance(kernel, FeatureKernel):
@@ -336,7 +336,7 @@ class Block:
 
 
 def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
-    """Return the blocks of a kernel with the columns of each, or None if a part of it does not count."""
+    """Return the blocks of a kernel with the columns of each, or None if one of its parts is not a counting kernel."""
     if isinstance(kernel, FeatureKernel):
         return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
     if isinstance(kernel, Normalized):
@@ -368,7 +368,7 @@ def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
 
 
 def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features: int, weights: Floats) -> Floats:
-    """Return what a count of each feature adds to a linear function of hashed features, before the norms."""
+    """Return the coefficient of each feature in a linear function of hashed features, before the norms."""
     first, width = columns(n_features)
     places = first + (ids % np.uint64(width)).astype(np.int64)
     return np.sqrt(block.weight * _feature_weights(block, ids)) * weights[places]
@@ -383,7 +383,7 @@ def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Float
 
 
 def _feature_weights(block: Block, ids: Ids) -> Floats:
-    """Return the weight of features in inner products, which only the weighted degree kernel has."""
+    """Return the weights of features in inner products; only the weighted degree kernel has any."""
     from similia.kernels.string_ids import DEGREE_SHIFT
     from similia.kernels.strings import WeightedDegree
 

@@ -1,4 +1,4 @@
-"""Substructures by name: the features of the kernels on graphs, with the nodes each occurrence covers.
+"""Features of graph kernels as named substructures, with the nodes that each occurrence covers.
 
 Names, with labels 6 and 7 (or what the user calls them):
 
@@ -47,8 +47,8 @@ from similia.objects.graph_forms import BONDS
 from similia.objects.graphlets import canonical_forms
 
 _LONGEST_NAME = 72
-_MOST_PLACED = 200_000  # subsets, or pairs of nodes, whose places are worked out
-_MOST_COVERED = 5_000_000  # nodes that trees cover in all; trees of larger graphs are placed at their roots
+_MOST_PLACED = 200_000  # maximum number of subsets, or pairs of nodes, whose places are computed
+_MOST_COVERED = 5_000_000  # maximum total of nodes that trees cover; beyond it, trees are placed at their roots
 _KNOWN = {
     (2, (0, 0)): "no edge", (2, (1, 1)): "edge", (3, (0, 0, 0)): "3 nodes, no edge", (3, (0, 1, 1)): "edge and a node",
     (3, (1, 1, 2)): "path of 3", (3, (2, 2, 2)): "triangle", (4, (0, 0, 0, 0)): "4 nodes, no edge",
@@ -64,9 +64,9 @@ Index = npt.NDArray[np.int64]
 
 
 def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, directed: bool = False) -> Occurrences | None:
-    """Return the features of one graph, or None for a kernel that is not known here.
+    """Return the features of one graph, or None if the kernel is unknown here.
 
-    `directed` says that a path and its reverse are two.
+    If `directed`, a path and its reverse are two features.
     """
     labels = _labels(graph, label_names)
     if isinstance(kernel, ShortestPath):
@@ -81,14 +81,14 @@ def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, direct
 
 
 def _labels(graph: GraphBatch, label_names: Names) -> list[str]:
-    """Return what a node is compared by, as text."""
+    """Return the text by which each node is compared."""
     if graph.node_labels is None:
         return [f"degree {d}" for d in graph.degrees.tolist()]
     return node_names(graph, label_names)
 
 
 def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the edges, in the order in which `edge_ids` writes them."""
+    """Return the edges in the order of `edge_ids`."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     ids, offsets = np.empty(len(indices), dtype=np.uint64), np.zeros(2, dtype=np.int64)
@@ -109,7 +109,7 @@ def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occur
 
 
 def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the colours of all rounds; each covers the nodes within as many steps."""
+    """Return the colours of all rounds; the colour of round r covers the nodes within r steps."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     n, rounds = graph.n_nodes, kernel.n_iter + 1
@@ -143,10 +143,10 @@ def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:
 
 
 def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int]], marks: list[list[int]]) -> str:
-    """Return the tree of labels that a colour stands for, of as many levels as fit."""
+    """Return the tree of labels that a colour stands for, with as many levels as fit."""
     name, text = labels[v], labels
     for _ in range(rounds):
-        # Trees of all nodes grow together: the tree of v at this depth is made of those of its neighbours one less.
+        # Trees of all nodes grow together: the tree of v is made of its neighbours' trees of one level less.
         text = [_grown(labels[u], [text[w] for w in neighbours[u]], marks[u]) for u in range(len(labels))]
         if len(text[v]) > _LONGEST_NAME:
             return f"{name} ... to depth {rounds}"
@@ -161,7 +161,7 @@ def _grown(label: str, children: list[str], marks: list[int]) -> str:
         children = [f"{BONDS.get(mark, f'[{mark}]')}{child}" for mark, child in zip(marks, children, strict=True)]
     counted = sorted(Counter(children).items())
     text = label + "(" + ", ".join(child if n == 1 else f"{child}×{n}" for child, n in counted) + ")"
-    return text[: _LONGEST_NAME + 1]  # what is longer is not shown, and must not grow without bound
+    return text[: _LONGEST_NAME + 1]  # longer names are not shown, and must not grow without bound
 
 
 def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed: bool) -> Occurrences:
@@ -205,7 +205,7 @@ def _path_ids(first: npt.NDArray, last: npt.NDArray, distances: Index) -> npt.ND
 
 
 def _distances(source: int, neighbours: list[list[int]]) -> list[tuple[int, int]]:
-    """Return the nodes that can be reached, and in how many steps."""
+    """Return the reachable nodes and their distances in steps."""
     seen, reached = {source}, [(source, 0)]
     for v, d in reached:
         new = [u for u in neighbours[v] if u not in seen]
@@ -223,7 +223,7 @@ def is_directed(graph: GraphBatch) -> bool:
 
 
 def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return all subsets of nodes by what they induce; without places where they are sampled or too many."""
+    """Return all subsets of nodes by their induced subgraphs; without places if sampled or too many."""
     n, size = graph.n_nodes, kernel.size
     table, representatives = canonical_forms(size)
     class_ids = vertex_ids(representatives | np.uint64(size) << np.uint64(32))
@@ -248,7 +248,7 @@ def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurr
 
 
 def graphlet_name(code: np.uint64, size: int) -> str:
-    """Return what a graphlet is called, or its numbers of nodes and edges and its degrees."""
+    """Return the name of a graphlet, or its numbers of nodes and edges and its degrees."""
     degrees = [0] * size
     for j in range(1, size):
         for i in range(j):

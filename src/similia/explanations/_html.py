@@ -1,4 +1,4 @@
-"""An explanation as a fragment of HTML: inline styles, drawings as SVG, no script; all text escaped."""
+"""Render an explanation as an HTML fragment: inline styles, SVG drawings, no script, all text escaped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _safe(text: str) -> str:
 
 
 def _table(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> str:
-    """Return a table of parts; that of the `whole` value ends with what they leave."""
+    """Return a table of parts; the table of the `whole` value ends with the residual."""
     if not parts and not whole:
         return ""
     largest = max((abs(part.contribution) for part in parts), default=0.0)
@@ -87,7 +87,7 @@ def _drawing(e: Explanation) -> str:
 
 
 def _letters(name: str, view: View, strength: np.ndarray) -> str:
-    """Return a string with coloured letters, neighbours of one colour in one span."""
+    """Return a string with coloured letters; adjacent letters of one colour share a span."""
     text = visible_letters(view.text[:_LONGEST_STRING])
     colours = [shade(s) for s in strength[: len(text)].tolist()]
     spans = []
@@ -100,7 +100,7 @@ def _letters(name: str, view: View, strength: np.ndarray) -> str:
 
 
 def _graph(name: str, view: View, strength: np.ndarray, shares: np.ndarray | None = None) -> str:
-    """Return a graph with coloured nodes; a molecule as RDKit draws it, if it is installed."""
+    """Return a graph with coloured nodes; RDKit draws molecules if it is installed."""
     if is_molecule(view):
         adds = [""] * view.n_places if shares is None else [f" adds {number(float(s))}" for s in shares]
         tips = [
@@ -144,7 +144,7 @@ def _unstroked(nodes: list[str]) -> str:
 
 
 def _series(e: Explanation) -> str:
-    """Return two series, one above the other, with lines between matched time points; one series alone."""
+    """Return one series, or two above each other with lines between matched time points."""
     views = [(view, np.asarray(view.values)) for view in (e._x, e._y) if view is not None]
     width, height = 680, 110 * len(views)
     longest = max(view.n_places for view, _ in views)

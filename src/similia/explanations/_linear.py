@@ -1,7 +1,7 @@
-"""A linear decision brought back, step by step, to what the first step of a pipeline made of an object.
+"""Express a linear decision in the output of a pipeline's first step.
 
-A last step with coefficients decides by z . w + b. Scalers, selections and projections between it and the first step
-are affine, z = A f + c, so that the decision is f . (A^T w) + (c . w + b): exact, whatever the number of steps.
+A last step with coefficients decides by z . w + b. The scalers, selections and projections before it are affine,
+z = A f + c, so the decision is exactly f . (A^T w) + (c . w + b), for any number of steps.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ ONE_VS_ONE = "the decision is that of the machine for these two classes"
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A decision for one object, as a linear function of what the first step made of it.
+    """A decision for one object, as a linear function of the first step's output.
 
     Attributes
     ----------
     value : float
-        As the model computes it.
+        Decision as the model computes it.
     kind : {"decision", "prediction"}
     title : str
-        For which class, against which.
+        The class decided for, and the class decided against.
     weights : ndarray of float64, shape (n_columns,)
     intercept : float
     centre : ndarray of float64 or None
-        Mean of the columns, where the model subtracts it.
+        Mean of the columns if the model subtracts it.
     note : str
     """
 
@@ -57,14 +57,14 @@ class Decision:
 
 
 def decision(steps: list[Any], first: Any) -> Decision:
-    """Return the decision of a model's last step for an object, brought back through the steps before it.
+    """Return the decision of a model's last step for an object, in terms of the first step's output.
 
     Parameters
     ----------
     steps : list of estimators
-        Those after the first one, at least the learner.
+        Steps after the first; at least the learner.
     first : array or sparse array of shape (1, n_columns)
-        What the first step made of the object.
+        Output of the first step for the object.
     """
     rows = [first]
     for step in steps[:-1]:
@@ -83,7 +83,7 @@ def decision(steps: list[Any], first: Any) -> Decision:
 
 
 def check_learner(learner: Any) -> None:
-    """Raise unless a last step decides by coefficients, by a curved kernel of vectors, or by hypervectors."""
+    """Raise unless a last step decides by coefficients, a nonlinear kernel of vectors, or hypervectors."""
     if hasattr(learner, "predict"):
         check_is_fitted(learner)
     if not isinstance(learner, HDClassifier) and not is_curved(learner) and not hasattr(learner, "coef_"):
@@ -91,7 +91,7 @@ def check_learner(learner: Any) -> None:
 
 
 def _learner(learner: Any, row: Any) -> Decision:
-    """Return the decision of a model with coefficients, or of a curved one."""
+    """Return the decision of a model with coefficients or a nonlinear kernel."""
     if is_curved(learner):
         return _curved(learner, row)
     coef = learner.coef_.toarray() if sp.issparse(learner.coef_) else np.atleast_2d(learner.coef_)
@@ -105,7 +105,7 @@ def _learner(learner: Any, row: Any) -> Decision:
             )
         return Decision(float(predicted[0]), "prediction", "the predicted number", coef[0], float(intercept[0]))
     classes = learner.classes_
-    if len(classes) > 2 and isinstance(learner, SVC | NuSVC):  # a machine for each pair of classes
+    if len(classes) > 2 and isinstance(learner, SVC | NuSVC):  # one machine for each pair of classes
         winner, other, sign, pair = best_machine(learner.predict(row)[0], classes, np.ravel(row @ coef.T) + intercept)
         w, b = sign * coef[pair], sign * float(intercept[pair])
         return Decision(
@@ -137,7 +137,7 @@ def _curved(learner: Any, row: Any) -> Decision:
 
 
 def best_machine(predicted: Any, classes: Any, scores: Floats) -> tuple[int, int, float, int]:
-    """Return (winner, other, sign, machine): the class that comes nearest to the predicted one, and their machine.
+    """Return (winner, other, sign, machine): the predicted class, its runner-up, and their machine.
 
     `scores` are those of the one-vs-one machines for the classes (0, 1), (0, 2), ..., positive for the first class.
     """
@@ -152,7 +152,7 @@ def best_machine(predicted: Any, classes: Any, scores: Floats) -> tuple[int, int
 
 
 def machine_of(winner: int, other: int, n_classes: int) -> tuple[int, float]:
-    """Return the number of the one-vs-one machine for two classes, and the sign that makes it positive for `winner`."""
+    """Return the one-vs-one machine of two classes, and the sign that makes it positive for `winner`."""
     low, high = sorted((winner, other))
     return low * (2 * n_classes - low - 1) // 2 + high - low - 1, 1.0 if winner == low else -1.0
 
@@ -164,8 +164,8 @@ def against(classes: Any, winner: int, other: int) -> str:
 def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     r"""Return the linear surrogate of a decision on signs of projections.
 
-    Cosines to the prototypes are linear in the bits; a sign is replaced by its best linear prediction for Gaussian
-    directions (Bussgang): sign(p . z) by sqrt(2 / pi) p . z / (s ||z||), s^2 the mean square of the entries of p.
+    Cosines to the prototypes are linear in the bits. The best linear prediction for Gaussian directions (Bussgang)
+    replaces each sign: sign(p . z) by sqrt(2 / pi) p . z / (s ||z||), s^2 the mean square of the entries of p.
     """
     learner, projection = steps[-1], steps[-2] if len(steps) > 1 else None
     if not isinstance(projection, SignRandomProjection) or projection.projection_ is None:
@@ -245,7 +245,7 @@ _EXACT = 1e-10
 
 
 def is_curved(learner: Any) -> bool:
-    """Whether a learner is a support-vector machine with a curved kernel that is known here."""
+    """Return whether a learner is a support-vector machine with a nonlinear kernel that is known here."""
     return isinstance(learner, SVC | NuSVC | SVR | NuSVR) and learner.kernel in KERNELS
 
 
@@ -255,7 +255,7 @@ def dense_row(row: Any) -> Floats:
 
 
 def machine_between(learner: Any, row: Any, winner: int) -> tuple[int, Floats, float]:
-    """Return (other, dual coefficients, intercept) of the machine for `winner` and the class nearest to winning."""
+    """Return (other, dual coefficients, intercept) of the machine for `winner` and its runner-up."""
     n_classes, D = len(learner.classes_), _dual(learner)
     if n_classes == 2:
         sign = 2.0 * winner - 1.0
@@ -296,7 +296,7 @@ def _dual(learner: Any) -> Floats:
 
 
 class _Kernel:
-    """Values and slopes of the kernel of a machine between its support vectors and points t z of a line."""
+    """Kernel values and gradients between a machine's support vectors and points t z on a line."""
 
     def __init__(self, learner: Any) -> None:
         S = learner.support_vectors_

@@ -1,4 +1,4 @@
-r"""Predictions: what in an object carries the decision of a fitted pipeline.
+r"""Explain predictions: which parts of an object carry the decision of a fitted pipeline.
 
 ===================  ==============================================================================================
 first step           parts of the decision sum_j w_j f_j(x) + b
@@ -64,7 +64,7 @@ _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # 
 
 
 def comparison_of(model: Any) -> Any:
-    """Return the kernel or distance that a fitted model compares objects by, or raise."""
+    """Return the kernel or distance by which a fitted model compares objects, or raise."""
     found = parts_of(model).comparison()
     if found is None:
         raise TypeError(f"{name_of(model)} compares objects by no kernel or distance; give explain the kernel itself")
@@ -72,12 +72,12 @@ def comparison_of(model: Any) -> Any:
 
 
 def prediction(model: Any, x: Any, naming: Naming, top: int) -> Explanation:
-    """Return why a fitted model decides as it does for one object; of a vote, the first voter that can be explained."""
+    """Explain a fitted model's prediction for one object; for a vote, explain the first voter that allows it."""
     return _of_steps(steps_of(model), x, naming, top)
 
 
 def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
-    """Return the explanation of a pipeline that is given as a list of its steps."""
+    """Explain a pipeline given as a list of its steps."""
     learner = steps[-1]
     if isinstance(learner, TransformedTargetRegressor):
         check_is_fitted(learner)
@@ -112,7 +112,7 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
 
 
 def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
-    """Return the explanation of a learner that compares what it is given with training objects."""
+    """Explain a learner that compares its input with training objects."""
     learner = steps[-1]
     check_is_fitted(learner)
     first = steps[0] if len(steps) > 1 else learner
@@ -128,7 +128,7 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
 
 
 def _prepared(steps: list[Any], x: Any) -> tuple[list[Any], Any]:
-    """Return the steps without those that make objects of objects, and x as these make it."""
+    """Apply the leading steps that map objects to objects; return the other steps and the transformed x."""
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):
         X = steps[0].transform(_collection(steps[0], x))
         steps, x = steps[1:], X if isinstance(X, Batch) else X[0]
@@ -136,7 +136,7 @@ def _prepared(steps: list[Any], x: Any) -> tuple[list[Any], Any]:
 
 
 def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
-    """Return the explanation by the first voter that decides by a sum, one that predicts what the vote does."""
+    """Explain the first voter that decides by a sum and predicts the same as the vote."""
     *before, learner = steps
     voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
     X = _collection(voters[0][0], x)
@@ -156,7 +156,7 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanatio
 
 
 def _who(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
-    """Return which of the voters is explained, and what the others say."""
+    """Say which voter is explained, and how many others agree."""
     n = len(agree)
     if isinstance(learner, VoteRegressor):
         return f"this is number {i + 1} of the {n} models that vote; their mean is {decided:.4g}"
@@ -168,14 +168,14 @@ def _who(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
 
 
 def _predicted(steps: list[Any], X: Any) -> Any:
-    """Return what the last of some steps predicts for the first object."""
+    """Return the prediction of the last step for the first object."""
     for step in steps[:-1]:
         X = step.transform(X)
     return steps[-1].predict(X)[0]
 
 
 def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explanation:
-    """Return the explanation in the units of the targets, if the way back to them is affine; else say where it ends."""
+    """Convert the explanation to the units of the targets if their transform is affine; otherwise add a note."""
 
     def back(value: float) -> float:
         return float(np.ravel(learner.transformer_.inverse_transform(np.array([[value]])))[0])
@@ -206,12 +206,12 @@ def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explan
 
 
 def _rows(X: Any) -> Any:
-    """Return vectors as a learner of scikit-learn takes them."""
+    """Return vectors in the form that scikit-learn's learners take."""
     return X if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
 
 
 def _collection(first: Any, x: Any) -> Any:
-    """Return the collection of one object for the first step of a model."""
+    """Return a collection that holds one object, for the first step of a model."""
     compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
     if callable(compared):
         return one(compared, x, "x")
@@ -219,7 +219,7 @@ def _collection(first: Any, x: Any) -> Any:
 
 
 def _parts(first: Any, X: Any, rows: Any, found: Decision, naming: Naming) -> tuple[Found, float]:
-    """Return the parts and what does not depend on the object."""
+    """Return the parts, and the constant that does not depend on the object."""
     if isinstance(first, KernelFeatures):
         blocks = blocks_of(first.kernel)
         if blocks is not None:
@@ -237,9 +237,9 @@ def _parts(first: Any, X: Any, rows: Any, found: Decision, naming: Naming) -> tu
 
 
 def _dual(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:
-    """Return why a machine on objects decides or predicts as it does, by its objects or the features of its kernel."""
+    """Explain the prediction of a machine on objects by its objects or the features of its kernel."""
     kernel, given, (objects, numbers) = machine.kernel_, X, _kept(machine)
-    if isinstance(machine, HeatSVC):  # which keeps its support vectors on the sphere
+    if isinstance(machine, HeatSVC):  # keeps its support vectors on the sphere
         X = to_hypersphere(as_rows(X), kernel.mapping, zero_rows=kernel.zero_rows)
         kernel = clone(kernel).set_params(mapping=None)
     K = np.asarray(evaluate(kernel, X, objects), dtype=np.float64)[0] if len(numbers) else np.zeros(0)
@@ -271,7 +271,7 @@ def _dual(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:
 
 
 def _kept(machine: Any) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return the objects that a machine compares with, and their numbers among the training objects."""
+    """Return the objects that a machine compares with, and their indices in the training set."""
     if isinstance(machine, KernelRidge):
         return machine.objects_, np.arange(len(machine.dual_coef_))
     return machine.support_vectors_ if isinstance(machine, HeatSVC) else machine.support_objects_, machine.support_
@@ -280,7 +280,7 @@ def _kept(machine: Any) -> tuple[Any, npt.NDArray[np.int64]]:
 def _of_landmarks(
     kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
 ) -> Found:
-    """Return the parts of sum_l alpha_l k(x, l): by feature, or by landmark where the kernel has no features."""
+    """Return the parts of sum_l alpha_l k(x, l): by feature, or by landmark if the kernel has no features."""
     blocks = blocks_of(kernel)
     if len(numbers) == 0:
         return listed([], 0, 0)
@@ -327,14 +327,14 @@ def _column_name(first: Any, k: int, value: float) -> str:
 
 
 def of_neighbours(machine: Any, X: Any, top: int, view: View) -> Explanation:
-    """Return why the nearest training objects of one object decide as they do.
+    """Explain a prediction for one object by its nearest training objects.
 
     Parameters
     ----------
     machine : KNeighborsClassifier or KNeighborsRegressor
-        Of similia or of scikit-learn.
+        Estimator of similia or of scikit-learn.
     X : collection of one object
-        In the layout the machine takes.
+        Object in the layout that the machine takes.
     """
     (distances,), (numbers,) = machine.kneighbors(X)
     ours = isinstance(machine, KNeighborsClassifier | KNeighborsRegressor)
@@ -377,7 +377,7 @@ def of_neighbours(machine: Any, X: Any, top: int, view: View) -> Explanation:
 
 
 def _weights(machine: Any, distances: Floats) -> Floats:
-    """Return the weights of the neighbours that a machine of scikit-learn found; they add up to 1."""
+    """Return the weights, summing to 1, of the neighbours that scikit-learn's estimator found."""
     if machine.weights == "uniform":
         return np.full(len(distances), 1 / len(distances))
     if callable(machine.weights):

@@ -1,4 +1,4 @@
-r"""Pairs under kernels: sums over shared features, and kernels made of kernels through their parts.
+r"""Explain kernels and distances of two objects; composite kernels are explained by their components.
 
 =====================  ========================================================================================
 kernel                 parts
@@ -57,18 +57,18 @@ WHAT = (
 )
 
 
-Naming = dict[int, str]  # what labels of nodes are called
-Names = tuple[str, str]  # what the first and the second object are called
+Naming = dict[int, str]  # names of node labels
+Names = tuple[str, str]  # names of the first and the second object
 _Parts = list[tuple[str, float, Any, Any]]
 _GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
 
 
 class NoParts(TypeError):
-    """What is to be explained has no parts."""
+    """The kernel or distance to explain has no parts."""
 
 
 def one(kernel: Any, x: Any, which: str) -> Any:
-    """Return a collection of the one object `x` in the layout of a kernel or distance, or raise; `which` names it."""
+    """Return a collection of the one object `x` in the layout of the kernel, or raise an error that says `which`."""
     if isinstance(x, Batch) and len(x) != 1:
         raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
     items: Any = x if isinstance(x, Batch) or (is_frame(x) and x.shape[0] == 1) else [x]
@@ -81,7 +81,7 @@ def one(kernel: Any, x: Any, which: str) -> Any:
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
-    """Return the features of the one object of a collection; without names for a kernel that is not known here."""
+    """Return the features of the one object of a collection; without names if the kernel is unknown here."""
     found = None
     if isinstance(kernel, StringKernel):
         found = of_strings(kernel, objects)
@@ -104,7 +104,7 @@ def value_of(kernel: Any, X: Any, Y: Any) -> float:
 
 
 def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:
-    """Return (value, kind, parts, note) of the kernel of the first objects of two collections."""
+    """Return (value, kind, parts, note) of the kernel between the first objects of two collections."""
     if isinstance(kernel, DistanceRBF | NegativeDistance):
         return _substituted(kernel, X, Y)
     if isinstance(kernel, GlobalAlignment):
@@ -146,7 +146,7 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
-    """Return the parts of a part of a composite, itself as its only part if it has none."""
+    """Return the parts of a component of a composite; a component without parts is its own single part."""
     try:
         return similarity(kernel, X, Y, naming)
     except NoParts:
@@ -205,7 +205,7 @@ def _both(*notes: str) -> str:
 
 
 def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, str]:
-    """Return (d, scale, parts, note) of the distance of the first objects of two collections: parts add to d**scale."""
+    """Return (d, scale, parts, note) of the distance between the first objects; parts add up to d**scale."""
     X, Y = as_objects(distance, X), as_objects(distance, Y)
     read, scale, note = _reader(distance)
     d = float(distance(X, Y)[0, 0])
@@ -215,7 +215,7 @@ def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, s
 
 
 def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], float, str]:
-    """Return (function that finds the parts, power of the distance that they add up to, note)."""
+    """Return (function that finds the parts, power of the distance to which they add up, note)."""
     read = next((read for kinds, read in _READERS if isinstance(distance, kinds)), None)
     if read is None or (isinstance(distance, MMD) and distance.kernel not in ("match", "match_iso")):
         hint = "; with kernel='match' or 'match_iso' it can be explained" if isinstance(distance, MMD) else ""
@@ -230,13 +230,13 @@ def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], flo
 
 
 def _key(batch: Any) -> tuple[int, bytes]:
-    """Return what orders two objects."""
+    """Return a sort key for an object."""
     values = getattr(batch, "values", np.empty(0))
     return len(values), np.ascontiguousarray(values).tobytes()
 
 
 def _exchanged(found: Found) -> Found:
-    """Return the parts with x and y exchanged; their names are right already."""
+    """Swap the places in x and y; the names are already right."""
 
     def describe(k: int) -> tuple[str, Any, Any]:
         name, in_x, in_y = found.describe(k)
@@ -247,7 +247,7 @@ def _exchanged(found: Found) -> Found:
 
 
 def _edits(distance: Levenshtein, X: StringBatch, Y: StringBatch, names: Names) -> Found:
-    """Return runs of letters that are in one string only, or others in the other."""
+    """Return runs of letters that are inserted, deleted or substituted."""
     from rapidfuzz.distance import Levenshtein as rapidfuzz
 
     a, b = X[0], Y[0]
@@ -287,7 +287,7 @@ def _mismatches(distance: Hamming, X: StringBatch, Y: StringBatch, names: Names)
 
 
 def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return points with the nearest point of the other set, each at what it adds."""
+    """Return each point with its nearest point of the other set, and what the pair adds."""
     from scipy.spatial.distance import cdist
 
     A, B = comparable(X, Y)
@@ -322,7 +322,7 @@ def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch
 
 
 def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return how much each pair of points adds to d^p: the mass moved times the p-th power of its way, on average."""
+    """Return what each pair of points adds to d^p: the mean of mass moved times distance to the p over projections."""
     A, B = comparable(X, Y)
     a, b = (np.asarray(side.values, dtype=np.float64) for side in (A, B))
     m, n = len(a), len(b)

@@ -1,4 +1,4 @@
-"""An explanation drawn with matplotlib: coloured letters, coloured nodes, aligned series, matched points, bars."""
+"""Draw an explanation with matplotlib: coloured letters and nodes, aligned series, matched points, bars."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_LINKS = 150
 
 
 def plot(explanation: Explanation, ax: Any = None) -> Any:
-    """Draw the objects, and bars of the parts beside them in a figure of their own; return the axes of the objects."""
+    """Draw the objects and return their axes; a new figure also gets bars of the parts."""
     e = explanation
     draw = _drawer(e)
     if ax is not None:
@@ -63,7 +63,7 @@ def _title(e: Explanation) -> str:
 
 
 def _plain(text: str, most: int) -> str:
-    """Return text that matplotlib takes as it is."""
+    """Return text that matplotlib draws literally."""
     return shortened(text, most).replace("$", r"\$")
 
 
@@ -115,13 +115,13 @@ def _strings(e: Explanation, ax: Any) -> None:
     _letters(ax, places)
     ax.set_xlim(-6, _PER_ROW)
     ax.set_ylim(-row + 0.4, 1)
-    ax.set_aspect(2.2)  # letters are taller than wide
+    ax.set_aspect(2.2)  # letters are taller than they are wide
     ax.axis("off")
     ax.set_title(_title(e), fontsize=9)
 
 
 def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
-    """Draw letters at places: one collection for each distinct letter, a tenth of the time of a text for each place."""
+    """Draw letters at places: one collection for each distinct letter takes a tenth of the time of single texts."""
     from matplotlib.collections import PathCollection
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
@@ -137,7 +137,7 @@ def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
 
 
 def _molecules(e: Explanation, ax: Any) -> bool:
-    """Draw molecules side by side as RDKit does; return whether it is installed."""
+    """Draw molecules side by side with RDKit; return whether it is installed."""
     left, space, starts = 0.0, 60.0, []
     for name, view, strength in _sides(e):
         shown = picture(view, strength)

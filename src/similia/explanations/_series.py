@@ -1,11 +1,11 @@
-r"""Series: the cheapest alignment of two of them, step by step, or all alignments by their weight.
+r"""Explain series distances by the steps of the cheapest alignment, or by all alignments, weighted.
 
-The distances are sums of local costs along a path, found once more here with the path: the sum of the parts is the
-distance to rounding. Sums over all alignments, of softly minimal or global alignment, have
+Elastic distances sum local costs along a path. This module recomputes them with the path, so the parts sum to the
+distance up to rounding. Sums over all alignments (soft-DTW and global alignment) satisfy
 
 .. math:: \log \sum_\pi \prod_{(i, j) \in \pi} \kappa_{ij} = \sum_{ij} P_{ij} \log \kappa_{ij} + H,
 
-with P the chance that i and j are matched and H the entropy of the alignments, which no pair of time points carries.
+with P the probability that i and j are matched and H the entropy of the alignments, which belongs to no pair (i, j).
 
 Cost: O(m n) operations and about 40 m n bytes.
 """
@@ -29,8 +29,8 @@ from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch
 
 _BYTES_PER_CELL = 48
-_FAINT = 0.02  # chance below which a match is not drawn
-Names = tuple[str, str]  # what the first and the second series are called
+_FAINT = 0.02  # matches of lower probability are not drawn
+Names = tuple[str, str]  # names of the first and the second series
 _Step = tuple[str, float, tuple[int, ...], tuple[int, ...]]
 
 
@@ -57,7 +57,7 @@ def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Foun
 
 
 def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
-    """Return the steps under `ERP` and `TWE`, which have a cost for deleting each time point."""
+    """Return the steps under `ERP` and `TWE`, which charge for each deleted time point."""
     kind, nu, costs = distance._how(1.0)
     if costs is None:
         raise TypeError(f"{type(distance).__name__} has no costs of deletions")
@@ -94,7 +94,7 @@ def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
 
 
 def _lcss(alike: Any, outside: Any, names: Names) -> Found:
-    """Return the time points of the shorter series that are not matched, each of which costs 1 / min(m, n)."""
+    """Return the unmatched time points of the shorter series; each costs 1 / min(m, n)."""
     m, n = alike.shape
     match = np.where(alike & ~outside, -1.0, np.inf)
     none = np.zeros((m, n))
@@ -116,7 +116,7 @@ def _steps(
     border_delete: Floats | None = None,
     border_insert: Floats | None = None,
 ) -> list[tuple[int, int, int, float]]:
-    """Return (i, j, move, cost) of the cheapest path; cells `outside` are forbidden, and borders too unless given."""
+    """Return (i, j, move, cost) of the cheapest path; cells in `outside` and missing borders are forbidden."""
     m, n = match.shape
     match, delete, insert = (np.where(outside, np.inf, cost) for cost in (match, delete, insert))
     first_row, first_column = (np.full(n + 1, np.inf), np.full(m + 1, np.inf)) if borders is None else borders
@@ -161,13 +161,13 @@ def _found(steps: list[tuple[int, int, int, float]], kind: str, m: int, n: int, 
 
 
 def matched(names: Names, i: int, j: int) -> str:
-    """Return what a match is called, x first."""
+    """Return the name of a match, x first."""
     at = {names[0]: i, names[1]: j}
     return f"x[{at['x']}] with y[{at['y']}]"
 
 
 def check_cells(m: int, n: int) -> None:
-    """Raise if the table of a pair does not fit into the working memory."""
+    """Raise if the table of a pair exceeds the working memory."""
     if _BYTES_PER_CELL * m * n > settings().max_memory:
         raise ValueError(
             f"the alignment of x and y, of lengths {m} and {n}, takes {_BYTES_PER_CELL * m * n / 2**20:.0f} MiB and "
@@ -224,7 +224,7 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
 
 
 def _posterior(logs: Floats) -> Floats:
-    """Return the chance that i and j are matched, for alignments weighted by the product of e^logs."""
+    """Return the probability that i and j are matched, for alignments weighted by the product of e^logs."""
 
     logs = np.ascontiguousarray(logs)
     forward = log_sums_to(logs)
@@ -252,7 +252,7 @@ DIAGONAL, UP, LEFT = 0, 1, 2
 
 @njit()
 def best_moves(match, delete, insert, first_row, first_column):  # type: ignore[no-untyped-def]
-    """Return how each cell is reached most cheaply, shape (m + 1, n + 1): diagonally where that is as cheap.
+    """Return the cheapest move into each cell, shape (m + 1, n + 1); ties prefer the diagonal.
 
     D(i, j) = min(D(i-1, j-1) + match, D(i-1, j) + delete, D(i, j-1) + insert), borders as given (shapes n + 1, m + 1).
     """

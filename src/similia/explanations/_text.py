@@ -1,4 +1,4 @@
-"""An explanation for a terminal: a table of parts, and strings with the strongest part below each letter."""
+"""Render an explanation as text: a table of parts, and strings with the strongest part below each letter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WIDTH = 80
 _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 _MOST_RUNS = 4
-MOST_GROUPS = 8  # whole substructures of molecules that are listed
-_NOTHING, _ROUNDING = 1e-12, 1e-6  # shares of the largest number: of float64, and of values that are float32
+MOST_GROUPS = 8  # maximum number of substructures listed
+_NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: for float64, and for float32 values
 
 
 def as_text(explanation: Explanation) -> str:
@@ -35,7 +35,7 @@ def as_text(explanation: Explanation) -> str:
 
 
 def _rows(e: Explanation, head: str, parts: Sequence[Part], marks: bool = True) -> list[str]:
-    """Return the lines of a table of parts; with `marks` that of all parts, which ends with what is left."""
+    """Return the lines of a table of parts; with `marks`, the table of all parts, which ends with the residual."""
     with_y = e._y is not None
     heads = ["", head, "adds", "%", "in x", "in y"][: 6 if with_y else 5]
     rows = []
@@ -60,7 +60,7 @@ def _rows(e: Explanation, head: str, parts: Sequence[Part], marks: bool = True) 
 
 
 def rest(e: Explanation) -> list[tuple[str, float]]:
-    """Return the last lines of a table: what is not listed, and what no part explains beyond float64."""
+    """Return the last lines of a table: parts not listed, and what no part explains beyond rounding."""
     lines = []
     if e.n_omitted:
         lines.append((f"{e.n_omitted} smaller part{'s' if e.n_omitted > 1 else ''}", e.omitted))
@@ -87,7 +87,7 @@ def _strings(e: Explanation) -> list[str]:
 
 
 def _marked(e: Explanation, view: View, side: int) -> str:
-    """Return the mark of the strongest part at each letter, a space where none is."""
+    """Return the mark of the strongest part at each letter, or a space if there is none."""
     marks = np.full(view.n_places, " ")
     for k in reversed(range(len(e.parts))):
         marks[e.parts[k].in_y if side else e.parts[k].in_x] = _mark(k)
@@ -111,22 +111,22 @@ def runs(places: Places) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a part in percent of the whole; nothing where the whole is 0."""
+    """Return a part in percent of the whole, or nothing if the whole is 0."""
     share = round(100 * part / abs(whole)) if whole and abs(part / whole) < 1e4 else None
     return "" if share is None else str(share)
 
 
 def shortened(text: str, most: int) -> str:
-    """Return visible text of at most so many letters."""
+    """Return visible text of at most `most` letters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def visible(text: str) -> str:
-    """Return text without characters that steer a terminal or are no text; line breaks as spaces."""
+    """Remove control characters and invalid text; turn line breaks into spaces."""
     return "".join(c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def visible_letters(text: str) -> str:
-    """Return as many letters as there are, those that cannot be shown replaced."""
+    """Replace letters that cannot be shown; keep the length."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

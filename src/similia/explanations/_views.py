@@ -1,4 +1,4 @@
-"""Objects as explanations show them: strings, graphs, series, point sets, vectors, by what they hold."""
+"""Objects in the form in which explanations show them: strings, graphs, series, point sets, vectors."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class View:
     Attributes
     ----------
     kind : str
-        That of its batch ("strings", "graphs", "series" or "sets"), or "other".
+        Kind of its batch ("strings", "graphs", "series" or "sets"), or "other".
     n_places : int
-        Letters, nodes, time points, points; 0 for anything else.
+        Number of letters, nodes, time points or points; 0 for anything else.
     text : str
         A string's letters (bytes as Latin-1), one for each place.
     arcs : ndarray of int64, shape (2, n_arcs)
-        Of a graph.
+        Arcs of a graph.
     names : list of str
-        Label of each node, empty if it has none.
+        Label of each node, or an empty string.
     bonds : list of str
-        Of a molecule, the bond that each arc is: ``-``, ``=``, ``#`` or ``:``; None for other graphs.
+        Bond of each arc of a molecule: ``-``, ``=``, ``#`` or ``:``; None for other graphs.
     values : ndarray of float64, shape (n_places, p)
-        Of a series or a set.
+        Values of a series or a set.
     links : list of (int, int, float)
-        Places of x matched with places of y, and how much each match adds; kept with x.
+        Matched places of x and y, and the amount each match adds; stored with x.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class View:
 
 
 def view_of(batch: object, label_names: dict[int, str] | None = None) -> View:
-    """Return the first object of a batch, or a view without places of anything else."""
+    """Return the first object of a batch, or a view without places if it is anything else."""
     if isinstance(batch, StringBatch):
         item = batch[0]
         text = item.decode("latin-1") if isinstance(item, bytes) else item
@@ -68,7 +68,7 @@ def view_of(batch: object, label_names: dict[int, str] | None = None) -> View:
 
 
 def _bonds(graph: GraphBatch, names: list[str]) -> list[str] | None:
-    """Return the bonds of a molecule, or None for a graph that is none."""
+    """Return the bonds of a molecule, or None for other graphs."""
     labels = None if graph.edge_labels is None else graph.edge_labels.tolist()
     if labels is None and len(graph.indices) == 0:
         labels = []
@@ -77,14 +77,14 @@ def _bonds(graph: GraphBatch, names: list[str]) -> list[str] | None:
 
 
 def node_names(graphs: GraphBatch, label_names: dict[int, str]) -> list[str]:
-    """Return the label of each node as text, of atoms the symbol; without labels all are empty."""
+    """Return the label of each node as text (the symbol of an atom); empty texts without labels."""
     if graphs.node_labels is None:
         return [""] * graphs.n_nodes
     return [label_names.get(label) or SYMBOLS.get(label, str(label)) for label in graphs.node_labels.tolist()]
 
 
 def described(batch: object, number: int) -> str:
-    """Return what a list calls the first object of a batch that is number `number` of some collection."""
+    """Describe the first object of a batch, which has index `number` in its collection, for a list."""
     view = view_of(batch)
     if view.kind == "strings":
         return f"{view.text if len(view.text) <= 40 else view.text[:37] + '...'!r}" if view.text else "the empty string"
@@ -93,7 +93,7 @@ def described(batch: object, number: int) -> str:
 
 
 def names_of_labels(x: Any) -> dict[int, str]:
-    """Return the text of the labels that a graph carries, by the number that `as_graphs` makes of it."""
+    """Return the text of a graph's labels, keyed by the numbers that `as_graphs` gives them."""
     labels: list[Any] = []
     if hasattr(x, "nodes") and hasattr(x, "adjacency"):  # networkx
         labels = [data.get("label") for _, data in x.nodes(data=True)]
@@ -108,7 +108,7 @@ def names_of_labels(x: Any) -> dict[int, str]:
 Group = tuple[str, npt.NDArray[np.int64]]
 
 
-# Functional groups: elements and bonds inside, hydrogens left out; "O1" is an oxygen with one neighbour.
+# Functional groups: their elements and bonds, without hydrogens; "O1" is an oxygen with one neighbour.
 _NAMES = {
     "O1 | ": "hydroxyl", "O2 | ": "ether", "N1 | ": "amine", "N2 | ": "amine", "N3 | ": "amine", "S1 | ": "thiol",
     "S2 | ": "thioether", "F1 | ": "fluorine", "Cl1 | ": "chlorine", "Br1 | ": "bromine", "I1 | ": "iodine",
@@ -130,7 +130,7 @@ _RINGS: dict[tuple[Any, ...], str] = {
 
 
 def is_molecule(view: View | None) -> bool:
-    """Whether a view shows a molecule with its bonds."""
+    """Return whether a view shows a molecule with its bonds."""
     return view is not None and view.kind == "graphs" and view.bonds is not None and view.n_places > 0
 
 
@@ -168,7 +168,7 @@ def _is_functional(v: int, names: list[str], near: list[dict[int, str]], hetero:
 
 
 def _connected(members: set[int], near: list[dict[int, str]], along: str) -> list[list[int]]:
-    """Return the connected pieces of some atoms, ascending, along bonds of some kinds."""
+    """Return the connected components of `members`, ascending, along bonds of the kinds in `along`."""
     left, pieces = set(members), []
     for start in sorted(members):
         if start not in left:
