@@ -1,4 +1,4 @@
-"""Pictures of models: displays in the manner of scikit-learn, and a report as one page of HTML."""
+"""Show models: displays in the style of scikit-learn, and a report as one HTML page."""
 
 from similia.core.lazy import attach
 

@@ -1,4 +1,4 @@
-"""What all sections of a report draw on: the model, the objects it is reported on, and what was found once for all."""
+"""Data shared by all sections of a report: the model, the objects, and results that are computed once."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ from similia.report._model import (
 )
 from similia.similarity import as_objects
 
-_TIMED = 500  # objects transformed to see how long one takes
+_TIMED = 500  # number of objects transformed to time a single one
 
 
 @dataclass
 class Context:
-    """The matter of a report.
+    """The contents of a report.
 
     Attributes
     ----------
     parts : Parts
-        Of the fitted model.
+        Parts of the fitted model.
     recipe : estimator
-        An unfitted copy; `tuned` says whether a search chose its parameters.
+        An unfitted copy; `tuned` tells whether a search chose its parameters.
     X, y, names : the objects on the page, their targets and names
     n_all : int
-        Objects that were given.
+        Number of objects given.
     scored : Scored or None
-        Predictions; `unscored` is the sentence that says why there are none.
+        Predictions; if None, the sentence `unscored` gives the reason.
     refitted : bool
-        Whether the model came unfitted and was fitted to these objects.
+        Whether the model was given unfitted and has been fitted to these objects.
     """
 
     parts: Parts
@@ -78,7 +78,7 @@ class Context:
 
     @cached_property
     def known(self) -> npt.NDArray[np.bool_]:
-        """Which objects are landmarks of the model."""
+        """Mask of the objects that are landmarks of the model."""
         landmarks = None if self.parts.nystroem is None else self.parts.nystroem.landmarks_
         if landmarks is None or type(landmarks) is not type(self.seen.batch):
             return np.zeros(self.n, dtype=bool)
@@ -98,7 +98,7 @@ class Context:
 def gather(
     model: Any, X: Any, y: Any, names: Any, unseen: bool, cv: int, max_objects: int, seed: int, groups: Any = None
 ) -> Context:  # fmt: skip
-    """Check what was given, draw objects if there are too many, fit and score."""
+    """Check the input, sample the objects if there are too many, fit and score."""
     n_all = at_least_one(X)
     labels = None if y is None else check_labels(y, n_all)
     if names is not None and n_objects(names) != n_all:
@@ -128,7 +128,7 @@ def gather(
 
 
 def _as_targets(y: npt.NDArray) -> npt.NDArray:
-    """Return labels of one type: texts where an object array mixes several."""
+    """Return labels of one type: text if an object array mixes several."""
     if y.dtype != object:
         return y
     kinds = {type(value) for value in y.tolist()}
@@ -136,7 +136,7 @@ def _as_targets(y: npt.NDArray) -> npt.NDArray:
 
 
 def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
-    """Return labels as the model has them: numbers for a regressor, text or numbers as its classes are."""
+    """Return labels in the type of the model: numbers for a regressor, otherwise the type of its classes."""
     parts = parts_of(model)
     if task_of(parts) == "regression":
         numbers = as_numbers(y)
@@ -196,7 +196,7 @@ def _embed(context: Context) -> None:
 
 def _quietly(function: Any, *arguments: Any) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # such as indefinite kernels, which the page reports itself
+        warnings.simplefilter("ignore", UserWarning)  # such as indefinite kernels; the page reports them
         return function(*arguments)
 
 
@@ -212,7 +212,7 @@ _CHANNELS = 3
 _NODES = 48
 
 
-_CALLED = {"series": "time series", "sets": "point sets"}  # what batches are called on a page
+_CALLED = {"series": "time series", "sets": "point sets"}  # names of batches on the page
 
 
 TEXTS = ("strings", "objects")  # kinds that are shown as text
@@ -229,14 +229,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Seen:
-    """A collection looked at.
+    """A collection whose kind has been recognised.
 
     Attributes
     ----------
     kind : str
         A key of `SIZE_OF`, or "objects".
     batch : collection of n objects
-        In the layout of the kind.
+        Objects in the layout of the kind.
     sizes : ndarray of int64, shape (n,), or None
     groups : ndarray of int64, shape (n,)
         Equal for identical objects.
@@ -252,12 +252,12 @@ class Seen:
 
     @property
     def duplicates(self) -> int:
-        """Number of objects that were met before."""
+        """Number of objects that repeat an earlier one."""
         return len(self) - len(np.unique(self.groups))
 
 
 def look_at(X: Any, parts: Parts | None = None) -> Seen:
-    """Find out what a collection holds, in the layout the model compares, or by its first object."""
+    """Recognise the objects of a collection by the layout that the model compares, or by the first object."""
     batch = _layout(X, parts)
     if isinstance(batch, Batch):
         kind = _CALLED.get(batch.kind, batch.kind)
@@ -293,7 +293,7 @@ def _layout(X: Any, parts: Parts | None) -> Any:
 
 
 def described(seen: Seen, i: int) -> str:
-    """Return an object in a line of text."""
+    """Describe an object in one line of text."""
     if seen.kind == "strings":
         return _clipped(_text(seen.batch[i]))
     if seen.kind == "graphs":
@@ -312,13 +312,13 @@ def described(seen: Seen, i: int) -> str:
 
 
 def _symbols(graph: GraphBatch) -> list[str]:
-    """Return the symbol of each node of molecules; nothing of other graphs."""
+    """Return the symbol of each atom of a molecule; an empty list for other graphs."""
     labels = [] if graph.node_labels is None else graph.node_labels.tolist()
     return [SYMBOLS[label] for label in labels] if all(label in SYMBOLS for label in labels) else []
 
 
 def _formula(graph: GraphBatch) -> str:
-    """Return how many atoms of each kind a molecule has, carbon first."""
+    """Return the molecular formula, carbon first."""
     counted = sorted(Counter(_symbols(graph)).items(), key=lambda item: (item[0] != "C", item[0]))
     text = " ".join(f"{symbol}{n}" if n > 1 else symbol for symbol, n in counted)
     return f" ({text})" if text else ""
@@ -340,7 +340,7 @@ def _clipped(text: str) -> str:
 
 
 def for_page(seen: Seen) -> list[Json]:
-    """Return each object as what the page draws: ``t`` text, and ``c`` curves, ``p`` points or ``g`` a graph."""
+    """Return each object as the page draws it: ``t`` text, and ``c`` curves, ``p`` points or ``g`` a graph."""
     if seen.kind == "graphs":
         return _graphs(seen)
     drawn: list[Json] = []
@@ -364,7 +364,7 @@ def _row(batch: Any, i: int) -> npt.NDArray:
 
 
 def _curve(values: npt.NDArray[np.float64]) -> list[int]:
-    """Return at most 48 means of runs of a curve, from 0 (its least) to 100."""
+    """Reduce a curve to at most 48 means of runs, scaled from 0 (its minimum) to 100."""
     if len(values) > _POINTS:
         edges = np.linspace(0, len(values), _POINTS + 1).astype(int)
         values = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
@@ -374,7 +374,7 @@ def _curve(values: npt.NDArray[np.float64]) -> list[int]:
 
 
 def _spread(seen: Seen) -> tuple[npt.NDArray, Any]:
-    """Return the least of the first two coordinates of all sets, and the range that keeps their proportion."""
+    """Return the minimum of the first two coordinates of all sets, and a range that keeps their proportion."""
     if seen.kind != "point sets" or not len(seen.batch.values):
         return np.zeros(2), 1.0
     values = seen.batch.values[:, :2]
@@ -383,7 +383,7 @@ def _spread(seen: Seen) -> tuple[npt.NDArray, Any]:
 
 
 def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
-    """Return where RDKit puts the atoms of a molecule, in hundredths of its unit, and the kind of each bond."""
+    """Return RDKit's positions of the atoms of a molecule, in hundredths of its unit, and the kind of each bond."""
     if not all(bond for *_, bond in bonds):
         return {}
     conformer = in_the_plane(symbols, bonds).GetConformer()
@@ -394,7 +394,7 @@ def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
 def _graphs(seen: Seen) -> list[Json]:
     """Return the first nodes of each graph, their edges as pairs, labels as ranks by frequency, symbols of atoms.
 
-    Of molecules also ``xy``, where RDKit puts the atoms, and ``b``, a letter for each bond, if RDKit is installed.
+    If RDKit is installed, molecules also get ``xy``, its positions of the atoms, and ``b``, a letter for each bond.
     """
     batch: GraphBatch = seen.batch
     ranks = None

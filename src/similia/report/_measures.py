@@ -1,8 +1,8 @@
-r"""Numbers behind the pictures: spectra, errors of approximation, accuracy of damaged bits, recall, maps.
+r"""Compute what displays and reports show: spectra, approximation errors, robustness of bits, recall, maps.
 
-Nyström error: the kernel among objects, and between them and the landmarks, is computed once; each number of landmarks
-takes a subset of columns, so that the curve costs one fit. Random features: a kernel value is a mean of R terms, whose
-variance, over r, is the squared error of r of them.
+Nyström error: the kernels among the objects and between objects and landmarks are computed once. Each number of
+landmarks takes a subset of columns, so the curve costs one fit. Random features: a kernel value is a mean of R terms;
+their variance over r is the squared error of r of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FEW_COLUMNS = 2000
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues, largest first, those kept, the share of their sizes that is negative, and of which matrix."""
+    """Eigenvalues, largest first, the number kept, the negative share of their sizes, and the name of the matrix."""
 
     eigenvalues: Floats
     rank: int
@@ -48,7 +48,7 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class ErrorCurve:
-    """Relative errors of a kernel matrix in the Frobenius norm; `found` says against what."""
+    """Relative errors of a kernel matrix in the Frobenius norm; `found` names the reference."""
 
     sizes: npt.NDArray[np.int64]
     errors: Floats
@@ -57,16 +57,16 @@ class ErrorCurve:
 
 
 def spectrum(parts: Parts, X: Any = None, most: int = 300, random_state: int = 0) -> Spectrum:
-    """Return the eigenvalues of the landmark kernel, or of inner products of the vectors of a few objects."""
+    """Return the eigenvalues of the landmark kernel, or of the inner products of a few objects' vectors."""
     nystroem = parts.nystroem
     if nystroem is not None and not isinstance(nystroem.kernel_, str) and len(nystroem.weights_) == 1:
         H = evaluate(nystroem.kernel_, nystroem.landmarks_, nystroem.landmarks_).astype(np.float64)
-        with one_blas_thread():  # small matrices: more threads wait for one another
+        with one_blas_thread():  # on small matrices, more threads wait for one another
             eigenvalues: Floats = np.linalg.eigvalsh((H + H.T) / 2)[::-1].astype(np.float64)
-        below = eigenvalues < -max(len(H) * np.finfo(np.float64).eps, 1e-10) * eigenvalues[0]  # more than rounding
+        below = eigenvalues < -max(len(H) * np.finfo(np.float64).eps, 1e-10) * eigenvalues[0]  # beyond rounding
         clipped = float(np.abs(eigenvalues[below]).sum() / np.abs(eigenvalues).sum())
         return Spectrum(eigenvalues, nystroem.rank_, clipped, f"the kernel of {len(H)} landmarks")
-    if nystroem is not None:  # the matrix is not there any more, or there is one for each expert
+    if nystroem is not None:  # the matrix is no longer kept, or each expert has its own
         eigenvalues = np.sort(nystroem.eigenvalues_)[::-1].astype(np.float64)
         return Spectrum(eigenvalues, len(eigenvalues), 0.0, "the kernel of the landmarks, as kept")
     if X is None:
@@ -86,7 +86,7 @@ def spectrum(parts: Parts, X: Any = None, most: int = 300, random_state: int = 0
 
 
 def _without_empty_columns(vectors: Any) -> Any:
-    """Return hashed features without the columns that no object has, dense where few are left."""
+    """Drop the columns of hashed features that no object has; return a dense array if few are left."""
     if not sp.issparse(vectors):
         return vectors
     vectors = vectors.tocsc()[:, np.flatnonzero(np.diff(vectors.tocsc().indptr))]
@@ -94,14 +94,14 @@ def _without_empty_columns(vectors: Any) -> Any:
 
 
 def steps_to(n: int, most: int = 8, least: int = 5) -> npt.NDArray[np.int64]:
-    """Return numbers from `least` to n in about equal ratios."""
+    """Return numbers from `least` to n in approximately equal ratios."""
     return np.unique(np.geomspace(min(least, n), n, most).round().astype(np.int64))
 
 
 def nystroem_errors(
     nystroem: Any, X: Any, sizes: Sequence[int] | None = None, most: int = 400, random_state: int = 0
 ) -> ErrorCurve:
-    """Return the error of a fitted Nyström's kernel on pairs of `X` against the number of its landmarks."""
+    """Return the error of a fitted Nyström kernel on pairs of `X` for each number of landmarks."""
     if isinstance(nystroem.kernel_, str):
         raise ValueError("the kernel is precomputed: without it, no held-out pairs can be compared")
     rng = generator(random_state)
@@ -133,10 +133,10 @@ def nystroem_errors(
 
 
 def feature_errors(vectors: npt.NDArray, sizes: Sequence[int] | None = None, most: int = 400) -> ErrorCurve:
-    """Return the expected error of a kernel's estimate by so many random features, independent and of one law.
+    """Return the expected error of a kernel estimate for each number of independent, identical random features.
 
-    The estimate is a mean of r terms, one for each feature, so that its squared error is a term's variance over r; the
-    variance is that of the R terms there are. Features drawn to be orthogonal do better than this.
+    The estimate is a mean of r terms, one for each feature, so its squared error is the variance of a term over r. The
+    variance is estimated from the R terms of the model. Orthogonal features have a smaller error.
     """
     V = vectors[:most].astype(np.float64)
     R = V.shape[1]
@@ -158,7 +158,7 @@ def feature_errors(vectors: npt.NDArray, sizes: Sequence[int] | None = None, mos
 
 @dataclass(frozen=True)
 class Robustness:
-    """Accuracies of damaged and of shortened codes, on `n` objects that nothing was learnt from."""
+    """Accuracies of damaged and of shortened codes on `n` held-out objects."""
 
     n: int
     shares: Floats
@@ -176,7 +176,7 @@ def robustness(
     random_state: int = 0,
     fitted: bool = False,
 ) -> Robustness:
-    """Train a learner on codes, unless it is; flip bits of others, and train it anew on the first bits of each code."""
+    """Measure accuracy with flipped bits of held-out codes, and of learners retrained on the first bits of codes."""
     (A, y), (B, truth) = train, test
     longest = 8 * A.shape[1]
     lengths = np.unique([max(8, longest // 2**i // 8 * 8) for i in range(9)]) if n_bits is None else np.unique(n_bits)
@@ -200,9 +200,9 @@ def robustness(
 
 
 def recalls(values: npt.NDArray, rows: npt.NDArray[np.int64], k: int, candidates: npt.ArrayLike) -> Floats:
-    """Return recall@k when so many candidates (columns of `rows`, nearest codes first) are sorted by true values.
+    """Return recall@k if the first candidates (columns of `rows`, nearest codes first) are sorted by true values.
 
-    `values` (q, n) are true distances, or similarities with their sign turned.
+    `values` (q, n) are true distances or negated similarities.
     """
     found = []
     for c in np.asarray(candidates).tolist():
@@ -213,7 +213,7 @@ def recalls(values: npt.NDArray, rows: npt.NDArray[np.int64], k: int, candidates
 
 
 def plane(vectors: Any, random_state: int = 0) -> tuple[Floats, Floats]:
-    """Return the first two principal coordinates (n, 2), signs settled, and their shares of the variance."""
+    """Return the first two principal coordinates (n, 2), with fixed signs, and their shares of the variance."""
     from sklearn.decomposition import PCA
 
     vectors = _without_empty_columns(vectors)
@@ -225,7 +225,7 @@ def plane(vectors: Any, random_state: int = 0) -> tuple[Floats, Floats]:
         centred = vectors[:, :1] - vectors[:, :1].mean(axis=0) if d else np.zeros((n, 1))
         return np.column_stack([centred, np.zeros(n)]).astype(np.float64), np.array([1.0, 0.0])
     pca = PCA(2, svd_solver=solver, random_state=random_state)
-    with one_blas_thread(), np.errstate(invalid="ignore", divide="ignore"):  # vectors that are all alike
+    with one_blas_thread(), np.errstate(invalid="ignore", divide="ignore"):  # if all vectors are equal
         points = pca.fit_transform(vectors).astype(np.float64)
         shares = np.nan_to_num(pca.explained_variance_ratio_)
     signs = np.sign(points[np.abs(points).argmax(axis=0), [0, 1]])
@@ -237,23 +237,23 @@ _NEIGHBOURS = 5
 
 @dataclass
 class Scored:
-    """Predictions of objects that the models predicting them had not seen (or that the user says so of).
+    """Predictions of objects by models that have not seen them (or, as the user asserts, have not).
 
     Attributes
     ----------
     truth, predicted, floor, neighbours : ndarray, shape (n,)
-        True targets; predictions; those that know no object (the most frequent class, the mean); those of the 5 nearest
-        neighbours (None where there was nothing to be near to).
+        True targets; predictions; constant predictions (the most frequent class, the mean); predictions of the 5
+        nearest neighbours (None if there was no training set).
     rows : ndarray of int, shape (n,)
-        Which objects were predicted.
+        Positions of the predicted objects.
     values : ndarray of float or None
         Probabilities (n, n_classes), or decision values (n,) or (n, n_classes).
     probabilities : bool
-        What `values` are.
+        Whether `values` are probabilities.
     classes : ndarray
-        Columns of `values`.
+        Classes of the columns of `values`.
     how : str
-        Who predicted, for the page.
+        How the predictions were made, as the page says it.
     """
 
     truth: npt.NDArray
@@ -273,7 +273,7 @@ class Scored:
 def cross_validated(
     recipe: Any, X: Any, y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int = 0, vote: Any = None
 ) -> Scored:
-    """Predict each object by a copy of a recipe fitted to the other folds, or of the vote of which it is the first."""
+    """Predict each object by a copy of the recipe, or of the vote that it leads, fitted to the other folds."""
     n = len(y)
     splits = list(_splits(y, groups, cv, regression, seed))
     kind = np.float64 if regression else y.dtype
@@ -300,7 +300,7 @@ def cross_validated(
             values = np.full((n, *found.shape[1:]), np.nan) if values is None else values
             values[test] = found
         codes = inside.codes, outside.codes
-        bits_last = inside.last is codes[0]  # nothing comes between them and the learner
+        bits_last = inside.last is codes[0]  # no step lies between them and the learner
         if number == 0 and not regression and bits_last and codes[0] is not None and codes[1] is not None:
             robust = robustness(parts.learner, (codes[0], y[train]), (codes[1], y[test]), fitted=True)
     how = f"{len(splits)} folds: each object was predicted by a copy of the model fitted without it"
@@ -313,7 +313,7 @@ def cross_validated(
 
 
 def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
-    """Return a copy of models that vote, fitted to objects."""
+    """Return a copy of a vote, fitted to objects."""
     vote = clone(vote)
     for voter in members_of(vote):
         _fewer_landmarks(parts_of(voter), len(y))
@@ -321,7 +321,7 @@ def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
 
 
 def _fewer_landmarks(parts: Parts, n: int) -> bool:
-    """Lower a number of landmarks that is above that of the objects, and return whether it was."""
+    """Reduce the number of landmarks to the number of objects if it is larger; return whether it was."""
     first = parts.nystroem
     if first is None or not isinstance(first.n_components, Integral) or first.n_components <= n:
         return False
@@ -330,7 +330,7 @@ def _fewer_landmarks(parts: Parts, n: int) -> bool:
 
 
 def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
-    """Predict all objects by a fitted model that its owner says has seen none of them."""
+    """Predict all objects by a fitted model that has, as the user asserts, seen none of them."""
     parts = parts_of(model)
     learner, last = (parts.learner, _inside(parts, X).last) if parts.vote is None else (parts.vote, X)
     predicted = learner.predict(last)
@@ -342,7 +342,7 @@ def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored
 
 
 def _splits(y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int) -> Iterator[tuple[Any, Any]]:
-    """Yield training and test positions; of identical objects the first decides the fold."""
+    """Yield training and test positions; identical objects share the fold of the first."""
     _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
     if len(firsts) < 2:
         raise ValueError("all objects are the same, which leaves nothing to fit to when one is held out")
@@ -359,7 +359,7 @@ def _splits(y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed
 
 
 def _inside(parts: Parts, X: Any) -> Embedded:
-    """Return objects after the transformers; where there are none, as they are."""
+    """Return objects after the transformers, or unchanged if there are none."""
     return embedded(parts, X) if parts.transformers else Embedded(X, None, "", X)
 
 
@@ -371,7 +371,7 @@ def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[n
         return np.argsort(values, axis=1, kind="stable")[:, :_NEIGHBOURS]
     from sklearn.neighbors import NearestNeighbors
 
-    with threadpool_limits(1):  # threads wait longer for one another than one takes
+    with threadpool_limits(1):  # threads would wait longer than a single one computes
         found = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, inside.vectors.shape[0])).fit(inside.vectors)
         return found.kneighbors(outside.vectors, return_distance=False)
 
@@ -382,7 +382,7 @@ def _voted(nearest: npt.NDArray[np.int64], y: npt.NDArray, regression: bool) -> 
     classes, codes = np.unique(y, return_inverse=True)
     votes = np.zeros((len(nearest), len(classes)))
     for place, column in enumerate(nearest.T):
-        votes[np.arange(len(nearest)), codes[column]] += 1 - 1e-3 * place  # the nearer ones break ties
+        votes[np.arange(len(nearest)), codes[column]] += 1 - 1e-3 * place  # nearer neighbours break ties
     return classes[votes.argmax(axis=1)]
 
 
@@ -412,12 +412,12 @@ def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
 
 
 def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float, float, float]]:
-    """Return what `errors` does, with 95 % intervals.
+    """Return the scores of `errors` with 95 % intervals.
 
-    All three are functions of ratios of means: of squared or absolute errors, to squared distances from the mean, or 1.
+    All three are functions of a ratio of means: squared or absolute errors, over squared distances from the mean or 1.
     """
     wrong, away = np.abs(truth - predicted), np.abs(truth - truth.mean())
-    scale = float(max(wrong.max(), away.max())) or 1.0  # so that squares neither overflow nor vanish
+    scale = float(max(wrong.max(), away.max())) or 1.0  # prevents overflow and underflow of squares
     wrong, away, ones = wrong / scale, away / scale, np.ones(len(truth))
     pairs = (wrong**2, away**2), (wrong, ones), (wrong**2, ones)
     unexplained, mean, square = (intervals.ratio(a, b, np.random.default_rng(0)) for a, b in pairs)
@@ -444,7 +444,7 @@ def _rmse(truth: Floats, predicted: Floats) -> float:
 
 
 def lead(scored: Scored) -> Floats | None:
-    """Return by how much the predicted class wins; None where a learner gives no values, or a fold lacked a class."""
+    """Return the margin of the predicted class; None if the learner gives no values or a fold lacked a class."""
     values = scored.values
     if values is None or np.isnan(values).any():
         return None
@@ -454,10 +454,10 @@ def lead(scored: Scored) -> Floats | None:
 
 
 def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats] | None:
-    """Return, for groups of objects alike in confidence: mean confidence, accuracy, size, and intervals (groups, 2).
+    """Return mean confidence, accuracy, size and intervals (groups, 2) of groups with similar confidence.
 
-    Confidence is the largest probability, in ten steps of equal width; or the lead of the winning decision value, in
-    ten groups of equal size, as a quantile. None where there is neither, or a fold lacked a class.
+    Confidence is the largest probability, in ten bins of equal width. Without probabilities it is the margin of the
+    decision value as a quantile, in ten bins of equal size. None if there is neither, or a fold lacked a class.
     """
     values, leads = scored.values, lead(scored)
     if values is None or leads is None:

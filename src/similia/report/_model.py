@@ -1,4 +1,4 @@
-"""What a model is made of: its steps, its learner, what it compares objects by, the vectors and bits between."""
+"""Split a model into its steps, its learner, its kernel or distance, and the vectors and bits between them."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ from similia.objects import n_objects, take
 from similia.objects.transformers import FromColumn
 from similia.similarity import Comparison, chosen, comparison_of, decided, refuse_class
 
-_FALLBACK = 300  # landmarks, or objects compared with, where a model has no vectors of its own
-_UNPACKED = 2048  # bits that stand for a code where vectors are needed
+_FALLBACK = 300  # number of landmarks, or of objects to compare with, if a model makes no vectors
+_UNPACKED = 2048  # number of bits that represent a code as a vector
 
 
 @dataclass(frozen=True, repr=False)
 class Parts(similarity.Parts):
-    """A model taken apart, without the step that takes a column of a table."""
+    """A model split into parts, without the step that selects a column of a table."""
 
     @property
     def metric(self) -> Comparison | None:
-        """The kernel or distance that objects are compared by, if their first step has one."""
+        """The kernel or distance of the first step, if it has one."""
         return comparison_of(self.steps[0]) if self.steps else None
 
     @property
     def vote(self) -> Any:
-        """What predicts if that is not `model` alone: a vote, a calibration, a threshold or a map of the targets."""
+        """The wrapper that predicts if `model` does not alone: a vote, calibration, threshold or target transform."""
         return None if self.whole is self.model else self.whole
 
     @property
     def nystroem(self) -> Nystroem | None:
-        """The Nyström step, if the objects go through one first."""
+        """The Nyström step, if it is the first."""
         first = self.transformers[0] if self.transformers else None
         return first if isinstance(first, Nystroem) else None
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """Objects after the transformers: vectors (dense or sparse), codes if there are any, and where they come from."""
+    """Objects after the transformers: vectors (dense or sparse), codes if there are any, and their source."""
 
     vectors: Any
     codes: npt.NDArray[np.uint8] | None
     how: str
-    last: Any = None  # what the learner is given
+    last: Any = None  # input of the learner
 
 
 def parts_of(model: Any) -> Parts:
-    """Take a model apart."""
+    """Split a model into parts."""
     parts = similarity.parts_of(model)
     steps = [step for step in parts.transformers if not isinstance(step, FromColumn)]
     return Parts(parts.whole, parts.model, steps, parts.learner)
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
-    """Return an unfitted copy with what a search chose kept, and whether something was chosen."""
+    """Return an unfitted copy that keeps the choices of a search, and whether there were any."""
     found = parts_of(model).model
     recipe = clone(found)
     searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)
@@ -76,7 +76,7 @@ def as_recipe(model: Any) -> tuple[Any, bool]:
 
 
 def fitted(model: Any) -> bool:
-    """Whether a model was fitted."""
+    """Return whether a model is fitted."""
     try:
         check_is_fitted(parts_of(model).model)
     except (NotFittedError, TypeError):
@@ -92,7 +92,7 @@ def check_model(model: Any) -> None:
 
 
 def fitted_parts(model: Any) -> Parts:
-    """Take a fitted model apart, of a search its encoder, or raise."""
+    """Split a fitted model, or the encoder of a search, into parts, or raise."""
     check_model(model)
     check_is_fitted(parts_of(model).model)
     is_search = hasattr(model, "encoder_") and not hasattr(model, "transform")
@@ -100,16 +100,16 @@ def fitted_parts(model: Any) -> Parts:
 
 
 def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
-    """Return the vectors the learner or the bits are made of, and the bits, of a fitted model.
+    """Return the bits of a fitted model, and the vectors from which its bits or predictions are computed.
 
-    Where objects become bits at once, their first 2048 bits as ±1 are the vectors; where a learner compares objects
-    itself, its kernel or distance to a few of them gives the vectors.
+    If objects are encoded directly, the vectors are their first 2048 bits as ±1. If the learner compares objects
+    itself, the vectors are its kernel values or distances to a few of them.
     """
     return _followed(parts, X, lambda step, out: step.transform(out), random_state)
 
 
 def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
-    """Fit all steps, as a pipeline does, and return what the objects become on the way: it is needed once only."""
+    """Fit all steps, as a pipeline does, and return the intermediate vectors and codes, computed only once."""
     if not parts.transformers:
         parts.learner.fit(X, y)
         return Embedded(X, None, "", X)
@@ -120,7 +120,7 @@ def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
 
 
 def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
-    """Return `embedded` without making bits of the vectors; one object is followed to the end to see where they are."""
+    """Return `embedded` without encoding the vectors; one object goes through all steps to find them."""
     bits_at = len(parts.transformers)
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
@@ -171,7 +171,7 @@ def _is_numeric(X: Any) -> bool:
 
 
 def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
-    """Return the packed bits the learner is given, or None if it is given none."""
+    """Return the packed bits that the learner takes, or None if it takes none."""
     out = X
     for step in parts.transformers:
         out = step.transform(out)
@@ -179,7 +179,7 @@ def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
 
 
 def task_of(parts: Parts) -> str | None:
-    """Return "classification", "regression", or None for what makes no predictions."""
+    """Return "classification", "regression", or None if the model makes no predictions."""
     if parts.learner is None:
         return None
     if is_regressor(parts.learner):
@@ -188,13 +188,13 @@ def task_of(parts: Parts) -> str | None:
 
 
 def sampled(X: Any, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return positions of at most so many objects, in order."""
+    """Return positions of at most `most` random objects, in order."""
     n = n_objects(X)
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
 
 def taken(X: Any, positions: npt.NDArray[np.int64]) -> Any:
-    """Return the objects at positions, `X` itself where these are all."""
+    """Return the objects at positions, or `X` itself if these are all."""
     return (
         X if len(positions) == n_objects(X) and (positions == np.arange(len(positions))).all() else take(X, positions)
     )

@@ -1,7 +1,7 @@
-"""The page, rendered: templates that escape every text, and charts of matplotlib as SVG in the colours of the page.
+"""Render the page with templates that escape every text, and matplotlib charts as SVG in the colours of the page.
 
-The security policy of the page lets only its own script run, and nothing be fetched. Charts are the same bytes each
-time; their colours become variables of the style sheet, so that they follow light and dark.
+The page's security policy allows only its own script and fetches nothing. Charts are reproducible byte by byte. Their
+colours are variables of the style sheet, so they follow the light and dark modes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STYLE: Any = {
 
 
 class Cell(NamedTuple):
-    """A cell of a table: its text, a number to sort by, how dark it is (0 to 1), classes, an object drawn in it."""
+    """A table cell: its text, sort key, darkness (0 to 1), CSS classes and the object drawn in it."""
 
     text: str
     key: float | None = None
@@ -54,7 +54,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first columns are text and whose others are numbers; the first cell of a row is its header."""
+    """A table with text columns first, then numbers; the first cell of a row is its header."""
 
     caption: str
     rows: Sequence[Sequence[str | Cell]]
@@ -73,7 +73,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its anchor, its heading, and what it holds, or why it holds nothing."""
+    """A section of the page: anchor, heading, and its contents or the reason why it is empty."""
 
     name: str
     title: str
@@ -82,14 +82,14 @@ class Section:
     tables: Sequence[Table] = ()
     note: str = ""
     charts: Sequence[Chart] = ()
-    beside: bool = True  # charts stand in a second column where there is room
+    beside: bool = True  # charts use a second column if there is room
     map: Any = None
     neighbourhoods: Sequence[Any] = ()
     details: Table | None = None
 
 
 def charts(draw: Callable[..., Any], *titles: str) -> list[Chart]:
-    """Return one chart per title; `draw` is given as many axes."""
+    """Return one chart per title; `draw` gets one axes object for each."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -103,7 +103,7 @@ def charts(draw: Callable[..., Any], *titles: str) -> list[Chart]:
 
 
 def _as_svg(figure: Any, title: str) -> Markup:
-    """Return a figure as an SVG element without backgrounds, clipping, names of parts, fonts and far digits."""
+    """Return a figure as a compact SVG element, without backgrounds, clipping, ids, fonts or excess digits."""
     from matplotlib import rc_context
 
     figure.patch.set_visible(False)
@@ -115,7 +115,7 @@ def _as_svg(figure: Any, title: str) -> Markup:
         figure.savefig(out, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     box, inside = re.search(r'viewBox="([^"]*)".*?</defs>(.*)</svg>', out.getvalue(), re.S).groups()  # type: ignore[union-attr]
     inside = re.sub(r"<!--.*?-->|<defs>\s*<clipPath.*?</defs>", "", inside, flags=re.S)
-    styles = dict(re.findall(r'<path id="([^"]*)"[^>]*? style="([^"]*)"', inside))  # of marks, said again at each use
+    styles = dict(re.findall(r'<path id="([^"]*)"[^>]*? style="([^"]*)"', inside))  # of marks, repeated at each use
     again = re.compile(r'(<use [^>]*#([^"]*)"[^>]*?) style="([^"]*)"')
     inside = again.sub(lambda m: m[1] if styles.get(m[2]) == m[3] else m[0], inside)
     inside = re.sub(r'(?<=<g) id="[^"]*"| clip-path="[^"]*"', "", inside)
@@ -133,20 +133,20 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 def marker(i: int, x: float, y: float, size: float) -> str:
-    """Return the path of mark number i (colour and shape count alike, as in the displays) around a point."""
+    """Return the path around a point of mark number i, with shapes numbered as in the displays."""
     shape = _SHAPES[(i + i // len(COLOURS)) % len(_SHAPES)]
     found = {"x": x, "y": y, "l": x - size, "t": y - size, "s": size, "d": 2 * size}
     return shape.format(**{key: f"{value:.4g}" for key, value in found.items()})
 
 
 def mark_class(i: int, ordered: bool = False) -> str:
-    """Return the classes of mark number i: its colour (of a scale if `ordered`), and whether it is drawn by strokes."""
+    """Return the CSS classes of mark number i: its colour (from a scale if `ordered`) and whether it is stroked."""
     stroked = (i + i // len(COLOURS)) % len(_SHAPES) in _STROKED
     return f"{'q' if ordered else 'k'}{i % len(COLOURS)}{' st' if stroked else ''}"
 
 
 def legible(value: Any) -> Any:
-    """Return a text without what HTML cannot hold: control characters and lone surrogates as �; markup as it is."""
+    """Replace characters that HTML cannot hold (control characters, lone surrogates) by �; keep markup."""
     if isinstance(value, Markup):
         return value
     clean = "".join(c if c >= " " or c in "\t\n" else "�" for c in str(value))
@@ -155,7 +155,7 @@ def legible(value: Any) -> Any:
 
 @cache
 def templates() -> Environment:
-    """Return the templates; they escape every text and refuse names that are not given."""
+    """Return the templates; they escape every text and raise on undefined names."""
     found = Environment(
         loader=PackageLoader("similia.report"), autoescape=True, finalize=legible, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,

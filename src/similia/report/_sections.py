@@ -1,4 +1,4 @@
-"""The sections of a report, each a function of a `Context`; one that has nothing to show says why in a sentence."""
+"""The sections of a report, each a function of a `Context`; an empty section gives the reason in a sentence."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from similia.similarity import Distance, without_addresses
 from similia.storage.models import save
 
 _ROWS = 24  # classes in a confusion matrix
-_MARKS = 20  # classes with a mark of their own on the map
-_STEPS = 7  # of numbers on the map
+_MARKS = 20  # maximum number of classes with their own mark on the map
+_STEPS = 7  # colour steps for numbers on the map
 _LISTED = 50  # classes in the table of their sizes
 _MISTAKES = 10
 _SCATTERED = 2000
 _MAP = (720, 520)
 _QUERIES = 6
 _NEIGHBOURS = 4
-_FEW = 10  # too few objects besides the landmarks to measure an error on
-_PAIRED = 400  # objects whose kernel is computed for all pairs
-_OPEN = 2  # explanations that are open at first
+_FEW = 10  # minimum number of objects besides the landmarks to measure an error
+_PAIRED = 400  # maximum number of objects for a kernel of all pairs
+_OPEN = 2  # number of explanations that are initially open
 
 Card = tuple[str, str, str]
 
@@ -55,7 +55,7 @@ def interval(low: float, high: float) -> str:
 
 
 def in_units(value: float, units: str) -> str:
-    """Return a value in the first unit that it reaches: ``"s ms µs ns"`` or ``"GB MB kB bytes"``."""
+    """Return a value in the largest unit that it reaches: ``"s ms µs ns"`` or ``"GB MB kB bytes"``."""
     size = {"s": 1.0, "GB": 1e9}[units.split()[0]]
     *larger, smallest = units.split()
     for unit in larger:
@@ -71,7 +71,7 @@ def short(text: Any, length: int) -> str:
 
 
 def about_data(context: Context) -> Section:
-    """What the objects are: kind, sizes, classes, empty and repeated ones."""
+    """Describe the objects: kind, sizes, classes, empty and repeated ones."""
     seen, y = context.seen, context.y
     rows = [("kind", seen.kind), ("objects", f"{context.n:,}")]
     if seen.sizes is not None:
@@ -97,7 +97,7 @@ def about_data(context: Context) -> Section:
 
 
 def _contradictions(groups: npt.NDArray, y: npt.NDArray) -> int:
-    """Return how many objects equal an earlier one of another target."""
+    """Count the objects that equal an earlier one with another target."""
     first: dict[int, Any] = {}
     return sum(first.setdefault(g, value) != value for g, value in zip(groups.tolist(), y.tolist(), strict=True))
 
@@ -134,7 +134,7 @@ _CONSTANT = ("by frequency", "the most frequent class"), ("by the mean", "the me
 
 
 def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
-    """How well the model predicts, with intervals, beside nearest neighbours and a constant prediction."""
+    """Compare the model's scores, with intervals, to nearest neighbours and a constant prediction."""
     found, title = context.scored, "How well it predicts"
     if found is None:
         return Section("accuracy", title, missing=context.unscored), []
@@ -214,7 +214,7 @@ def _scatter(found: measures.Scored) -> list[Any]:
 
 
 def about_confusion(context: Context) -> Section:
-    """Which classes are taken for which, and the mistakes the model was surest of."""
+    """Show which classes are confused, and the most confident mistakes."""
     found, title = context.scored, "What is taken for what"
     if found is None or context.is_regression:
         why = context.unscored if found is None else "Targets are numbers, which are not taken for one another."
@@ -255,7 +255,7 @@ def _mistakes(context: Context, found: measures.Scored) -> list[Table]:
 
 
 def about_calibration(context: Context) -> Section:
-    """Whether the model is right as often as it is sure."""
+    """Show whether accuracy matches confidence."""
     found, title = context.scored, "How far it can be trusted"
     if found is None or context.is_regression:
         why = context.unscored if found is None else "Calibration is of classes; the errors of numbers are above."
@@ -287,7 +287,7 @@ def about_calibration(context: Context) -> Section:
 
 
 def about_map(context: Context) -> tuple[Section, dict[str, Any]]:
-    """A map of the embedding, whose points show their objects, and what the script needs for it."""
+    """Return a map of the embedding whose points show their objects, and the data for its script."""
     if context.vectors is None:
         return Section("map", "Map", missing=f"There is no embedding: {context.no_vectors}."), {}
     points, shares = measures.plane(context.vectors.vectors, context.seed)
@@ -315,7 +315,7 @@ def about_map(context: Context) -> tuple[Section, dict[str, Any]]:
 
 
 def _marks(context: Context) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Return the number of each object's mark, and what marks mean."""
+    """Return the number of each object's mark, and the meaning of the marks."""
     y = context.y
     if y is None:
         return np.zeros(context.n, dtype=np.int64), [context.seen.kind]
@@ -337,14 +337,14 @@ def _target(context: Context, value: Any) -> str:
 
 
 def _facts(context: Context) -> list[tuple[str, list[str]]]:
-    """Return what is told of each object beside itself."""
+    """Return the facts shown beside each object."""
     told = [("target" if context.is_regression else "class", context.y)]
     told += [("predicted", context.scored.predicted)] if context.scored is not None else []
     return [(name, [_target(context, v) for v in values.tolist()]) for name, values in told if values is not None]
 
 
 def about_neighbours(context: Context) -> Section:
-    """A few objects, what is nearest to them, and why."""
+    """Show the nearest neighbours of a few objects, and why they are near."""
     name, title = "neighbours", "Nearest neighbours, explained"
     if context.n < 3:
         return Section(name, title, missing=f"{context.n} objects have no neighbourhoods to show.")
@@ -377,7 +377,7 @@ def _object(context: Context, i: int) -> dict[str, Any]:
 
 
 def _queries(context: Context) -> npt.NDArray[np.int64]:
-    """Return objects to show: mistakes last, at most a third; else one of each class in turn."""
+    """Choose objects to show: one of each class in turn, then mistakes, at most a third."""
     order = generator(context.seed).permutation(context.n)
     found = context.scored
     wrong = np.zeros(context.n, bool) if found is None or context.is_regression else found.predicted != found.truth
@@ -393,7 +393,7 @@ def _queries(context: Context) -> npt.NDArray[np.int64]:
 
 
 def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray, str]:
-    """Return the nearest others of each object, their values, and what those are."""
+    """Return the nearest other objects of each query, their values, and the name of these values."""
     metric = context.parts.metric
     if metric is not None:
         X = metric.as_objects(context.X)
@@ -416,7 +416,7 @@ def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDAr
 
 
 def _explained(context: Context, i: int, j: int) -> Markup | None:
-    """Return why two objects are similar, or nothing where the similarity has no parts to show."""
+    """Explain why two objects are similar, or return None if the similarity has no parts to show."""
     from similia.explanations import explain
 
     metric = context.parts.metric
@@ -430,7 +430,7 @@ def _explained(context: Context, i: int, j: int) -> Markup | None:
 
 
 def _measured(measure: Callable[[], Any]) -> tuple[Any, str]:
-    """Return a measure and no reason, or nothing and the reason why it does not apply."""
+    """Return (measure, ""), or (None, reason) if it does not apply."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -440,7 +440,7 @@ def _measured(measure: Callable[[], Any]) -> tuple[Any, str]:
 
 
 def about_spectrum(context: Context) -> Section:
-    """Eigenvalues of the landmark kernel, and its rank."""
+    """Show the eigenvalues of the landmark kernel, and its rank."""
     name, title = "spectrum", "Spectrum and rank"
     found, why = _measured(lambda: measures.spectrum(context.parts, context.X, random_state=context.seed))
     if found is None:
@@ -459,7 +459,7 @@ def about_spectrum(context: Context) -> Section:
 
 
 def about_approximation(context: Context) -> Section:
-    """The error of the approximated kernel against landmarks or random features."""
+    """Plot the error of the approximated kernel against the number of landmarks or random features."""
     name, title = "approximation", "Error of the approximation"
     others = np.flatnonzero(~context.known)
     others = others if len(others) >= _FEW else np.arange(context.n)
@@ -483,7 +483,7 @@ def about_approximation(context: Context) -> Section:
 
 
 def about_bits(context: Context) -> Section:
-    """Accuracy against flipped bits and against the number of bits."""
+    """Plot accuracy against the share of flipped bits and the number of bits."""
     title = "What bits are worth"
     found = None if context.scored is None else context.scored.robustness
     if found is None:
@@ -504,7 +504,7 @@ def about_bits(context: Context) -> Section:
 
 
 def about_cost(context: Context) -> tuple[Section, list[Card]]:
-    """Time per object, and bytes of the model and of a code."""
+    """Show the time per object, and the bytes of the model and of a code."""
     rows = []
     if context.scored is not None and context.scored.fit_seconds:
         fit = float(np.median(context.scored.fit_seconds))

@@ -1,4 +1,4 @@
-"""Displays of what bits keep: accuracy of damaged and of short codes, recall of a search by codes; see `displays`."""
+"""Displays for binary codes: accuracy of damaged and short codes, recall of a search by codes; see `displays`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class RobustnessDisplay(Display):
     Parameters
     ----------
     shares, flipped : ndarray of float, shape (n_shares,)
-        Shares of bits flipped, and accuracies.
+        Shares of flipped bits, and the accuracies.
     n_bits, shortened : ndarray, shape (n_lengths,)
-        Lengths of codes (their first bits, on which the learner is trained anew), and accuracies.
+        Numbers of leading bits kept, and the accuracies of a learner retrained on them.
     n : int
-        Objects that accuracies were measured on.
+        Number of objects on which accuracies were measured.
 
     Attributes
     ----------
@@ -71,24 +71,24 @@ class RobustnessDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Train a copy of a model on a part of the objects, and damage or shorten the codes of the others.
+        """Train a copy of a model on part of the objects, and damage or shorten the codes of the others.
 
         Parameters
         ----------
         estimator : pipeline
-            Whose learner is given packed bits, such as `similia.recipes.nyshd`; a copy is fitted.
+            Pipeline whose learner takes packed bits, such as `similia.recipes.nyshd`; a copy is fitted.
         X : collection of n objects
         y : array-like of n labels
         shares : sequence of float
             Probabilities with which each bit is flipped.
         n_bits : sequence of int, optional
-            Numbers of bits, multiples of 8; halved again and again if not given.
+            Numbers of bits, multiples of 8; by default, repeatedly halved.
         test_share : float, default=0.3
-            Of the objects, held out.
+            Share of the objects to hold out.
         random_state : int, default=0
         ax : two matplotlib axes, optional
         **kwargs
-            To both lines.
+            Passed to both lines.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class RobustnessDisplay(Display):
         Raises
         ------
         ValueError
-            If the learner is given no packed bits.
+            If the learner does not take packed bits.
         """
         from sklearn.model_selection import train_test_split
 
@@ -136,16 +136,16 @@ class RobustnessDisplay(Display):
 
 
 class RecallDisplay(Display):
-    """Recall@k of a search against the number of candidates that are compared exactly.
+    """Recall@k of a search against the number of candidates compared exactly.
 
     Parameters
     ----------
     candidates : ndarray of int, shape (n_candidates,)
     recalls : dict of int to ndarray of float, shape (n_candidates,)
-        For each k, the mean share of the k answers that are no farther than the true k-th neighbour.
+        For each k, the mean share of the k results that are no farther than the true k-th neighbour.
     n_queries : int
     against : str
-        What exact search compares by.
+        Name of the exact search's kernel or distance.
 
     Attributes
     ----------
@@ -193,20 +193,21 @@ class RecallDisplay(Display):
         Parameters
         ----------
         estimator : SimilaritySearch or HammingIndex
-            Fitted. Of an index, exact search is that of all codes by Hamming distance.
+            A fitted search. For an index, exact search compares all codes by Hamming distance.
         X : collection of q objects, or uint8 array (q, n_bits // 8) for an index
             Queries; each is compared with all objects.
         y : ignored
-            Taken so that all displays are called alike.
+            Not used; present for a uniform interface.
         k : int or sequence of int, default=(1, 10)
-            Neighbours wanted.
+            Number of neighbours.
         candidates : sequence of int, optional
-            Numbers of nearest codes that are compared exactly; from the largest k to all in about equal ratios.
+            Numbers of nearest codes to compare exactly; by default, from the largest k to all in approximately equal
+            ratios.
         metric, objects
             As in `similia.SimilaritySearch.recall`.
         ax : matplotlib axes, optional
         **kwargs
-            To all lines.
+            Passed to all lines.
 
         Returns
         -------
@@ -215,11 +216,11 @@ class RecallDisplay(Display):
         Raises
         ------
         ValueError
-            If k is more than the objects or a number of candidates, or there is nothing to compare by.
+            If k exceeds the number of objects or of candidates, or there is no kernel or distance to compare by.
         TypeError
-            If `estimator` is no search, such as a classifier.
+            If `estimator` is not a search, such as a classifier.
         NotFittedError
-            If the search was not fitted.
+            If the search is not fitted.
         """
         ks = sorted({check_positive_int(value, "k") for value in ([k] if np.ndim(k) == 0 else k)})  # type: ignore[union-attr]
         _check_search(estimator)
@@ -261,7 +262,7 @@ def _check_search(estimator: Any) -> None:
 
 
 def _truth(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:
-    """Return what exact search sorts by (q, n), the rows of the nearest codes (q, most), and its name."""
+    """Return the values that exact search sorts (q, n), the nearest codes (q, most), and the name of the values."""
     from similia.codes import hamming_distances
     from similia.search import HammingIndex
     from similia.search.metric import as_metric

@@ -1,8 +1,8 @@
-"""Displays in the manner of scikit-learn: numbers kept as attributes, ``plot(ax=None)``, ``ax_`` and ``figure_``.
+"""Displays in the style of scikit-learn: numbers as attributes, ``plot(ax=None)``, ``ax_`` and ``figure_``.
 
-``SpectrumDisplay.from_estimator(model)`` measures and draws; ``display.plot(ax)`` draws once more. Where no axes are
-given the figure is a new one of pyplot, so that ``plt.show()`` and ``plt.savefig("picture.png")`` work; who draws many
-closes them with ``plt.close(display.figure_)``, or gives axes.
+``SpectrumDisplay.from_estimator(model)`` measures and draws; ``display.plot(ax)`` draws again. Without axes, pyplot
+makes a new figure, so ``plt.show()`` and ``plt.savefig("picture.png")`` work. If you draw many, close them with
+``plt.close(display.figure_)`` or pass axes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from similia.report import _measures as measures
 from similia.report._model import Parts, embedded, fitted_parts, sampled
 
 Floats = npt.NDArray[np.float64]
-_MOST_CLASSES = 20  # with a colour and marker each
+_MOST_CLASSES = 20  # with their own colour and marker
 
 
-# Okabe & Ito, "Color universal design", 2008; the yellow is left out, which is hard to see on white.
+# Okabe & Ito, "Color universal design", 2008, without the yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
@@ -36,7 +36,7 @@ LINES = ("-", "--", "-.", ":")
 
 
 class Display:
-    """Base of displays: `plot` draws on given axes, or on those of a new figure of pyplot, as scikit-learn's do."""
+    """Base of displays: `plot` draws on the given axes or a new pyplot figure, as in scikit-learn."""
 
     ax_: Any
     figure_: Any
@@ -46,7 +46,7 @@ class Display:
         raise NotImplementedError
 
     def _axes(self, ax: Any, n: int = 1) -> list[Any]:
-        """Return n axes and keep them: those given, or of a new figure."""
+        """Store and return n axes: those given, or new ones."""
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -63,7 +63,7 @@ class Display:
         return axes
 
     def _repr_html_(self) -> str | None:
-        """Show the picture where notebooks and documentation ask for HTML, unless pyplot is about to show it."""
+        """Show the figure in notebooks and documentation, unless pyplot is about to show it."""
         if not hasattr(self, "figure_"):
             self.plot()
         if _is_open(self.figure_):
@@ -75,20 +75,20 @@ class Display:
 
 
 def _is_open(figure: Any) -> bool:
-    """Return whether a figure is one of pyplot's that was not closed; without pyplot there is none."""
+    """Return whether pyplot has this figure open."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     return pyplot is not None and pyplot.fignum_exists(getattr(figure, "number", -1))
 
 
 def style_axis(axis: Any) -> None:
-    """Give an axis a pale grid and no frame."""
+    """Draw a pale grid and no frame."""
     axis.grid(alpha=0.25)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
 
 
 def round_ticks(axis: Any) -> None:
-    """Write powers of ten on a logarithmic axis, on a short one 2 and 5 times these, too."""
+    """Label powers of ten on a logarithmic axis; on a short one, also 2 and 5 times these."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
@@ -98,12 +98,12 @@ def round_ticks(axis: Any) -> None:
 
 
 def mark(i: int) -> dict[str, Any]:
-    """Return colour and marker of series number i: 49 that differ in one or the other."""
+    """Return the colour and marker of series number i; 49 combinations are distinct."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[(i + i // len(COLOURS)) % len(MARKS)]}
 
 
 def line(i: int) -> dict[str, Any]:
-    """Return colour, marker and line style of curve number i."""
+    """Return the colour, marker and line style of curve number i."""
     return {**mark(i), "linestyle": LINES[i % len(LINES)], "markersize": 5, "linewidth": 1.6}
 
 
@@ -117,9 +117,9 @@ class ApproximationErrorDisplay(Display):
     errors : ndarray of float, shape (n_sizes,)
         ||K - approximation||_F / ||K||_F over pairs of objects.
     of : str
-        What is counted: "landmarks" or "random features".
+        Unit of `sizes`: "landmarks" or "random features".
     against : str
-        What the approximation is held against.
+        Reference that the approximation is compared with.
 
     Attributes
     ----------
@@ -162,17 +162,17 @@ class ApproximationErrorDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Of a `similia.Nystroem`, random subsets of its landmarks are held against its kernel. Of random features
-            (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...), whose exact kernel is not at hand, the curve is
-            the expected error, from the spread of the features that the model has.
+            For a `similia.Nystroem`, random subsets of its landmarks are compared with its kernel. Random features
+            (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...) have no exact kernel to compare with; the curve is
+            the expected error, estimated from the spread of the model's features.
         X : collection of n objects
-            That the model was not fitted to.
+            Objects to which the model was not fitted.
         y : ignored
             Taken so that all displays are called alike.
         sizes : sequence of int, optional
-            Numbers of landmarks or features; eight in equal ratios if not given.
+            Numbers of landmarks or features; by default, eight in equal ratios.
         max_objects : int, default=400
-            Of more objects, so many are drawn: the kernel of all pairs is computed.
+            Maximum number of objects, as the kernel of all pairs is computed; more are sampled.
         random_state : int, default=0
         ax : matplotlib axes, optional
         **kwargs
@@ -208,7 +208,7 @@ class ApproximationErrorDisplay(Display):
 def measured_errors(
     parts: Parts, X: Any, sizes: Sequence[int] | None, most: int, random_state: int
 ) -> measures.ErrorCurve:
-    """Return the error of a model's landmarks or random features on pairs of objects."""
+    """Return the errors of a model's landmarks or random features on pairs of objects."""
     if parts.nystroem is not None:
         return measures.nystroem_errors(parts.nystroem, X, sizes, most, random_state)
     for step in parts.transformers:
@@ -222,7 +222,7 @@ def measured_errors(
 
 
 def _random(step: Any) -> bool:
-    """Whether the columns that a step makes are independent draws of one law."""
+    """Return whether the columns of a step are independent and identically distributed."""
     name = type(step).__name__
     if name == "GraphletSampling":
         return step.features in ("optical", "gaussian") and step.n_components is not None
@@ -230,18 +230,18 @@ def _random(step: Any) -> bool:
 
 
 class SpectrumDisplay(Display):
-    """Eigenvalues of the landmark kernel, where its rank ends, and what part of it is negative.
+    """Eigenvalues of the landmark kernel, its rank, and its negative share.
 
     Parameters
     ----------
     eigenvalues : ndarray of float, shape (n,)
-        Largest first; negative ones only of an indefinite similarity.
+        Eigenvalues, largest first; negative only for an indefinite similarity.
     rank : int
-        Dimensions kept.
+        Number of dimensions kept.
     clipped : float
         Share of the sum of absolute eigenvalues that is negative.
     of : str
-        Which matrix.
+        Name of the matrix.
 
     Attributes
     ----------
@@ -282,13 +282,14 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Of a `similia.Nystroem`: its kernel between its landmarks. Of others: inner products of their vectors.
+            For a `similia.Nystroem`, the kernel between its landmarks is used; for others, the inner products of
+            their vectors.
         X : collection of n objects, optional
-            Needed for models without landmarks.
+            Objects to embed; required for models without landmarks.
         y : ignored
             Taken so that all displays are called alike.
         max_objects : int, default=300
-            Objects drawn from `X`.
+            Maximum number of objects sampled from `X`.
         random_state : int, default=0
         ax : matplotlib axes, optional
         **kwargs
@@ -309,7 +310,7 @@ class SpectrumDisplay(Display):
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw sizes of eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` go to the line."""
+        """Draw absolute eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` go to the line."""
         (axis,) = self._axes(ax)
         numbers, values = np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues
         floor = np.abs(values).max() * 1e-17
@@ -335,9 +336,9 @@ class EmbeddingDisplay(Display):
     ----------
     points : ndarray of float, shape (n, 2)
     y : ndarray, shape (n,), or None
-        Labels, or numbers where they are of a float type.
+        Labels, or numbers if the type is float.
     names : tuple of two str
-        Of the axes.
+        Names of the axes.
 
     Attributes
     ----------
@@ -371,21 +372,21 @@ class EmbeddingDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Embed objects by a fitted model and draw two coordinates of them.
+        """Embed objects by a fitted model and draw them in two dimensions.
 
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            The vectors are those before bits are made of them, and before the learner.
+            Model that makes the vectors: those before its encoder and its learner.
         X : collection of n objects
         y : array-like of n labels or numbers, optional
         method : "pca" or transformer, default="pca"
-            Vectors to the plane: principal components with the largest entry of each positive (the same in each
-            run), or a transformer of your own such as ``sklearn.manifold.TSNE(random_state=0)``.
+            Map from vectors to the plane: principal components, with the largest entry of each positive for
+            reproducible signs, or your own transformer, such as ``sklearn.manifold.TSNE(random_state=0)``.
         random_state : int, default=0
         ax : matplotlib axes, optional
         **kwargs
-            To ``Axes.scatter``.
+            Passed to ``Axes.scatter``.
 
         Returns
         -------
@@ -426,7 +427,7 @@ class EmbeddingDisplay(Display):
         for i, number in enumerate(shown):
             members = codes == number
             label = str(classes[number])[:30].replace("$", r"\$")
-            label = f" {label}" if label.startswith("_") else label  # which matplotlib would leave out
+            label = f" {label}" if label.startswith("_") else label  # matplotlib hides labels that begin with "_"
             axis.scatter(*self.points[members].T, **{**mark(i), "label": label, **style})
         if len(classes) > 0:
             axis.legend(frameon=False, markerscale=1.5, fontsize="small", ncols=1 + len(shown) // 12)

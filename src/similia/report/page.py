@@ -1,6 +1,6 @@
-"""`write_report`: one page of HTML about a model, its data, and how far to trust the model on them.
+"""`write_report` writes an HTML page about a model, its data, and how far to trust the model on them.
 
-The page is one file: it fetches nothing, and its security policy forbids it. Cost: `cv` fits of a copy of the model,
+The page is a single file; its security policy forbids it to fetch anything. Cost: `cv` fits of a copy of the model,
 one transform of all objects, and measurements on a few hundred of them.
 """
 
@@ -31,32 +31,32 @@ def write_report(
     max_objects: int = 5000,
     random_state: int = 0,
 ) -> Any:
-    """Write a report on a model and objects: one page of HTML that needs nothing else.
+    """Write a report on a model and objects as one self-contained HTML page.
 
     Parameters
     ----------
     model : estimator or pipeline
-        Any of `similia.recipes`, or a pipeline of your own, with or without a learner at its end. A model that is not
-        fitted is fitted to `X` and `y`. Of a fitted search, the chosen model is reported on.
+        Any of `similia.recipes`, or your own pipeline, with or without a learner at its end. An unfitted model is
+        fitted to `X` and `y`. For a fitted search, the report covers the chosen model.
     X : collection of n objects
-        As the model takes them.
+        Objects in a form that the model takes.
     y : array-like of n labels or numbers, optional
-        Without it, sections that compare predictions with the truth stay empty and say so.
+        Targets. Without them, sections that compare predictions with the truth stay empty and say so.
     path : str, path or text file, default="report.html"
-        Where to write. A file is never left half written. Into an open text file, such as `io.StringIO`, the page is
-        written at its current position.
+        Destination. A file at a path is replaced only when the page is complete. An open text file, such as
+        `io.StringIO`, is written at its current position.
     title : str, optional
     names : sequence of n str, optional
         Names of the objects; their numbers if not given.
     unseen : bool, default=False
-        True if the model was fitted without any object of `X`; its own predictions are then scored. Otherwise each
-        object is predicted by a copy of the model fitted to the other folds; equal objects share a fold.
+        True if the model was fitted without any object of `X`; its own predictions are then scored. Otherwise a copy
+        of the model, fitted to the other folds, predicts each object; equal objects share a fold.
     cv : int, default=5
         Number of folds, at least 2.
     groups : array-like of shape (n,), optional
-        What each object belongs to, such as a patient: the objects of a group share a fold.
+        Group of each object, such as a patient; the objects of a group share a fold.
     max_objects : int, default=5000
-        Maximum number of objects on the page. If there are more, as many are drawn at random; the page says so.
+        Maximum number of objects on the page. If there are more, a random sample is used and the page says so.
     random_state : int, default=0
         Seed for drawing objects and folds.
 
@@ -71,7 +71,7 @@ def write_report(
         If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects, or not one target or name for each; if `unseen` is True but the model is not fitted;
-        if the kernel is precomputed. If only a section cannot be made, the section says why.
+        if the kernel is precomputed. A single section that cannot be made says why, without an error.
     FileNotFoundError
         If the folder of `path` does not exist.
 
