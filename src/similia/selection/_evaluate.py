@@ -1,4 +1,4 @@
-"""Scores of candidates on folds: an embedding is fitted to the training folds once, and all its learners share it."""
+"""Score candidates on folds; the learners of an embedding share its fit to the training folds."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from similia.selection import budget
 from similia.selection._ladder import Group, identity
 from similia.similarity import Distance, comparison_of
 
-_PROBED = (8, 9, 16, 32, 64, 128)  # objects on which costs are tried; the first call compiles
+_PROBED = (8, 9, 16, 32, 64, 128)  # numbers of objects for measuring costs; the first call compiles
 
 
-_CLEARLY = 0.1  # of the time that there is: what is expected to take less needs no closer look
+_CLEARLY = 0.1  # share of the available time: work expected to take less is not measured further
 
 
-_SPARSE = 0.3  # share of weights above which a dense array is smaller, with room for what is faster
+_SPARSE = 0.3  # above this share of nonzero weights a dense array is smaller or faster
 
 
-Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds that are left out of training
+Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds left out of training
 
 
 Key = tuple[int, int, int, Left]  # group, learner, number of objects
@@ -45,12 +45,12 @@ Key = tuple[int, int, int, Left]  # group, learner, number of objects
 
 @dataclass
 class Evaluator:
-    """Fits candidates to the first objects, without some folds, and keeps their scores on these folds.
+    """Fits candidates to the first n objects without some folds, and keeps their scores on these folds.
 
     Attributes
     ----------
     X : collection of objects
-        In an order of which every beginning is a fair sample.
+        Objects in an order of which every prefix is a fair sample.
     y : ndarray, shape (n,)
     partitions : list of ndarray of int64, shape (n,)
         The fold of each object, in one or more partitions.
@@ -60,11 +60,11 @@ class Evaluator:
     kept : dict
         (group, learner, n, (partition, folds left out)) to {fold: score}.
     answers : dict
-        As `kept`, to {fold: what was predicted}, where the score is one of predictions.
+        Like `kept`, but {fold: predictions}, if the score needs only predictions.
     failed : dict of (group, learner or -1 for all) to str
-        What was raised.
+        Message of the error raised.
     seconds : dict
-        (group, learner, n) to the seconds of each fit, of this learner alone and without what folds share.
+        (group, learner, n) to the seconds of each fit of this learner alone, without work that folds share.
     """
 
     X: Any
@@ -83,9 +83,9 @@ class Evaluator:
         self.scores_answers = scores_answers(self.score, self.y)
 
     def run(self, group: int, learners: Sequence[int], n: int, left_out: Sequence[Left]) -> tuple[float, float, int]:
-        """Fit and score learners of a group wherever that has not been done; what fails is noted.
+        """Fit and score learners of a group unless already done; record failures.
 
-        Return the seconds for what folds share, those of all fits, and the number of fits.
+        Return the seconds of shared work, the seconds of all fits, and the number of fits.
         """
         begin = budget.clock()
         wanted = {left: [i for i in learners if (group, i, n, left) not in self.kept] for left in left_out}
@@ -94,7 +94,7 @@ class Evaluator:
             return 0.0, 0.0, 0
         start = begin
         try:
-            # Computes what is shared, once, with all threads.
+            # Compute shared values once, with all threads.
             made = [self._pipelines(group, missing, n) for missing in wanted.values()]
             start = budget.clock()
             at_once = min(n_threads(), len(wanted))
@@ -103,30 +103,30 @@ class Evaluator:
                 for (left, missing), parts in zip(wanted.items(), made, strict=True)
             ]
             in_threads(lambda fit: fit(), fits, at_once)
-        except Exception as error:  # a candidate that does not fit the data must not end the search
+        except Exception as error:  # a failing candidate must not end the search
             self.failed[group, -1] = f"{type(error).__name__}: {error}"
         return start - begin, budget.clock() - start, len(wanted)
 
     def holds(self, group: int, n: int) -> bool:
-        """Return whether what folds of a group share of n objects is there, or folds share nothing."""
+        """Return whether the shared values of a group for n objects are cached, or there are none."""
         return self.shared(group) is None or self._cache.holds(self.groups[group], n)
 
     def shared(self, group: int) -> Hashable:
-        """Return what tells apart what folds of a group share, None if they share nothing."""
+        """Return a key of the values that folds of a group share, None if they share nothing."""
         return self._cache.name(self.groups[group]) if self.cached else None
 
     def scores(self, group: int, learner: int, n: int, cells: Sequence[tuple[Left, int]]) -> npt.NDArray | None:
-        """Return the scores of a candidate on held-out folds, or None where one is missing."""
+        """Return the scores of a candidate on held-out folds, or None if one is missing."""
         found = [self.kept.get((group, learner, n, left), {}).get(fold) for left, fold in cells]
         return None if any(score is None for score in found) else np.array(found, dtype=np.float64)
 
     def probe(
         self, group: int, learner: int, most: int, note: Callable[[int, float], Any], enough: float, allowed: float
     ) -> None:
-        """Tell `note` of the seconds that a group takes on few objects, more of them until that says enough.
+        """Time a group on more and more objects, and report the seconds to `note`, until the cost is clear.
 
-        Timed is what folds share, for all of them; for a group without that, one fit. It says enough once `most`
-        objects would take clearly less than the seconds `enough`, or trying has taken more than the seconds `allowed`.
+        This times the work that all folds share or, if there is none, one fit. It stops once `most` objects would
+        clearly take less than `enough` seconds, or the probe itself has taken more than `allowed` seconds.
         """
         one, begin = self.groups[group], budget.clock()
         for n in _PROBED:
@@ -138,7 +138,7 @@ class Evaluator:
                     self._cache.compute(one, X)
                 else:
                     fitted(one.pipeline(learner), X, y)
-            except Exception:  # it will say so on its rung
+            except Exception:  # reported on its rung
                 return
             seconds = budget.clock() - start
             if n == _PROBED[0]:
@@ -164,9 +164,9 @@ class Evaluator:
         positions: bool,
         at_once: int,
     ) -> None:
-        """Fit one embedding and its learners to the folds that are not left out, and score them on those that are.
+        """Fit one embedding and its learners to the training folds, and score them on the folds left out.
 
-        Steps have one of `at_once` threads here and all in the final fit; most learners never use more than one.
+        Steps get one of `at_once` threads here and all in the final fit; most learners never use more than one.
         """
         with limited_to(1):
             fold = self.partitions[left[0]][:n]
@@ -202,7 +202,7 @@ class Evaluator:
 
 
 class Answers(BaseEstimator):
-    """What stands in for a model whose predictions are known."""
+    """Stand-in for a model whose predictions are known."""
 
     def __init__(self, given: npt.NDArray) -> None:
         self.given = given
@@ -212,7 +212,7 @@ class Answers(BaseEstimator):
 
 
 def scores_answers(score: Callable[[Any, Any, npt.NDArray], float], y: npt.NDArray) -> bool:
-    """Return whether a scorer looks at nothing but predictions, so that those of several models can be joined."""
+    """Return whether a scorer uses only predictions, so that those of several models can be joined."""
     try:
         return bool(np.isfinite(score(Answers(y), None, y)))
     except Exception:  # it asks for probabilities, or for the model
@@ -220,14 +220,14 @@ def scores_answers(score: Callable[[Any, Any, npt.NDArray], float], y: npt.NDArr
 
 
 def fit_to_size(steps: Sequence[Any], n: int) -> None:
-    """Let no step ask for more landmarks than there are training objects."""
+    """Limit the landmarks of each step to the number of training objects."""
     for step in steps:
         if isinstance(step, Nystroem):
             step.n_components = min(step.n_components, n)
 
 
 def fitted(pipeline: Any, X: Any, y: npt.NDArray) -> Any:
-    """Return a copy of a candidate's pipeline, fitted to objects."""
+    """Return a fitted copy of a candidate's pipeline."""
     model = sized(pipeline, len(y)).fit(X, y)
     for voter in getattr(model, "estimators_", [model]):
         _without_zeros(voter[-1])
@@ -235,20 +235,20 @@ def fitted(pipeline: Any, X: Any, y: npt.NDArray) -> Any:
 
 
 def _without_zeros(learner: Any) -> None:
-    """Keep only the weights of hashed features that were met, where they are few: a file holds all that are kept."""
+    """Keep only the nonzero weights of hashed features if they are few, to make files smaller."""
     if isinstance(learner, LinearSVC) and np.mean(learner.coef_ != 0) < _SPARSE:
         learner.sparsify()
 
 
 def sized(pipeline: Any, n: int) -> Any:
-    """Return a copy of a candidate's pipeline, or of a vote of some, that n objects can be fitted to."""
+    """Return a copy of a candidate's pipeline, or of a vote, that can be fitted to n objects."""
     model = clone(pipeline)
     for voter in getattr(model, "estimators", [model]):
         fit_to_size([step for _, step in voter.steps], n)
     return model
 
 
-_SHARE = 0.5  # of the working memory, for matrices that are kept
+_SHARE = 0.5  # of the working memory, for cached matrices
 
 
 class Rows(TransformerMixin, BaseEstimator):
@@ -266,7 +266,7 @@ class Rows(TransformerMixin, BaseEstimator):
 
 
 class Cache:
-    """Matrices of the first objects in play, by what computes them, each for the most objects that were asked for."""
+    """Matrices of the first objects, keyed by what computes them, each for the largest n requested so far."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -274,7 +274,7 @@ class Cache:
         self._names: dict[int, Hashable] = {}
 
     def pipelines(self, group: Group, learners: Sequence[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
-        """Return fresh steps, those of some learners, and whether they take positions among the first n objects."""
+        """Return fresh steps, fresh learners, and whether they take positions among the first n objects."""
         steps, tails = fresh(group, learners)
         name = self.name(group)
         if name is None:
@@ -284,15 +284,15 @@ class Cache:
         return steps, tails, True
 
     def holds(self, group: Group, n: int) -> bool:
-        """Return whether what a group looks up of n objects is there."""
+        """Return whether the matrix of a group for n objects is cached."""
         return self._kept.get(self.name(group) or "", (0, None))[0] >= n
 
     def compute(self, group: Group, X: Any) -> Any:
-        """Return what a group looks up, computed for some objects."""
+        """Compute the matrix of a group for objects."""
         return _shared(clone(group.pipeline(0)[0]))(X)
 
     def name(self, group: Group) -> Hashable:
-        """Return what tells apart what is looked up; None for what is learnt from objects, which folds do not share."""
+        """Return the key of a group's matrix; None for values learnt from objects, which folds do not share."""
         if id(group) not in self._names:
             first = group.pipeline(0)[0]
             what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(first)
@@ -300,7 +300,7 @@ class Cache:
         return self._names[id(group)]
 
     def _looked_up(self, step: Any, name: Hashable, n: int) -> Any:
-        """Return a step that reads a matrix in the place of one that computes."""
+        """Return a step that reads from a matrix instead of computing."""
         values = self._get(name, n, _shared(step))
         if isinstance(step, KernelFeatures | GraphletSampling):
             return Rows(values)
@@ -322,13 +322,13 @@ class Cache:
 
 
 def fresh(group: Group, learners: Sequence[int]) -> tuple[list[Any], list[list[Any]]]:
-    """Return copies of a group's steps and of those of some of its learners."""
+    """Return copies of a group's steps and of the steps of some learners."""
     tails = [[clone(step) for _, step in group.learners[i][1]] for i in learners]
     return [clone(step) for _, step in group.steps], tails
 
 
 def _shared(step: Any) -> Callable[[Any], Any]:
-    """Return the function of objects whose values all folds look up in the place of a step."""
+    """Return the function whose values all folds look up in place of a step."""
     if isinstance(step, KernelFeatures):
         return lambda X: _compact(step.transform(X))
     if isinstance(step, GraphletSampling):
@@ -336,19 +336,19 @@ def _shared(step: Any) -> Callable[[Any], Any]:
     compare = _compare(step)
     if isinstance(compare, Distance) and compare.facts.symmetric:
         return compare
-    # Always with both arguments, as in the steps: k(X) alone has ones on the diagonal of empty objects.
+    # Always pass both arguments, as the steps do: k(X) alone has ones on the diagonal of empty objects.
     return lambda X: compare(X, X)
 
 
 def _compare(step: Any) -> Any:
-    """Return the kernel or distance of a step, None for a step without."""
+    """Return the kernel or distance of a step, or None if it has none."""
     found = comparison_of(step, fitted=False)
     return None if found is None else found.function
 
 
 def _is_shared(step: Any) -> bool:
-    """Return whether what a step computes of objects depends on them alone, or on pairs of them."""
-    if isinstance(step, GraphletSampling):  # the exact map, with samples drawn from a seed: nothing is learnt
+    """Return whether a step's output depends on single objects or pairs alone, so that folds can share it."""
+    if isinstance(step, GraphletSampling):  # an exact map with seeded samples learns nothing
         return step.features == "optical" and step.n_components is None
     if isinstance(step, D2KE):
         return isinstance(step.objects, Representatives)
@@ -356,7 +356,7 @@ def _is_shared(step: Any) -> bool:
 
 
 def _compact(features: sp.csr_array) -> sp.csr_array:
-    """Return features without the columns that no object has: no linear model gives those a weight."""
+    """Drop the columns that no object has: linear models give them no weight."""
     met, columns = np.unique(features.indices, return_inverse=True)
     shape = (features.shape[0], max(1, len(met)))
     return sp.csr_array((features.data, columns.astype(np.int32), features.indptr), shape=shape)

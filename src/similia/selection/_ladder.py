@@ -1,8 +1,8 @@
-"""What is tried on each kind of objects: embeddings, each with the learners that share it, simple and cheap ones first.
+"""Candidates for each kind of objects: embeddings with the learners that share them, simple and cheap ones first.
 
 A rung of this ladder is a `Group`: the steps from objects to vectors, computed once for all its learners. Parameters
-are constants or follow from the form of the objects (their kind, one length or several, labels or none), never from
-values of the data: what is learnt is learnt in ``fit``, on training folds.
+are constants or depend on the form of the objects (kind, equal lengths or not, labels or none), never on values of the
+data: all learning happens in ``fit``, on training folds.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from similia.similarity import Distance, Kernel, name_of
 
 Steps = tuple[tuple[str, Any], ...]
 
-_COLUMNS = 2**18  # of hashed features: a linear model keeps 2 MB of weights a class
+_COLUMNS = 2**18  # of hashed features: a linear model keeps 2 MB of weights per class
 _LANDMARKS, _RANDOM = 1000, 512
-_LONG = 100  # nodes of a graph, on average, above which all shortest paths are not tried
+_LONG = 100  # mean number of nodes above which shortest paths are not tried
 _CS, _RBF_CS, _SCALED_CS, _NEIGHBOURS = (
     (0.1, 1.0, 10.0, 100.0),
     (1.0, 10.0, 100.0),
@@ -50,7 +50,7 @@ _CS, _RBF_CS, _SCALED_CS, _NEIGHBOURS = (
     (1, 3, 5, 9, 15),
 )
 _OWN, _PAIRS, _LEARNT, DEAR = -1, 1, 2, 3  # ranks of cost; 0 for explicit features and vectors
-_TOLERANCE = 0.1  # of LinearSVC on features: as accurate as with 1e-3; where C is large, 2 to 3 times as fast
+_TOLERANCE = 0.1  # of LinearSVC on features: as accurate as 1e-3 and, for large C, 2 to 3 times as fast
 _ALPHAS = (1.0, 30.0, 1000.0)
 _SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
 
@@ -63,23 +63,23 @@ class Group:
     ----------
     name : str
     steps : tuple of (name, estimator)
-        From objects to what learners take; may be empty for vectors.
+        Steps from objects to the learners' input; may be empty for vectors.
     learners : tuple of (name, steps)
     floor : bool
-        Whether these are nearest neighbours, which stay to the end.
+        Whether these are nearest neighbours, which are never dropped.
     pairs : bool
-        Whether a model on n objects holds n x n numbers while it is fitted.
+        Whether fitting to n objects holds n x n numbers.
     slow : bool
-        Whether the cost of a fit grows with the square of the number of objects, beside that of comparing them.
+        Whether the cost of a fit, without comparing objects, grows with the square of their number.
     partners : int or None
-        Training objects that each object is compared with in the final fit, at most; None for all of them.
+        Maximum number of training objects with which the final fit compares each object; None for all.
     family : str
         The cheapest embedding of each family is tried before all others.
     cost : int
-        Rank of what it costs, as far as that is known without measuring: the cheap ones are tried first.
+        Rank by cost, as far as known without measuring; cheap groups are tried first.
     turns : tuple of int
-        Learners in the order in which they are tried, one by one; empty if all are tried at once, as most of the time
-        goes into the embedding.
+        Order in which learners are tried one by one; empty if all are tried at once because the embedding takes most
+        of the time.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Group:
 
 
 def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Distance] = ()) -> list[Group]:
-    """Return what to try on objects of a kind, for ``task="classification"`` or ``"regression"``.
+    """Return the candidates for a kind of objects, for ``task="classification"`` or ``"regression"``.
 
     The user's own kernels and distances come first; objects of kind "objects" have no others.
     """
@@ -117,7 +117,7 @@ def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Dista
 
 
 def each_once(groups: Iterable[Group]) -> list[Group]:
-    """Return groups without those that compute the same as an earlier one."""
+    """Drop groups that compute the same as an earlier one."""
     found: dict[Hashable, Group] = {}
     for group in groups:
         found.setdefault(identity(group.pipeline(0)), group)
@@ -125,7 +125,7 @@ def each_once(groups: Iterable[Group]) -> list[Group]:
 
 
 def _told_apart(groups: list[Group]) -> list[Group]:
-    """Return groups with a number behind names that are those of an earlier candidate."""
+    """Number the names that repeat those of an earlier candidate."""
     met: Counter[str] = Counter()
     named = []
     for group in groups:
@@ -137,24 +137,24 @@ def _told_apart(groups: list[Group]) -> list[Group]:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Groups by the way from objects to vectors, with the learners of the task."""
+    """Makes groups: each method is a way from objects to vectors, with the learners of the task."""
 
     classify: bool
     seed: int
 
     def features(self, kernel: Any, *before: tuple[str, Any], Cs: tuple[float, ...] = _CS) -> Group:
-        """Return explicit features and linear models; landmarks for numbers, where ridge regression is fast."""
+        """Return explicit features with linear models; for regression, landmarks, where ridge regression is fast."""
         if not self.classify:
             return self.landmarks(kernel, *before)
         steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
-        turns = tuple(sorted(range(len(Cs)), key=lambda i: abs(np.log10(Cs[i]))))  # large C take long
+        turns = tuple(sorted(range(len(Cs)), key=lambda i: abs(np.log10(Cs[i]))))  # large C is slow
         facts: dict[str, Any] = {"slow": False, "family": "features", "turns": turns}
         return Group(f"{_name(kernel, before)} · features", steps, self.linear(Cs), **facts)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
         """Return Nystroem vectors with an RBF machine, and the hyperdimensional classifier on their bits (NysHD).
 
-        Numbers to predict: with ridge regression as well.
+        For regression, also with ridge regression.
         """
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
         learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
@@ -162,14 +162,14 @@ class _Parts:
         return Group(f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem)), learners, **facts)
 
     def exact(self, kernel: Any) -> Iterator[Group]:
-        """Yield the exact kernel machine on the Gram matrix; none for numbers to predict."""
+        """Yield the exact kernel machine on the Gram matrix; nothing for regression."""
         if self.classify:
             learners = tuple((f"KernelSVC(C={C:g})", (("learner", KernelSVC(kernel, C)),)) for C in _RBF_CS)
             cost = _LEARNT if isinstance(kernel, k.HypersphericalHeat) else DEAR
             yield Group(short_name(kernel), (), learners, pairs=True, family="exact", cost=cost)
 
     def random(self, distance: Any, objects: Any, gamma: str) -> Group:
-        """Return D2KE: distances to random objects, standardised, with linear models."""
+        """Return D2KE: standardised distances to random objects, with linear models."""
         n = 256 if isinstance(objects, Representatives) else _RANDOM
         d2ke = D2KE(distance, n, objects, gamma, self.seed)
         drawn = "auto" if isinstance(objects, str) else _class(objects)
@@ -180,13 +180,13 @@ class _Parts:
         return Group(name, steps, self.scaled_linear(), **facts)
 
     def around(self, distance: Any) -> Iterator[Group]:
-        """Return nearest neighbours, and D2KE with training objects, which look up the same matrix."""
+        """Yield nearest neighbours, and D2KE with training objects, which share a matrix."""
         yield self.nearest(distance)
         for gamma in ("median", "4*median"):
             yield self.random(distance, Representatives(), gamma)
 
     def own(self, compare: Kernel | Distance) -> Iterator[Group]:
-        """Yield what can be made of a kernel or distance of which nothing else is known."""
+        """Yield the candidates for a user's kernel or distance, of which nothing else is known."""
         if isinstance(compare, Distance):
             yield from self.around(compare)
             return
@@ -196,7 +196,7 @@ class _Parts:
         yield self.landmarks(compare)
 
     def nearest(self, compare: Any) -> Group:
-        """Return nearest neighbours under a distance, or that of a kernel's feature space."""
+        """Return nearest neighbours under a distance, or the distance in a kernel's feature space."""
         machine = KNeighborsClassifier if self.classify else KNeighborsRegressor
         learners = tuple((f"{n} nearest", (("learner", machine(compare, n)),)) for n in _NEIGHBOURS)
         facts: dict[str, Any] = {
@@ -207,14 +207,14 @@ class _Parts:
         return Group(short_name(compare), (), learners, floor=True, cost=cost, **facts)
 
     def linear(self, Cs: tuple[float, ...] = _CS) -> tuple[tuple[str, Steps], ...]:
-        """Return linear models of vectors as they are."""
+        """Return linear models on unscaled vectors."""
         if not self.classify:
             return self._ridges(Cs)
         machines = {C: LinearSVC(C=C, tol=_TOLERANCE, max_iter=20_000, random_state=self.seed) for C in Cs}
         return tuple((f"LinearSVC(C={C:g})", (("learner", machine),)) for C, machine in machines.items())
 
     def scaled_linear(self) -> tuple[tuple[str, Steps], ...]:
-        """Return linear models of standardised vectors, as `similia.recipes.d2ke` has them."""
+        """Return linear models on standardised vectors, as in `similia.recipes.d2ke`."""
         if not self.classify:
             return self._ridges(_SCALED_CS)
         machines = {
@@ -223,7 +223,7 @@ class _Parts:
         return tuple((f"LinearSVC(C={C:g})", (("learner", machine),)) for C, machine in machines.items())
 
     def ridge(self) -> tuple[tuple[str, Steps], ...]:
-        """Return ridge regression, of classes as well: a fraction of the time of a support vector machine."""
+        """Return ridge regression, also for classes: it takes a fraction of a support vector machine's time."""
         machine = RidgeClassifier if self.classify else Ridge
         return tuple((f"{_class(machine)}(alpha={a:g})", (("learner", machine(alpha=a)),)) for a in _ALPHAS)
 
@@ -247,7 +247,7 @@ class _Parts:
         return tuple((f"Ridge(alpha={1 / (2 * C):g})", (("learner", Ridge(alpha=1 / (2 * C))),)) for C in Cs)
 
     def _target(self, machine: Any) -> Any:
-        """Return a machine for numbers with its targets standardised: C and epsilon are in their units."""
+        """Return a regressor with standardised targets, as C and epsilon are in their units."""
         return machine if self.classify else TransformedTargetRegressor(machine, transformer=StandardScaler())
 
 
@@ -280,7 +280,7 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _is_dna(X: Any) -> bool:
-    """Whether strings hold letters of DNA or RNA only, N for an unknown one, in either case."""
+    """Return whether strings hold only letters of DNA or RNA and N (unknown), in either case."""
     return set(np.unique(X.values).tolist()) <= set(b"ACGTUNacgtun")
 
 
@@ -312,7 +312,7 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _attributes(width: float) -> Any:
-    """Return the kernel of attributes, one by one, in bins."""
+    """Return a kernel that bins each attribute separately."""
     return k.Propagation(n_iter=0, bin_width=width, metric="l1", use="attributes", per_dimension=True, normalize=True)
 
 
@@ -364,13 +364,13 @@ def _name(compare: Any, before: tuple[tuple[str, Any], ...] = ()) -> str:
     return f"{short_name(compare)} on scaled attributes" if before else short_name(compare)
 
 
-_LONGEST = 48  # characters of a name; that of a sum holds several
+_LONGEST = 48  # maximum characters of a name; a sum lists several
 
 
 def short_name(compare: Any) -> str:
-    """Return a kernel or distance in a few words.
+    """Describe a kernel or distance in a few words.
 
-    The first parameter is given by its value, others as name=value where they are not the default; ``normalize`` is
+    The first parameter appears by its value, others as name=value if they differ from the default. ``normalize`` is
     left out.
 
     Examples
@@ -392,7 +392,7 @@ def short_name(compare: Any) -> str:
 
 
 def _given(compare: Any) -> list[str]:
-    """Return the parameters that are worth telling."""
+    """Return the parameters to show."""
     values = compare.get_params(deep=False)
     told = []
     for i, (name, parameter) in enumerate(signature(type(compare)).parameters.items()):
@@ -413,7 +413,7 @@ def _value(value: Any) -> str:
 
 
 def _sum(kernels: Sequence[Any]) -> str:
-    """Return the names of kernels; of a row such as Spectrum 2, 3 and 4 only "Spectrum 2–4"."""
+    """Return the names of kernels; a sequence such as Spectrum 2, 3 and 4 becomes "Spectrum 2–4"."""
     names = [short_name(kernel) for kernel in kernels]
     heads, tails = {name.rpartition(" ")[0] for name in names}, [name.rpartition(" ")[2] for name in names]
     if len(names) > 1 and len(heads) == 1 and all(map(str.isdigit, tails)):
@@ -424,7 +424,7 @@ def _sum(kernels: Sequence[Any]) -> str:
 
 
 def identity(what: Any) -> Hashable:
-    """Return what two kernels, distances, estimators or parameters share only if they compute the same."""
+    """Return a key that kernels, distances, estimators or parameters share only if they compute the same."""
     if isinstance(what, BaseEstimator):
         params = what.get_params(deep=False)
         return (type(what), *((name, identity(params[name])) for name in sorted(params)))
@@ -436,4 +436,4 @@ def identity(what: Any) -> Hashable:
         return np.ndarray, what.dtype.str, what.shape, what.tobytes()
     if what is None or isinstance(what, str | bytes | bool | int | float | complex | np.generic):
         return type(what), repr(what)
-    return type(what), id(what)  # functions, and whatever else has no value of its own
+    return type(what), id(what)  # functions and other objects without a value

@@ -1,21 +1,22 @@
 """Successive halving on nested folds.
 
-Rungs are growing beginnings of one stratified order of the objects, at the end repeated partitions into folds of all.
-On each rung the surviving candidates are cross-validated on the same folds; those that are worse than the best by more
-than the noise of that *paired* difference go, and at least half of the embeddings. Nearest neighbours stay.
+Rungs are growing prefixes of one stratified order of the objects; the last ones are repeated partitions of all objects
+into folds. Each rung cross-validates the surviving candidates on the same folds. It drops candidates that are worse
+than the best by more than the noise of the *paired* difference, and at least half of the embeddings. Nearest
+neighbours stay.
 
-Work is done in an order that follows from the ladder, the seed and the scores alone: on the first rung the cheapest
-embedding of each family, then the others, cheap ones first; on later rungs the best embedding, then the others, each
-with its first learner that survives, then with their second ones. Measured time only says what there is no time for.
-What a rung had no time for is tried in the end, with the time that the final fit leaves. A rung decides if it had time
-for the best candidate of the rung before, or for one within a standard error of it. So the best embedding may take half
-of the time that is left, and nothing is tried on a rung that decides nothing.
+The order of work depends only on the ladder, the seed and the scores. The first rung tries the cheapest embedding of
+each family, then the others, cheap ones first. Later rungs try the best embedding, then the others, each with its first
+surviving learner, then with the second ones. Measured time only determines what to leave out. Candidates that a rung
+had no time for are tried at the end, in the time that the final fit leaves. A rung decides if it had time for the best
+candidate of the rung before, or for one within a standard error of it. So the best embedding may take half of the time
+that is left, and nothing is tried on a rung that decides nothing.
 
-The nested estimate repeats all of this without fold i, for each i, and scores what it chose on fold i. A fit without
-the folds {i, j} is wanted without i for the choice (scored on j) and without j (scored on i), so that k folds take
-k (k - 1) / 2 fits more instead of k (k - 1), and nothing that is chosen or fitted has seen what it is scored on.
-A fold that there is no time for gets a quick estimate without any fit: the choice is repeated on the scores of the
-other folds, and what it chooses has a score on fold i already.
+The nested estimate repeats all of this without fold i, for each i, and scores the choice on fold i. A fit without the
+folds {i, j} serves the choice without i (scored on j) and the choice without j (scored on i), so k folds take only
+k (k - 1) / 2 extra fits instead of k (k - 1). No model is scored on a fold that its choice or its fit has seen.
+If there is no time for a fold, a quick estimate needs no fit: the choice is repeated on the scores of the other folds,
+and the chosen candidate already has a score on fold i.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from similia.selection._evaluate import Answers, Evaluator, Left
 from similia.selection._ladder import DEAR, Group
 from similia.selection.budget import REFIT, SEARCH, Budget, Costs
 
-FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first rung, its growth, and of the last
-_ENOUGH_HELD_OUT = 2000  # objects scored by a candidate, over partitions, in the end
-_QUORUM = 3  # fewer do not vote
-_NEARLY_LINEAR, _FROM_ONE = 1.3, 1.5  # powers of n: of a fast fit, and of any at most while one number n is known
-_PROBES = 0.05  # of the time that there is for a unit, to find out what it takes
-_FINAL = "final"  # begins what the cost of one learner, fitted alone, is remembered by
-_FITTED = -1  # of a group whose learners are tried at once, in place of a learner
+FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first rung, growth per rung, objects of the last rung
+_ENOUGH_HELD_OUT = 2000  # objects that each candidate has scored, over all partitions, at the end
+_QUORUM = 3  # minimum number of voters
+_NEARLY_LINEAR, _FROM_ONE = 1.3, 1.5  # powers of n: for a fast fit, and the limit for any while only one n was timed
+_PROBES = 0.05  # share of a unit's time to spend on estimating its cost
+_FINAL = "final"  # prefix of the keys for the cost of one learner fitted alone
+_FITTED = -1  # replaces the learner if all learners of a group are tried at once
 OUT_OF_TIME, TOO_SLOW = "out of time", "too slow for the final fit"
 
 
@@ -66,14 +67,14 @@ def rungs(n: int, first: int, folds: int, last: int = LAST) -> list[Rung]:
 
 @dataclass
 class View:
-    """What a choice may look at: all folds, or all but `hidden`.
+    """The scores that a choice may use: all folds, or all but `hidden`.
 
     Attributes
     ----------
     hidden : int or None
         The outer fold.
     refits : bool
-        Whether models were fitted without the outer fold, or only its scores are not looked at.
+        Whether models were fitted without the outer fold; otherwise only its scores are hidden.
     tables : list of dict
         For each rung, candidate to its scores on folds.
     """
@@ -83,7 +84,7 @@ class View:
     tables: list[dict[Candidate, npt.NDArray]] = field(default_factory=list)
 
     def cells(self, rung: Rung, folds: int) -> list[tuple[Left, int]]:
-        """Return (what is left out of training, fold scored) of each score of a candidate."""
+        """Return (folds left out of training, fold scored) for each score of a candidate."""
         partitions = range(rung.partitions if self.hidden is None else 1)
         apart = frozenset({self.hidden}) if self.hidden is not None and self.refits else frozenset()
         scored = [fold for fold in range(folds) if fold != self.hidden]
@@ -92,7 +93,7 @@ class View:
 
 @dataclass
 class Search:
-    """The choice among candidates, on all folds and without each.
+    """Chooses among candidates, on all folds and without each of them.
 
     Attributes
     ----------
@@ -101,13 +102,13 @@ class Search:
     folds : int
     budget : Budget
     n_full : int
-        Objects of the final fit.
+        Number of objects of the final fit.
     classify : bool
         Whether targets are classes, not numbers.
     voters : int
-        Candidates that may vote, at most.
+        Maximum number of candidates that vote.
     told : callable
-        Called after each group: told(view, rung).
+        Callback after each group: told(view, rung).
     """
 
     evaluator: Evaluator
@@ -120,17 +121,17 @@ class Search:
     told: Callable[[View, Rung], None] = lambda view, rung: None
     costs: Costs = field(default_factory=Costs)
     out: dict[Candidate, str] = field(default_factory=dict)  # why a candidate was not tried (further)
-    skipped: set[tuple[int, int]] = field(default_factory=set)  # (rung, group) that there was no time for
+    skipped: set[tuple[int, int]] = field(default_factory=set)  # (rung, group) without time
     main: View = field(default_factory=View)
     fit_seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)  # of (group, learner, n)
 
     @property
     def stopped_early(self) -> bool:
-        """Whether time kept a candidate from being compared, or from being chosen."""
+        """Return whether lack of time excluded a candidate from comparison or choice."""
         return bool({OUT_OF_TIME, TOO_SLOW} & {*self.out.values()})
 
     def search(self) -> None:
-        """Run the main search; a table of each rung is in ``main.tables``, also when it is interrupted."""
+        """Run the main search; ``main.tables`` has a table of each rung, even after an interruption."""
         early = len({group.family or group.name for group in self._groups})  # the first of each family
 
         def share(r: int, i: int) -> float:
@@ -139,19 +140,19 @@ class Search:
             return min(part, self._spare())
 
         waiting = self._halve(share)
-        for r, unit in sorted(waiting, key=lambda item: -item[0]):  # what came furthest has waited for the least
+        for r, unit in sorted(waiting, key=lambda item: -item[0]):  # the furthest first
             self._climb(unit, r)
-        if waiting and not self.stopped_early:  # all that waited was tried: now halve as if nothing had waited
+        if waiting and not self.stopped_early:  # all were tried: halve as if none had waited
             final = self._final(self.best(self.main)[0])
             tables, self.main.tables, waiting = self.main.tables, [], [(0, Unit(0, ()))]
             try:
                 waiting = self._halve(lambda r, i: self.budget.left() - final)
             finally:
-                if waiting:  # out of time after all, or stopped with Ctrl-C
+                if waiting:  # out of time, or stopped with Ctrl-C
                     self.main.tables = tables
 
     def _halve(self, left: Callable[[int, int], float]) -> list[tuple[int, Unit]]:
-        """Run all rungs, and return what they had no time for; `left` says how many seconds unit i of rung r has."""
+        """Run all rungs and return the units without time; `left(r, i)` gives the seconds for unit i of rung r."""
         waiting: list[tuple[int, Unit]] = []
         units = first_units(self._groups)
         for r, rung in enumerate(self.steps):
@@ -172,37 +173,37 @@ class Search:
         return waiting
 
     def _spare(self) -> float:
-        """Return the seconds left for the search: all but those of the final fit of what would be chosen now."""
+        """Return the seconds left for the search, less those of the final fit of the current choice."""
         return self.budget.left() - (self._final(self._affordable(self.main)[0]) if any(self.main.tables) else 0.0)
 
     def _counts(self, unit: Unit, r: int) -> bool:
-        """Whether scores of a unit on a rung can change the choice; if not, it waits."""
+        """Return whether a unit's scores on a rung can change the choice; if not, it waits."""
         if self._decides(r) or self._is_decided(self.main.tables[r - 1], _candidates(unit)):
             return True
         self._postpone(unit, OUT_OF_TIME)
         return False
 
     def _decides(self, r: int) -> bool:
-        """Whether a rung has the best candidate of the rung before, or one that is nearly as good."""
+        """Return whether a rung has the best candidate of the rung before, or one nearly as good."""
         return r == 0 or self._is_decided(self.main.tables[r - 1], self.main.tables[r])
 
     def _fast(self, table: dict[Candidate, npt.NDArray]) -> dict[Candidate, npt.NDArray]:
-        """Return a table without the candidates whose final fit there is no time for."""
+        """Drop the candidates for whose final fit there is no time."""
         return {c: scores for c, scores in table.items() if self._can_be_fitted(c)}
 
     def _is_decided(self, before: dict[Candidate, npt.NDArray], after: Iterable[Candidate]) -> bool:
-        """Whether a rung has the best candidate of the rung before, or one within a standard error of it."""
+        """Return whether a rung has the best candidate of the rung before, or one within a standard error of it."""
         before = self._fast(before) or before
         gaps = [before[self._leader(before)] - before[c] for c in after if c in before]
         return any(gap.mean() <= noise(gap, self.folds) for gap in gaps)
 
     def _postpone(self, unit: Unit, why: str) -> None:
-        """Remember why candidates are not tried, or not yet."""
+        """Record why candidates are not tried, or not yet."""
         for learner in unit.learners:
             self.out[unit.group, learner] = why
 
     def _climb(self, unit: Unit, start: int) -> None:
-        """Try a unit that has waited, and its learners on the rungs above while they survive."""
+        """Try a waiting unit, and its learners on higher rungs while they survive."""
         units = [unit]
         for r in range(start, len(self.steps)):
             rung = self.steps[r]
@@ -220,7 +221,7 @@ class Search:
             units = [Unit(unit.group, part) for part in parts if part]
 
     def _next(self, table: dict[Candidate, npt.NDArray], rung: Rung) -> list[Unit]:
-        """Return what goes on from a rung: the first learner of each embedding that survives, then the others."""
+        """Return the units for the next rung: the first learner of each surviving embedding, then the others."""
         alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
         return turns(
             {g: [i for i in self._groups[g].turns or kept if i in kept] for g, kept in alive.items()}, self._groups
@@ -231,7 +232,7 @@ class Search:
         return self.evaluator.groups
 
     def nested(self, fold: int) -> float | None:
-        """Return the score on an outer fold of what is chosen without it, None if there is no time for that."""
+        """Return the score on an outer fold of the choice made without it, or None if there is no time."""
         view = View(fold)
         alive: dict[int, list[int]] = {}
         for g, i in self.main.tables[0]:
@@ -250,18 +251,18 @@ class Search:
         return self._score_without(view, fold)
 
     def quick(self, fold: int) -> float | None:
-        """Return the score on a fold of what the scores of the other folds choose, without any fit but of that."""
+        """Return the score on a fold of the choice by the other folds' scores; at most the choice is fitted."""
         view = View(fold, refits=False)
         view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
         return self._score_without(view, fold)
 
     def _single(self) -> list[tuple[Rung, dict[Candidate, npt.NDArray]]]:
-        """Return the rungs of one partition that were reached, with their tables."""
+        """Return the completed rungs of one partition, with their tables."""
         rungs = zip(self.steps, self.main.tables, strict=False)
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
     def _score_without(self, view: View, fold: int) -> float | None:
-        """Return the score on a fold of what a view that does not look at it chooses."""
+        """Return the score on a fold of the choice by a view that hides it."""
         choice = self.choice(view)
         n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
         for g, learner in choice:
@@ -270,10 +271,10 @@ class Search:
         return None if scores is None else float(scores[0])
 
     def choice(self, view: View) -> tuple[Candidate, ...]:
-        """Return the candidate that a view chooses, or some that vote.
+        """Return the candidate that a view chooses, or several that vote.
 
-        These are the best of the best embeddings that cannot be told from the first, if they are three or more, there
-        is time to fit them all, and their vote is better than the first alone.
+        Voters are the best candidates of embeddings that differ from the first by no more than the noise. They vote
+        if there are at least three, there is time to fit them all, and the vote is better than the first alone.
         """
         best, r = self.best(view)
         table, rung = view.tables[r], self.steps[r]
@@ -300,13 +301,13 @@ class Search:
     def voted(self, voters: Sequence[Candidate], r: int) -> npt.NDArray:
         """Return the scores of a vote on a rung of the main search."""
         scores = self._joined_scores(voters, self.steps[r].n, self.main.cells(self.steps[r], self.folds))
-        assert scores is not None  # or it would not have been chosen
+        assert scores is not None  # otherwise it would not be chosen
         return scores
 
     def _joined_scores(
         self, voters: Sequence[Candidate], n: int, cells: Sequence[tuple[Left, int]]
     ) -> npt.NDArray | None:
-        """Return the scores of the vote of some candidates on held-out folds, or None where one is missing."""
+        """Return the scores of a vote on held-out folds, or None if one is missing."""
         if len(voters) == 1:
             return self.evaluator.scores(*voters[0], n, cells)
         scores = []
@@ -320,7 +321,7 @@ class Search:
         return np.array(scores)
 
     def _joined(self, answers: Sequence[npt.NDArray]) -> npt.NDArray:
-        """Return what voters decide, of whom each gave its answers."""
+        """Combine the predictions of voters."""
         return plurality(answers, np.unique(self.evaluator.y)) if self.classify else np.mean(answers, axis=0)
 
     def _run(
@@ -341,30 +342,30 @@ class Search:
         self.told(view, rung)
 
     def _note(self, unit: Unit, rung: Rung, shared: float | None, fit: float) -> None:
-        """Remember what work on a rung took: what folds share (None if it was there already), and one fit."""
+        """Record the seconds of a rung: of shared work (None if cached) and of one fit."""
         if shared is not None:
             self.costs.note(self.evaluator.shared(unit.group), rung.n, shared)
         self.costs.note(self._work(unit), rung.n, fit)
         for learner in unit.learners:
             took = self.evaluator.seconds.pop((unit.group, learner, rung.n), [])
-            if took:  # it did not fail
-                alone = median(took)  # one fold may wait for a busy machine, or for a compiler
+            if took:  # no failure
+                alone = median(took)  # robust if one fold waits for a busy machine or a compiler
                 self.costs.note((_FINAL, unit.group, learner), self._trained_on(rung.n), alone)
                 self.fit_seconds[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
 
     def _trained_on(self, n: int) -> int:
-        """Return the objects that a fit on a rung of n objects sees."""
+        """Return the number of training objects of a fit on a rung of n objects."""
         return n - n // self.folds
 
     def _work(self, unit: Unit) -> tuple[int, int]:
-        """Return what the cost of a fit is remembered by."""
+        """Return the key for the cost of a fit."""
         return unit.group, unit.learners[0] if self._groups[unit.group].turns else _FITTED
 
     def _power(self, g: int) -> float:
         return 2.0 if self._groups[g].slow else _NEARLY_LINEAR
 
     def _expected(self, unit: Unit, rung: Rung) -> float:
-        """Return the seconds that a rung is expected to take for a unit."""
+        """Return the expected seconds of a unit on a rung."""
         g, fits = unit.group, self.folds * max(1, rung.partitions - 1)
         seconds = fits * self.costs.expected(self._work(unit), rung.n, self._power(g))
         if not self.evaluator.holds(g, rung.n):
@@ -373,7 +374,7 @@ class Search:
         return seconds
 
     def _has_time(self, unit: Unit, rung: Rung, left: float) -> bool:
-        """Whether a unit is expected to take less than the seconds that are left; the very first is always tried."""
+        """Return whether a unit is expected to fit into the seconds left; the very first is always tried."""
         if self.budget.seconds is None or not any(self.main.tables):
             return True
         why = ""
@@ -390,7 +391,7 @@ class Search:
         return not why
 
     def _probe(self, unit: Unit, rung: Rung, left: float) -> None:
-        """Find out what a unit takes on few objects, unless something is known."""
+        """Time a unit on a few objects, unless its cost is known."""
         g = unit.group
         shared = self.evaluator.shared(g)
         work: Hashable = self._work(unit) if shared is None else shared
@@ -400,13 +401,13 @@ class Search:
             self.evaluator.probe(g, unit.learners[0], rung.n, note, left / fits, _PROBES * left)
 
     def _can_be_fitted(self, candidate: Candidate) -> bool:
-        """Whether there is time for the final fit of a candidate."""
+        """Return whether there is time for the final fit of a candidate."""
         return self._is_affordable(self._final(candidate))
 
     def _final(self, candidate: Candidate) -> float:
-        """Return the seconds that the final fit of a candidate is expected to take.
+        """Return the expected seconds of the final fit of a candidate.
 
-        From one number of objects alone, less growth is expected of a slow fit: most of it may be constant.
+        If only one n was timed, less growth is assumed for a slow fit: most of its time may be constant.
         """
         g, n = candidate[0], self.n_full
         group, work = self._groups[g], (_FINAL, *candidate)
@@ -421,13 +422,13 @@ class Search:
         return seconds
 
     def _is_affordable(self, seconds: float) -> bool:
-        """Whether final fits may take so long."""
+        """Return whether final fits may take `seconds`."""
         return self.budget.seconds is None or seconds <= REFIT * self.budget.seconds
 
     def best(self, view: View) -> tuple[Candidate, int]:
-        """Return what a view chooses and the rung that decides.
+        """Return the candidate that a view chooses and the rung that decides.
 
-        Only candidates whose final fit there is time for are chosen, if there are any.
+        Candidates without time for their final fit are chosen only if there are no others.
         """
         found = self._affordable(view)
         leader = self._decided(view.tables)[0]
@@ -451,13 +452,13 @@ class Search:
         return chosen([table for _, table in known[: last + 1]], self.evaluator), known[last][0]
 
     def _leader(self, table: dict[Candidate, npt.NDArray]) -> Candidate:
-        """Return the best candidate of a rung that did not fail later."""
+        """Return the best candidate of a rung, except those that failed later."""
         failed = self.evaluator.failed
         sound = [c for c in table if c not in failed and (c[0], -1) not in failed] or [*table]
         return max(sound, key=lambda c: table[c].mean())
 
     def why(self, choice: tuple[Candidate, ...]) -> list[str]:
-        """Return sentences on why what is chosen is not what has the best score of the last rung."""
+        """Return sentences that say why the choice is not the best score of the last rung."""
         best, r = choice[0], self.best(self.main)[1]
         table = self.main.tables[r]
         leader = max([best, *table] if best in table else table, key=lambda c: table[c].mean())
@@ -493,9 +494,9 @@ class Unit(NamedTuple):
 def first_units(groups: Sequence[Group]) -> list[Unit]:
     """Return all candidates in the order of the first rung: the cheapest embedding of each family is first.
 
-    The dear ones wait for all learners of the others.
+    Expensive ones come after all learners of the others.
     """
-    by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: else in the order of the ladder
+    by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: ties keep the order of the ladder
     firsts: dict[str, int] = {}
     for g in by_cost:
         firsts.setdefault(groups[g].family or groups[g].name, g)
@@ -507,7 +508,7 @@ def first_units(groups: Sequence[Group]) -> list[Unit]:
 
 
 def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> list[Unit]:
-    """Return learners of some groups as units: the first of each group, then the second of those that take turns."""
+    """Return learners as units: the first of each group, then the second of groups that try them one by one."""
     units: list[tuple[int, Unit]] = []
     for g, given in learners.items():
         parts = [(i,) for i in given] if groups[g].turns else [tuple(sorted(given))]
@@ -515,10 +516,10 @@ def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> lis
     return [unit for _, unit in sorted(units, key=lambda item: item[0])]
 
 
-_SLACK = 0.02  # of the best score, that a beginning may hide
+_SLACK = 0.02  # share of the best score: extra tolerance on a prefix of the objects
 
 
-_FEW = 4  # embeddings from which none goes only to halve them
+_FEW = 4  # up to this many embeddings are not halved
 
 
 Candidate = tuple[int, int]  # group and learner
@@ -527,9 +528,9 @@ Candidate = tuple[int, int]  # group and learner
 def survivors(
     table: dict[Candidate, npt.NDArray], evaluator: Evaluator, folds: int, *, last: bool
 ) -> dict[int, list[int]]:
-    """Return the learners that go on, by group, the best group first.
+    """Return the surviving learners by group, the best group first.
 
-    On a beginning of the objects (not `last`) candidates may be worse by a little more.
+    On a prefix of the objects (not `last`), candidates may be slightly worse.
     """
     means = {candidate: float(scores.mean()) for candidate, scores in table.items()}
     best = max(means, key=means.__getitem__)
@@ -545,7 +546,7 @@ def survivors(
     kept = [g for g in ranked[:most] if near(tops[g], best)]
     floors = [g for g in ranked if evaluator.groups[g].floor]
     if floors and not set(floors) & set(kept):
-        kept.insert(1, floors[0])  # early, lest time runs out before it
+        kept.insert(1, floors[0])  # early, before time runs out
     return {g: [i for h, i in table if h == g and near((g, i), tops[g])] for g in kept}
 
 
@@ -565,9 +566,9 @@ def noise(scores: npt.NDArray, folds: int) -> float:
 def chosen(tables: list[dict[Candidate, npt.NDArray]], evaluator: Evaluator) -> Candidate:
     """Return the best candidate of the last rung that has any, never one that nearest neighbours beat.
 
-    Of equal means, as on few and easy objects, that of the embedding whose learners are better on average, then the
-    earlier on the ladder. Where the last rung had no time for nearest neighbours, those that were below them on a rung
-    before are out.
+    Equal means, common on few and easy objects, are decided by the mean over the embedding's learners, then by the
+    order of the ladder. If the last rung had no time for nearest neighbours, candidates below them on an earlier rung
+    are excluded.
     """
     tables = [table for table in tables if table]
     if not tables:

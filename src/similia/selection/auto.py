@@ -1,7 +1,7 @@
 """Choose a pipeline for objects and targets by nested cross-validation, under a time budget.
 
-The candidates are those of `similia.selection._ladder`; `_search` compares and drops them; `_evaluate` fits them and
-computes only once what they share. Cost: what the budget says.
+`_ladder` lists the candidates; `_search` compares and drops them; `_evaluate` fits them and computes shared values only
+once. Cost: the time budget.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from similia.similarity import Distance, Kernel
 _logger = logger_of(__name__)
 
 _MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
-_PER_CLASS = 10  # objects of a class on the first rung, on average
+_PER_CLASS = 10  # mean number of objects per class on the first rung
 _FIRST = 300
 _TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
-# Variance of an estimated accuracy over that of as many independent answers: models of different folds, and what they
-# chose, have objects in common. Simulated on 20 to 80 objects; by fold: choice from other folds only, search repeated.
+# Variance of an estimated accuracy over that of as many independent answers, as models of different folds, and their
+# choices, share objects. Simulated on 20 to 80 objects; by fold: choice from other folds only, search repeated.
 _WIDER = {False: 2.25, True: 1.5}
 
 
@@ -62,13 +62,13 @@ def _winner_has(method: str) -> Callable[[Any], bool]:
 
 
 def _embeds(auto: Any) -> bool:
-    """Whether vectors lie between objects and learner; unknown before `fit`, when a `Pipeline` asks for `transform`."""
+    """Return whether the pipeline makes vectors; unknown before `fit`, when a `Pipeline` asks for `transform`."""
     best = getattr(auto, "best_estimator_", None)
     return best is None or (isinstance(best, Pipeline) and len(best) > 1)
 
 
 def _are_columns(value: Any, sizes: Sizes) -> bool:
-    """Whether these are named arrays of one length."""
+    """Return whether a value holds named arrays of one length."""
     if not isinstance(value, dict) or not all(isinstance(column, np.ndarray) for column in value.values()):
         return False
     return len({len(column) for column in value.values()}) < 2
@@ -76,7 +76,7 @@ def _are_columns(value: Any, sizes: Sizes) -> bool:
 
 @state(best_estimator_="predictor", _unfitted="predictor", best_name_="text", cv_results_=_are_columns)
 class _Auto(BaseEstimator):
-    """What both choices have in common."""
+    """Base of both estimators."""
 
     _task: ClassVar[Task]
     _usual: ClassVar[str]  # score
@@ -110,13 +110,13 @@ class _Auto(BaseEstimator):
         ----------
         X : collection of n objects
             Strings, graphs, time series, point sets or vectors. Convert arrays of two axes each by
-            `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit: hold out a test part
-            before.
+            `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit, so hold out a test
+            part before.
         y : array-like of shape (n,)
             Labels, or numbers to predict.
         groups : array-like of shape (n,), optional
-            What each object belongs to, such as a patient. Objects of one group stay on one side of every fold, as
-            identical objects always do.
+            Group of each object, such as a patient. A group is never split between training and test parts; neither
+            are identical objects.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class _Auto(BaseEstimator):
         with clock.paused():
             _compile(kind, shown)
         with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, self.measure_) as board:
-            warnings.simplefilter("ignore")  # of a candidate that does not converge
+            warnings.simplefilter("ignore")  # such as those of candidates that do not converge
             together, notes = joined(X, groups, folds)
             _Run(self, X, y, kind, own, folds, together, clock, board).choose(self, notes)
         self.kind_ = kind
@@ -151,7 +151,7 @@ class _Auto(BaseEstimator):
 
     @all_at_once
     def refit(self, X: Any, y: Any) -> Self:
-        """Fit the chosen pipeline to other objects, such as all of them after a held-out part was scored.
+        """Fit the chosen pipeline to other objects, for example to all of them after scoring a held-out part.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class _Auto(BaseEstimator):
         Returns
         -------
         self
-            With another `best_estimator_`; scores and results stay those of `fit`.
+            The estimator with a new `best_estimator_`; scores and results of `fit` are kept.
         """
         check_is_fitted(self, "best_estimator_")
         X = recognised(X, any_kind=True)[1]
@@ -176,7 +176,7 @@ class _Auto(BaseEstimator):
         return self.best_estimator_
 
     def predict(self, X: Any) -> npt.NDArray:
-        """Return what the chosen pipeline predicts for objects, shape (m,).
+        """Return the predictions of the chosen pipeline, shape (m,).
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class _Auto(BaseEstimator):
 
     @available_if(_winner_has("predict_proba"))
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline knows it.
+        """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline has `predict_proba`.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class _Auto(BaseEstimator):
 
     @available_if(_embeds)
     def transform(self, X: Any) -> Any:
-        """Return the vectors or packed bits that the chosen learner sees; only if the pipeline makes some.
+        """Return the vectors or packed bits that the chosen learner takes; only if the pipeline makes any.
 
         Parameters
         ----------
@@ -236,34 +236,34 @@ class _Auto(BaseEstimator):
 
 @state(classes_=labels("c"))
 class AutoClassifier(ClassifierMixin, _Auto):
-    """A classifier that chooses its pipeline by cross-validation, under a time budget, and says how good it is.
+    """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
-    Kernels and distances, embeddings and learners of all five systems are tried. The chosen pipeline never scores below
+    It tries kernels, distances, embeddings and learners of all five systems. The chosen pipeline never scores below
     nearest neighbours in cross-validation.
 
     Parameters
     ----------
     budget : float or None, default=600.0
-        Seconds. With None, every candidate is tried to the end. Compiling loops, which may take a minute once on a
-        machine, does not count.
+        Seconds. With None, there is no limit and every candidate is tried. Compiling loops, which may take a minute
+        once per machine, does not count.
     similarity : Kernel, Distance or list of them, optional
-        Your own, tried first; `similia.distances.FromFunction` makes a distance of a function of two objects. With one,
-        objects may be of any kind, such as sets of tags.
+        Your own kernels or distances, tried first; `similia.distances.FromFunction` turns a function of two objects
+        into a distance. With one of your own, objects may be of any kind, such as sets of tags.
     scoring : str or callable, optional
-        A scorer of scikit-learn, larger is better; accuracy if not given. During the search a callable
-        ``f(estimator, V, y)`` gets the learner and its input, not objects.
+        A scorer of scikit-learn, where larger is better; accuracy by default. During the search a callable
+        ``f(estimator, V, y)`` gets the learner and its input, not the objects.
     cv : int, default=5
-        Folds, at least 3; fewer, with a warning, if a class has fewer objects.
+        Number of folds, at least 3. If a class has fewer objects than folds, fewer are used, with a warning.
     max_voters : int, default=5
-        Maximum number of pipelines that vote, where cross-validation cannot tell the best apart and their vote scores
-        higher. With 1 a single pipeline is chosen: smaller and faster.
+        Maximum number of pipelines that vote. They vote if cross-validation cannot separate the best and their vote
+        scores higher. With 1, a single pipeline is chosen, which is smaller and faster.
     nested : bool, default=True
-        Whether to estimate how good the choice is on new objects. If you hold out a part yourself, False leaves more
+        Whether to estimate the score of the choice on new objects. If you hold out a part yourself, False leaves more
         time for the search.
     random_state : int, numpy Generator or RandomState, optional
-        Seed of the order of objects, of the folds and of everything random in a candidate.
+        Seed for the order of objects, the folds and all randomness in candidates.
     progress : bool, optional
-        Whether to show a leaderboard; ``config(progress=...)`` decides if not given.
+        Whether to show a leaderboard; by default, ``config(progress=...)`` decides.
 
     Attributes
     ----------
@@ -272,21 +272,22 @@ class AutoClassifier(ClassifierMixin, _Auto):
     best_name_ : str
         Name of the chosen candidate in `cv_results_`.
     best_score_ : float
-        Estimated score of such a choice on new objects: the mean, over outer folds, of the score of what was chosen
-        without that fold. It is below the best of `cv_results_`, which is the best of many. NaN without `nested`.
+        Estimated score of such a choice on new objects: the mean over the outer folds, each scored by the choice made
+        without it. It is below the best of `cv_results_`, which is optimistic as the best of many. NaN without
+        `nested`.
     best_score_interval_ : (float, float)
-        95 % interval of `best_score_`. For accuracies it is Wilson's with fewer objects (n / 1.5; n / 2.25 if
-        `n_outer_folds_` is below the number of folds; copies count once), as folds share training objects: in
-        simulations it held in 94 to 98 % of cases, without this in 83 to 91 %. For other scores it is Student's over
-        outer folds, with the correction of Nadeau & Bengio.
+        95 % interval of `best_score_`. For accuracies it is Wilson's with a reduced number of objects (n / 1.5, or
+        n / 2.25 if `n_outer_folds_` is below the number of folds; copies count once), because folds share training
+        objects. In simulations it covered 94 to 98 % of cases, without the reduction 83 to 91 %. For other scores it
+        is Student's over outer folds, with the correction of Nadeau & Bengio.
     n_outer_folds_ : int
-        Outer folds without which the whole search was repeated. There was no time for the others: there the choice was
-        repeated on the scores of the other folds, with models that the search had fitted anyway.
+        Number of outer folds for which the whole search was repeated. For the others there was no time; their choice
+        was repeated on the scores of the other folds, with models that the search had fitted anyway.
     cv_results_ : dict of ndarray
         One entry for each candidate, the chosen one first, then by rank: ``name``, ``mean_test_score`` and
         ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (seconds of one training part),
-        ``n_objects`` it was last compared on, ``state``, and ``estimator`` (unfitted). Candidates compared on more
-        objects, or more often, rank higher.
+        ``n_objects`` (number of objects in its last comparison), ``state``, and ``estimator`` (unfitted). Candidates
+        compared on more objects, or more often, rank higher.
     classes_ : ndarray, shape (n_classes,)
     n_features_in_ : int
         Only for vectors.
@@ -299,48 +300,49 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Whether Ctrl-C ended it.
     stopped_early_ : bool
         Whether the budget ended before all candidates were compared. If so, another run with the same seed may choose
-        differently; if not, every machine, busy or idle, chooses the same.
+        differently. If not, every machine makes the same choice, busy or idle.
     notes_ : list of str
-        What else to know: copies among the objects, why the best score was not chosen, what there was no time for.
+        Remarks: copies among the objects, why the best score was not chosen, what there was no time for.
 
     Raises
     ------
     ValueError
-        In `fit`, if y has one class, missing values or another length than X; if fewer than two classes have 3 objects;
-        if there are fewer than 2 cv objects, or fewer different objects or groups than folds; if no candidate can be
-        fitted.
+        In `fit`, if y has only one class, missing values or a length other than that of X; if fewer than two classes
+        have 3 objects; if there are fewer than 2 cv objects, or fewer different objects or groups than folds; if no
+        candidate can be fitted.
     TypeError
-        In `fit`, if the kind of the objects is unknown and no similarity is given, or one is no kernel or distance.
+        In `fit`, if the kind of the objects is unknown and no similarity is given, or a given similarity is neither a
+        kernel nor a distance.
 
     Notes
     -----
     *Halving.* All candidates are cross-validated on 300 objects (10 for each class, if that is more), the survivors on
-    1000, then on 3000 or all; few objects are then split into folds in several ways. A candidate goes when it is behind
-    the best by more than twice the standard error of their paired difference, and at most half of the other embeddings
-    go on. The mean over the last folds decides. The comparison looks at 3000 objects at most; the final fit, at all.
+    1000, then on 3000 or all; few objects are then split into folds in several ways. A candidate is dropped if it is
+    behind the best by more than twice the standard error of their paired difference; of the remaining embeddings, at
+    most half survive. The mean over the last folds decides. Comparisons use at most 3000 objects; the final fit, all.
 
-    *Time.* First comes one cheap candidate of each family, then all others, cheap ones first. Each rung has a share of
-    the budget. Candidates that it has no time for wait for what the final fit leaves, and the nested estimate gets the
-    rest. The last rung that had time for the best candidate of the rung before decides. A candidate whose final fit is
-    expected to take more than half of the budget is chosen only if there is no other. Expected times come from fewer
-    objects, and a fit is never broken off, so that the end may be late by one fit.
+    *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each rung has
+    a share of the budget. Candidates without time on a rung wait for the time that the final fit leaves, and the nested
+    estimate gets the rest. The last rung that had time for the best candidate of the rung before decides. A candidate
+    whose final fit is expected to take more than half of the budget is chosen only if there is no other. Times are
+    extrapolated from fewer objects and fits are never interrupted, so the search may end late by one fit.
 
-    *Vote.* On few objects luck decides the best score, and equally good pipelines err on different objects. The best
-    candidate of each embedding that is not behind by more than the noise votes: at least three, and as many as there is
-    time to fit. The vote is cross-validated like every candidate.
+    *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
+    the best candidates of all embeddings that are not behind by more than the noise vote: at least three, and as many
+    as there is time to fit. The vote is cross-validated like every candidate.
 
-    *Nothing leaks.* Kernel values, distances and explicit features are computed once, since they do not depend on
-    folds. Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and those
-    of one group share a fold.
+    *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
+    Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and objects of
+    one group share a fold.
 
-    *Score.* The score of the best of many candidates is too good. So the whole choice, halving included, is repeated
-    without fold i, for each i, and its winner is scored on fold i. With more than 3000 objects this is the score of a
-    model of 3000, a little low.
+    *Score.* The score of the best of many candidates is optimistic. So the whole choice, including halving, is repeated
+    without fold i, for each i, and its winner is scored on fold i. With more than 3000 objects, this is the score of a
+    model of 3000 objects, which is slightly low.
 
-    *Repeatable.* The same integer `random_state` gives the same choice, as the order of work follows from the
-    candidates, the seed and the scores. Time only decides what is left out, and `stopped_early_` says so.
+    *Repeatable.* The same integer `random_state` gives the same choice, because the order of work depends only on the
+    candidates, the seed and the scores. Time can only leave candidates out; then `stopped_early_` is True.
 
-    `similia.save` writes it with its results, `similia.explain` and `similia.report.write_report` take it.
+    `similia.save` stores the estimator with its results; `similia.explain` and `similia.report.write_report` accept it.
 
     References
     ----------
@@ -369,24 +371,24 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
 
 class AutoRegressor(RegressorMixin, _Auto):
-    """A regressor that chooses its pipeline by cross-validation, under a time budget, and says how good it is.
+    """A regressor that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
-    It works as `AutoClassifier`, whose notes hold here, too.
+    It works like `AutoClassifier`, whose notes apply here, too.
 
     Parameters
     ----------
     budget : float or None, default=600.0
-        Seconds; with None, every candidate is tried to the end.
+        Seconds. With None, there is no limit and every candidate is tried.
     similarity : Kernel, Distance or list of them, optional
-        Your own, tried first.
+        Your own kernels or distances, tried first.
     scoring : str or callable, optional
-        A scorer of scikit-learn, larger is better; R squared if not given.
+        A scorer of scikit-learn, where larger is better; R squared by default.
     cv : int, default=5
-        Folds, at least 3.
+        Number of folds, at least 3.
     max_voters : int, default=5
         Maximum number of pipelines whose predictions are averaged; 1 chooses a single one.
     nested : bool, default=True
-        Whether to estimate how good the choice is on new objects.
+        Whether to estimate the score of the choice on new objects.
     random_state : int, numpy Generator or RandomState, optional
     progress : bool, optional
         Whether to show a leaderboard; ``config(progress=...)`` decides if not given.
@@ -412,7 +414,7 @@ class AutoRegressor(RegressorMixin, _Auto):
     Raises
     ------
     ValueError, TypeError
-        In `fit`, as `AutoClassifier`, or if a target is not a finite number (text may hold numbers).
+        In `fit`, as for `AutoClassifier`, or if a target is not a finite number (numbers given as text are accepted).
 
     Examples
     --------
@@ -431,11 +433,11 @@ def _scorer(scoring: Any) -> Any:
     return get_scorer(scoring) if isinstance(scoring, str) else scoring
 
 
-_compiled: set[str] = set()  # kinds of objects, in this process
+_compiled: set[str] = set()  # kinds of objects compiled in this process
 
 
 def _compile(kind: str, shown: bool) -> None:
-    """Compile the loops for a kind of objects, so that no candidate seems slow because it is the first one."""
+    """Compile the loops for a kind of objects, so that the first candidate does not seem slow."""
     if kind in _compiled or kind not in compilation.KINDS:
         return
     what = f"compile loops for {kind} (not counted in the budget)"
@@ -484,7 +486,7 @@ class _Run:
         self.search = Search(self.evaluator, steps, folds, clock, len(y), classify, auto.max_voters, self._tell)
 
     def choose(self, auto: _Auto, notes: list[str]) -> None:
-        """Search, fit the best to all objects, estimate its score, and give all of this to `auto`."""
+        """Search, fit the best to all objects, estimate its score, and store the results in `auto`."""
         self.stopped = False
         try:
             self.search.search()
@@ -509,7 +511,7 @@ class _Run:
         auto.notes_ = [*notes, *self.search.why(choice), *self._time_notes(rows, repeated)]
 
     def _outer_scores(self) -> tuple[list[float], int]:
-        """Return the score on each outer fold, and without how many of them the search was repeated."""
+        """Return the score on each outer fold, and for how many of them the search was repeated."""
         scores, repeated = [], 0
         for fold in range(self.folds):
             self.board.show(f"estimate, fold {fold + 1} of {self.folds}", self.rows())
@@ -525,7 +527,7 @@ class _Run:
         return scores, repeated
 
     def _time_notes(self, rows: list[dict[str, Any]], repeated: int) -> list[str]:
-        """Return what there was no time for."""
+        """Return notes on what there was no time for."""
         notes = []
         if self.search.stopped_early:
             never = sum(row["state"] == OUT_OF_TIME and not row["n_objects"] for row in rows)
@@ -555,7 +557,7 @@ class _Run:
             return mean, (float("nan"), float("nan"))
         half = float(stats.t.ppf(0.975, len(scores) - 1)) * noise(np.array(scores), self.folds)
         low, high = mean - half, mean + half
-        shares = min(scores) >= 0 and max(scores) <= 1  # of what is right, or the like: no interval goes beyond
+        shares = min(scores) >= 0 and max(scores) <= 1  # scores such as accuracy: clip the interval
         return mean, (max(low, 0.0), min(high, 1.0)) if shares else (low, high)
 
     def _tell(self, view: View, rung: Rung) -> None:
@@ -564,7 +566,7 @@ class _Run:
             self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())
 
     def rows(self, choice: tuple[Candidate, ...] = ()) -> list[dict[str, Any]]:
-        """Return the candidates, the chosen one first: those of the rung that decides by score, then the others."""
+        """Return the candidates: the chosen one, those of the deciding rung by score, then the others."""
         ranked: dict[Candidate, tuple[int, npt.NDArray]] = {}
         tables = self.search.main.tables
         decided = self.search.best(self.search.main)[1] if any(tables) else 0
@@ -614,19 +616,19 @@ class _Run:
         }
 
     def name(self, choice: tuple[Candidate, ...]) -> str:
-        """Return the name of a candidate, or of some that vote."""
+        """Return the name of a candidate or a vote."""
         names = [self.evaluator.groups[g].named(i) for g, i in choice]
         return names[0] if len(names) == 1 else f"vote of {len(names)}: {'; '.join(names)}"
 
     def unfitted(self, choice: tuple[Candidate, ...]) -> Any:
-        """Return the pipeline of a candidate, or a vote of some."""
+        """Return the unfitted pipeline of a candidate, or a vote."""
         pipelines = [self.evaluator.groups[g].pipeline(i) for g, i in choice]
         vote = VoteClassifier if self.task == "classification" else VoteRegressor
         return pipelines[0] if len(pipelines) == 1 else vote(pipelines)
 
 
 def results(rows: list[dict[str, Any]]) -> dict[str, npt.NDArray]:
-    """Return the rows of candidates as columns, with their ranks; those not tried share the last one."""
+    """Return the candidates' rows as columns, with ranks; those not tried share the last rank."""
     found = {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "estimator"}
     tried = found["n_objects"] > 0
     found["rank_test_score"] = np.where(tried, np.cumsum(tried), tried.sum() + 1)

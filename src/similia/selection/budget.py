@@ -1,4 +1,4 @@
-"""Time: how much there is, how much is left, and what a candidate is going to take on more objects."""
+"""Time budget: the seconds left, and estimates of the time that candidates take on more objects."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-SEARCH, REFIT = 0.7, 0.5  # of the budget: for the rungs of the search in turn, and for the final fit at most
+SEARCH, REFIT = 0.7, 0.5  # shares of the budget: for the rungs of the search in turn, and at most for the final fit
 
-_GROWS = 0.1  # share of a time that is taken to grow with n, at least
+_GROWS = 0.1  # minimum share of a time that is assumed to grow with n
 
-clock = time.monotonic  # tests put another one here
+clock = time.monotonic  # tests replace it
 
 
 @dataclass
 class Budget:
-    """A span of seconds that began when this was made; None has no end."""
+    """A number of seconds from the creation of this object; None is unlimited."""
 
     seconds: float | None
     start: float = field(default_factory=lambda: clock())
@@ -29,28 +29,28 @@ class Budget:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Do not count the time that the block takes."""
+        """Stop the clock during the block."""
         begin = clock()
         yield
         self.start += clock() - begin
 
     def left(self, share: float = 1.0) -> float:
-        """Return the seconds left of the first `share` of the budget, below 0 when it is over."""
+        """Return the seconds left of the first `share` of the budget; negative when it is over."""
         return float("inf") if self.seconds is None else share * self.seconds - self.spent
 
 
 @dataclass
 class Costs:
-    """Seconds that pieces of work took, and from these what they will take: a constant, and n to a power."""
+    """Records seconds of work and predicts others as a constant plus n to a power."""
 
     taken: dict[Hashable, dict[int, float]] = field(default_factory=dict)  # work to {objects: seconds}
 
     def note(self, work: Hashable, n: int, seconds: float) -> None:
-        """Remember the seconds of a piece of work on n objects."""
+        """Record the seconds of a piece of work on n objects."""
         self.taken.setdefault(work, {})[n] = seconds
 
     def expected(self, work: Hashable, n: int, power: float) -> float:
-        """Return the expected seconds of a piece of work on n objects: 0 if nothing is known yet."""
+        """Return the expected seconds of a piece of work on n objects, or 0 if nothing was recorded."""
         known = self.taken.get(work)
         if not known:
             return 0.0
@@ -100,7 +100,7 @@ class Leaderboard(AbstractContextManager["Leaderboard"]):
             self._live = None
 
     def show(self, phase: str, rows: list[dict[str, Any]]) -> None:
-        """Draw rows of candidates; a log gets a line when the phase changes."""
+        """Show rows of candidates; in a log, write a line when the phase changes."""
         if not self.shown:
             return
         title = f"{phase}, {self.budget.spent:.0f} s"

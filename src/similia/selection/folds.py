@@ -1,4 +1,4 @@
-"""Targets checked, and objects put in an order of which every beginning is stratified, in folds as well."""
+"""Check targets, and order objects so that every prefix is stratified, also within folds."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from similia.similarity import Distance, Kernel, name_of
 from similia.sources.lazily import refuse_lazy
 
 Index = npt.NDArray[np.int64]
-_LEAST = 3  # folds: the nested estimate leaves out two
+_LEAST = 3  # minimum number of folds: the nested estimate leaves out two
 
 
 def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDArray:
-    """Return the targets of n objects as an array, of numbers for a regression, or raise with what is wrong."""
+    """Return the targets of n objects as an array (numbers for regression), or raise."""
     y = check_labels(y, n)
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([label is None or label != label for label in y])
     if missing.any():
@@ -59,7 +59,7 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
 
 
 def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
-    """Return the number of folds: fewer than `cv`, with a warning, where a class has fewer objects."""
+    """Return the number of folds: fewer than `cv`, with a warning, if a class has fewer objects."""
     folds = check_positive_int(cv, "cv", minimum=_LEAST)
     if task == "classification":
         folds = _folds_of_classes(*np.unique(y, return_counts=True), folds)
@@ -92,14 +92,14 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
 
 @dataclass(frozen=True)
 class Order:
-    """Objects in an order of which every beginning is a fair sample.
+    """An order of objects of which every prefix is a fair sample.
 
     Attributes
     ----------
     objects : ndarray of int64, shape (n,)
-        Objects in that order.
+        Positions of the objects in that order.
     fold : ndarray of int64, shape (n,)
-        Fold of each, in that order: of each class the folds take turns.
+        Fold of each object, in that order; the objects of a class go to the folds in turn.
     """
 
     objects: Index
@@ -107,10 +107,10 @@ class Order:
 
 
 def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
-    """Return a random order; of classes, `folds` objects of each come first, then all in proportion.
+    """Return a random order; for classes, `folds` objects of each come first, then all in proportion.
 
-    With `groups`, numbers from 0, the first object of each group is put into this order and takes its group into its
-    fold; then come the second objects of all groups, and so on.
+    With `groups` (numbers from 0), the first object of each group is ordered like this, and its fold is that of the
+    group. The second objects of all groups follow, and so on.
     """
     if groups is not None and len(np.unique(groups)) < len(groups):
         _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
@@ -133,7 +133,7 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, gro
         rank[members] = rng.permutation(len(members))
     share = (rank + rng.random(len(counts))[labels]) / counts[labels]
     objects = np.argsort(np.where(rank < folds, share - 2, share), kind="stable")
-    shift = np.cumsum(counts) - counts  # classes begin at different folds, so that folds are of one size
+    shift = np.cumsum(counts) - counts  # classes start at different folds to balance sizes
     return Order(objects, ((rank + shift[labels]) % folds)[objects])
 
 
@@ -146,22 +146,22 @@ def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None
 
 
 def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool) -> tuple[Index, Index]:
-    """Return random training and test objects; the copies of an object are on one side.
+    """Return the positions of random training and test objects; copies of an object stay together.
 
     Parameters
     ----------
     X : collection of n objects
     y : ndarray, shape (n,)
     share : float
-        Of the objects (of copies the first counts) that are held out.
+        Share of the objects to hold out; copies count once.
     seed : int
     stratify : bool
-        Whether `y` are classes, to be shared out in proportion where each has two objects or more.
+        Whether `y` are classes to split in proportion, which needs at least two objects of each.
     """
     _, firsts, members = np.unique(identical(X), return_index=True, return_inverse=True)
     classes = y[firsts] if stratify and np.unique(y[firsts], return_counts=True)[1].min() > 1 else None
     train, _ = train_test_split(np.arange(len(firsts)), test_size=share, random_state=seed, stratify=classes)
-    place = np.empty(len(firsts), dtype=np.int64)  # objects without copies are split, and ordered, as by scikit-learn
+    place = np.empty(len(firsts), dtype=np.int64)  # without copies, the split and order are scikit-learn's
     place[train] = np.arange(len(train))
     inside = np.isin(members, train)
     rows = np.flatnonzero(inside)
@@ -169,9 +169,9 @@ def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool)
 
 
 def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
-    """Return the group of each object, from 0, and what there is to say of it; identical objects are in one group.
+    """Return the group of each object, from 0, and notes for the user; identical objects share a group.
 
-    Two groups that have an object in common are joined.
+    Groups that have an object in common are joined.
     """
     same = identical(X)
     n, notes = len(same), []
@@ -188,18 +188,18 @@ def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a numpy scalar as Python has it."""
+    """Convert a numpy scalar to a Python one."""
     return value.item() if hasattr(value, "item") else value
 
 
-_LOOKED_AT = 8  # objects, to see that a kernel is none
+_LOOKED_AT = 8  # number of objects for detecting a distance given as a kernel
 
 
 _BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
 
 
 def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
-    """Return the kernels and distances that a user gave, checked."""
+    """Check and return the user's kernels and distances."""
     given = [] if similarity is None else similarity if isinstance(similarity, list | tuple) else [similarity]
     for i, compare in enumerate(given):
         if not isinstance(compare, Kernel | Distance):
@@ -212,7 +212,7 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
 
 
 def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
-    """Raise if what was given as a kernel is a distance, on the first objects."""
+    """Raise if a given kernel behaves as a distance on the first objects."""
     some = take(X, np.arange(min(_LOOKED_AT, n_objects(X))))
     for i, compare in enumerate(own):
         if isinstance(compare, Kernel):
@@ -227,12 +227,12 @@ def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
 def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     """Return ("strings" | "graphs" | "series" | "sets" | "vectors", the objects as a batch, array or CSR matrix).
 
-    With `any_kind`, objects of no known kind, or of more than one, are ("objects", as given).
+    With `any_kind`, objects of an unknown kind, or of several kinds, give ("objects", X).
 
     Raises
     ------
     TypeError, ValueError
-        If objects are of no known kind, or could be of two: arrays of two axes are series or point sets.
+        If the kind is unknown or ambiguous: arrays of two axes may be series or point sets.
     """
     refuse_lazy(X, "the search runs in memory; draw some thousand objects first: similia.objects.take(X, indices)")
     X = objects_in(X)
@@ -249,7 +249,7 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     if isinstance(first, str | bytes):
         return "strings", as_strings(X)
     if isinstance(X, np.ndarray) and X.dtype != object:
-        return "series", as_series(X)  # of three axes: which is time is asked there
+        return "series", as_series(X)  # three axes: as_series asks which one is time
     if isinstance(first, list | tuple | np.ndarray) and np.asarray(first).dtype.kind in "biuf":
         ndim = np.asarray(first).ndim
         return ("objects", X) if any_kind and ndim > 1 else _of_numbers(X, ndim)
