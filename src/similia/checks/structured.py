@@ -3,7 +3,7 @@
 Every law is a function of a `Case`: an estimator, objects and targets. It raises `AssertionError` with one sentence
 that begins with the name of the law. Errors that scikit-learn raises inside a law become such sentences, too.
 
-Cost: some twenty calls of ``fit`` and one call of each method for each object.
+Cost: about twenty calls of ``fit`` and one call of each method for each object.
 """
 
 # ruff: noqa: NPY002, the global random state is what a law is about
@@ -49,38 +49,41 @@ def check_structured_estimator(
     containers: Sequence[str] | None = None,
     tolerance: float = 1e-6,
 ) -> None:
-    """Raise unless `estimator` keeps scikit-learn's contract on objects that are no vectors.
+    """Raise unless `estimator` keeps scikit-learn's contract on objects that are not vectors.
 
-    scikit-learn's own ``check_estimator`` does this for vectors; here objects are strings, graphs, series, sets, or
-    whatever `X` holds. The laws, by the word that begins the sentence of a failure:
+    scikit-learn's own ``check_estimator`` does this for vectors. Here objects are strings, graphs, series, sets, or
+    whatever `X` holds. Each error message begins with the name of the law that fails:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
-      stored as they are given and can be set; parameters, `X`, `y` and global random states stay as they were;
-    - *unfitted, empty, labels*: ``NotFittedError`` before `fit`, and ``ValueError`` for no objects (the sentence says
-      so), and for targets of another number;
-    - *rows, repeatable, permutation, batches, one by one*: a row for each object, which depends on that object alone;
-    - *seed, idempotence, fit_transform*: a second fit gives the same, of a clone or of the same estimator;
-    - *persistence*: so does `similia.load` of what `similia.save` wrote; ``pickle``, for classes of your own;
-    - *containers*: so do the same objects in other collections;
+      stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
+    - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; `fit` raises ``ValueError`` for no
+      objects (the message says so) and for a different number of targets;
+    - *rows, repeatable, permutation, batches, one by one*: each object has a row, which depends on that object alone;
+    - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results;
+    - *persistence*: saving with `similia.save` and loading with `similia.load` does not change the results; classes of
+      your own use ``pickle``;
+    - *containers*: the same objects in other collections give the same results;
     - *Pipeline, cross_val_score, GridSearchCV*: they work, the last one on the parameters of the most nested part;
-    - *get_feature_names_out, set_output, ColumnTransformer*: a name for each column; pandas and polars frames; one
-      column of a data frame beside a column of numbers. Sparse output may refuse ``set_output``.
+    - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; output can be a pandas or polars
+      frame; one column of a data frame works beside a column of numbers. Sparse output may refuse ``set_output``.
 
     Parameters
     ----------
     estimator : scikit-learn estimator
         Clones of it are fitted; random states that are None are 0 in them.
     X : list, tuple or batch of n objects
-        At least six, and few: some twenty fits are made, three of them on two thirds of the objects. For a table
-        (records, vectors), laws of containers and columns are left out.
+        At least six; use few, as about twenty fits are made, three of them on two thirds of the objects. For tables
+        (records, vectors), the laws of containers and columns are skipped.
     y : array-like of shape (n,), optional
-        Labels (three of each class at least) or numbers. Behind a transformer, alternating labels if not given.
+        Labels (at least three of each class) or numbers. Learners behind a transformer get alternating labels by
+        default.
     methods : sequence of str, optional
-        Methods that return one row, or a tuple of such arrays, for each object; by default those there are of
-        ``transform``, ``predict``, ``predict_proba`` and ``decision_function``.
+        Methods that return an array with one row for each object, or a tuple of such arrays. By default, those that
+        the estimator has of ``transform``, ``predict``, ``predict_proba`` and ``decision_function``.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
-        Collections that the estimator takes: object array, Series, Arrow array. All of them if not given; the last two
-        are tried with strings and with 1-D float arrays, and all where their library is installed.
+        Collections that the estimator takes, by default all: lists, tuples, object arrays, Series and Arrow arrays.
+        ``"polars"`` and ``"arrow"`` are tried with strings and 1-D float arrays only. Libraries that are not
+        installed are skipped.
     tolerance : float, default=1e-6
         Largest disagreement allowed, relative to the largest absolute value.
 
