@@ -1,20 +1,20 @@
 """Graphs to hypervectors through the ranks of their nodes.
 
-The nodes of a graph are ranked by PageRank; the node of rank r has the random vector v(r), the same in all
-graphs. An edge is the product of the vectors of its two nodes, a graph the bundle of its edges:
+PageRank ranks the nodes of a graph. The node of rank r gets the random vector v(r), the same in all graphs. An edge
+is the product of the vectors of its two nodes, and a graph the bundle of its edges:
 
     code(G) = sign( sum over edges {u, w} of v(rank(u)) * v(rank(w)) )
 
-Labels, attributes and weights are not used: graphs are alike as far as the same pairs of ranks are joined.
+Labels, attributes and weights are not used: graphs are similar if edges join the same pairs of ranks.
 
 PageRank, in sums that do not depend on the order of nodes:
 
     x(v) <- (1 - damping) + damping * (sum over arcs u -> v of x(u) / degree(u)),    from x = 1
 
-Usual definitions divide by the number of nodes and share the mass of nodes without arcs among all nodes; both scale all
-values of a graph alike, which leaves their order. x is a multiple of a power of two so small that every sum of a
-graph's values fits 53 bits, and quotients are rounded down to such multiples. All sums are then exact, and nodes that a
-symmetry of the graph exchanges have equal values, whatever their numbers.
+Usual definitions divide by the number of nodes and spread the mass of nodes without arcs over all nodes. Both scale all
+values of a graph equally and do not change their order. Here x is a multiple of a power of two so small that every sum
+of a graph's values fits 53 bits, and quotients are rounded down to such multiples. All sums are then exact, and nodes
+that a symmetry of the graph exchanges have equal values, whatever their numbers.
 
 Cost: `n_iter` passes over the arcs, then about 8 word operations per edge and word.
 I. Nunes, M. Heddes, T. Givargis, A. Nicolau and A. Veidenbaum, "GraphHD: efficient graph classification using
@@ -49,7 +49,7 @@ from similia.core.validation import check_n_bits, check_positive_int
 from similia.objects import GraphBatch
 from similia.objects.sequences import runs
 
-_BYTES = 128  # of working memory for a node or an arc
+_BYTES = 128  # bytes of working memory per node or arc
 
 
 @state(
@@ -63,28 +63,28 @@ class GraphHDEncoder(HypervectorEncoder):
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     damping : float, default=0.85
-        Probability, in [0, 1), that PageRank's walk follows an edge instead of starting anew.
+        Probability, in [0, 1), that PageRank's walk follows an edge instead of restarting.
     n_iter : int, default=100
-        Steps of PageRank.
+        Number of PageRank iterations.
     output : {"bits", "counts"}, default="bits"
         The majority of the edges as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
+        Draws the seed of the rank vectors, once, in `fit`.
         Draws the seed of the ranks' vectors, once, in `fit`.
 
     Attributes
     ----------
     seed_ : int
-        With a rank it determines the rank's vector: graphs larger than any seen in `fit` are encoded like
-        all others, the same in any process.
+        Together with a rank, it determines the rank's vector. Graphs larger than any seen in `fit` are therefore
+        encoded like all others, identically in every process.
 
     Notes
     -----
-    The node of the largest PageRank has rank 0. Nodes of equal PageRank (among them all that a symmetry of
-    the graph exchanges) are ranked in the order of their numbers; without such ties the code does not depend
-    on the numbers.
+    The node with the largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph
+    exchanges, are ranked by their numbers; without such ties the code does not depend on the numbers.
 
-    An arc in either direction makes one undirected edge; a self-loop makes none, as ``v * v`` is the
-    same for every node. A graph without edges has counts 0, and the vector that settles ties as its bits.
+    An arc in either direction makes one undirected edge. A self-loop makes none, as ``v * v`` is the same for every
+    node. A graph without edges has counts 0, and its bits are the tie-breaking vector.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class GraphHDEncoder(HypervectorEncoder):
 
 
 def _edges(batch: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the undirected edges (pairs of nodes, each once, no loops), and where each graph's begin."""
+    """Return the undirected edges (pairs of nodes, each once, no loops), and where the edges of each graph begin."""
     source = np.repeat(np.arange(batch.n_nodes, dtype=np.int64), batch.degrees)
     low, high = np.minimum(source, batch.indices), np.maximum(source, batch.indices)
     keys = np.sort((low * batch.n_nodes + high)[low < high])
@@ -169,7 +169,7 @@ def _edges(batch: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
 
 
 def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> npt.NDArray[np.int64]:
-    """Return the rank of each node in its graph: by falling PageRank, then by number."""
+    """Return the rank of each node in its graph: by decreasing PageRank, then by number."""
     centrality = pagerank(batch.node_offsets, batch.indptr, batch.indices, float(damping), int(n_iter))
     order = np.lexsort((-centrality, batch.graph_of_node))
     ranks = np.empty(batch.n_nodes, dtype=np.int64)
@@ -179,7 +179,7 @@ def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> npt.NDArray[np.int
 
 @njit()
 def pagerank(node_offsets, indptr, indices, damping, n_iter):  # type: ignore[no-untyped-def]
-    """Return the PageRank of each node, as whole numbers on a scale of each graph's own."""
+    """Return the PageRank of each node as integers, on a separate scale for each graph."""
     n_nodes = len(indptr) - 1
     rank = np.empty(n_nodes)
     gathered = np.empty(n_nodes)

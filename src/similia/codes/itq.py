@@ -7,13 +7,13 @@ For centred vectors Z (n x k, one a row), alternate (Algorithm 1, lines 5 to 10;
 each of which lowers ||Y - Z Q||_F^2 = n k + ||Z||_F^2 - 2 tr Omega. The code of z is sgn(Q^T z), sgn(0) = +1.
 Cost: 4 n k^2 operations and k^3 for each iteration.
 
-An iteration reads Z once. A block of 1024 rows is centred and scaled into float32, multiplied by Q, turned into signs
-Y in place, and Y^T Z is added up, all while the block stays in cache; no array of n rows is made. Groups of blocks go
-to the threads, one BLAS thread each. Their float64 sums are added in the order of the rows, so that Q has the same bits
-for any number of threads. A singular value decomposition of Y^T Z (k x k) in float64 follows.
+An iteration reads Z once, in blocks of 1024 rows. A block is centred, scaled into float32, multiplied by Q and turned
+into signs Y in place, and Y^T Z is accumulated, all while the block stays in cache; no array of n rows is allocated.
+Threads process groups of blocks, with one BLAS thread each. Their float64 sums are added in the order of the rows, so Q
+has the same bits for any number of threads. A singular value decomposition of Y^T Z (k x k) in float64 follows.
 
-Centring and signs beside the two products at k = 64: numpy's subtract and copysign 45 % of their time, bits as 0/1 and
-sums over positive bits 31 %, compiled loops (used here) 8 %; blocks of 256 to 2048 rows are alike.
+Time for centring and signs, relative to the two products at k = 64: numpy's subtract and copysign 45 %, bits as 0/1
+and sums over positive bits 31 %, compiled loops (used here) 8 %; blocks of 256 to 2048 rows are equally fast.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from similia.sources.lazily import from_parts, lazily
 
 _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second-level cache of one core
 _GROUP_ROWS = 4 * _BLOCK_ROWS  # rows of one task
-_PART_ROWS = 16 * _GROUP_ROWS  # of a collection on other machines
+_PART_ROWS = 16 * _GROUP_ROWS  # rows per part of a collection on other machines
 Floats = npt.NDArray[np.float64]
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
-# Powers of two change no sign: sums of the largest floats stay finite, and of the smallest ones keep their digits.
+# Scaling by powers of two changes no sign. It keeps sums of the largest floats finite and digits of the smallest ones.
 _DOWN, _UP, _SMALL = 2.0**-64, 2.0**200, 2.0**-800
 
 
 class _Signs(Transformer):
-    """Signs of centred vectors, behind a rotation if there is one."""
+    """Base class: signs of centred vectors, after an optional rotation."""
 
     mean_: Floats
     _dtypes = ()
@@ -100,9 +100,9 @@ class _Signs(Transformer):
     mean_=array("f8", "d"),
 )  # fmt: skip
 class ITQ(_Signs):
-    """Turn vectors of n_bits numbers into n_bits bits, after the rotation that loses least by it.
+    """Turn vectors of n_bits numbers into n_bits bits, after the rotation that minimises the quantisation error.
 
-    ITQ is the last step of a pipeline; what stands before it makes vectors of n_bits numbers.
+    ITQ is the last step of a pipeline; the steps before it produce vectors of n_bits numbers.
     The hashing methods of Figure 1 of the paper:
 
     ================================== ====================================================================
@@ -120,23 +120,23 @@ class ITQ(_Signs):
     n_bits : int
         Length of the codes, a multiple of 8, and number of features of the vectors.
     max_iter : int, default=50
-        Most iterations; 0 leaves a random rotation.
+        Maximum number of iterations; 0 keeps the random initial rotation.
     tol : float, default=1e-6
-        Iteration stops when tr Omega grows by less than this share of itself. It is the one
-        part of the loss that the rotation changes; a share of the whole loss would depend on the unit of Z.
+        Stop when tr Omega grows by less than this fraction of itself. Only this part of the loss depends on the
+        rotation; a fraction of the whole loss would depend on the unit of Z.
     random_state : int, numpy Generator or None, default=None
-        Draws the first rotation and the sample, in `fit`.
+        Draws the initial rotation and the sample, in `fit`.
     max_samples : int, optional
-        If there are more vectors, `fit` uses this many of them, drawn without replacement and copied.
+        If there are more vectors, `fit` uses a copied sample of this size, drawn without replacement.
 
     Attributes
     ----------
     rotation_ : ndarray of float64, shape (n_bits, n_bits)
-        Q, orthogonal; it may hold a reflection. The code of z is the signs of ``(z - mean_) @ rotation_``.
+        Q, orthogonal; it may include a reflection. The code of z is the signs of ``(z - mean_) @ rotation_``.
     mean_ : ndarray of float64, shape (n_bits,)
-        Mean of the vectors of `fit`. It is always subtracted: of centred vectors half of each bit is set.
+        Mean of the vectors of `fit`. It is always subtracted, so that about half of the codes set each bit.
     losses_ : ndarray of float64, shape (`n_iter_`,)
-        ||Y - Z Q||_F^2 after each iteration, never growing but for rounding (float32 products: some 1e-7).
+        ||Y - Z Q||_F^2 after each iteration; never grows, except by rounding (float32 products: about 1e-7).
     n_iter_ : int
         Number of iterations.
     n_features_in_ : int
@@ -144,14 +144,14 @@ class ITQ(_Signs):
 
     Notes
     -----
-    `fit` reads the vectors once for each iteration in blocks of 1024 rows, and `transform` once: a memory map
-    stays on disk, and no array of n rows is made beside the codes. Float16, float32, float64 and integers are
-    read as they are; the same numbers in another type give the same bits.
+    `fit` reads the vectors once per iteration in blocks of 1024 rows, and `transform` reads them once. A memory map
+    stays on disk, and apart from the codes no array of n rows is allocated. Float16, float32, float64 and integers are
+    read without conversion; equal numbers of different types give the same bits.
 
-    The rotation does not depend on the number of threads or on ``max_memory``, and the bits of a row on nothing
-    but that row and the fitted model. Scaling all vectors by a power of two changes neither.
+    The rotation does not depend on the number of threads or on ``max_memory``. The bits of a row depend only on that
+    row and the fitted model. Scaling all vectors by a power of two changes neither.
 
-    There may be fewer vectors than bits, or vectors that span fewer directions: the rotation is then free in the
+    There may be fewer vectors than bits, or vectors that span fewer directions. The rotation is then arbitrary in the
     directions without data, and still orthogonal.
 
     References
@@ -247,19 +247,19 @@ class ITQ(_Signs):
 
 @state(n_features_in_=count("d", least=1), _n_features_out=count(least=1), mean_=array("f8", "d"))
 class SignCodes(_Signs):
-    """Pack the signs of vectors into bits: one bit for each feature, 1 where it is at least its mean.
+    """Pack the signs of vectors into bits: one bit per feature, 1 where the feature is at least its mean.
 
-    After sklearn's PCA these are the plain PCA codes that ITQ improves on.
+    After sklearn's PCA, these are the plain PCA codes that ITQ improves on.
 
     Parameters
     ----------
     center : bool, default=True
-        Subtract the mean of the vectors of `fit` first; else the sign of the numbers as they are.
+        Whether to subtract the mean of the vectors of `fit`; if False, use the signs of the numbers as they are.
 
     Attributes
     ----------
     mean_ : ndarray of float64, shape (n_features,)
-        What is subtracted; zeros unless `center`.
+        The vector subtracted; zeros unless `center`.
     n_features_in_ : int
         Number of features seen in `fit`, a multiple of 8.
 
@@ -304,7 +304,7 @@ class SignCodes(_Signs):
                 "a multiple of 8 (one bit each, packed into bytes)",
                 f"reduce them to {max(8, k - k % 8)}",
             )
-        mean = column_means(vectors)[0]  # of a distributed collection, this checks the numbers too
+        mean = column_means(vectors)[0]  # for a distributed collection, this also checks the numbers
         self._keep(mean if self.center else np.zeros(k), X)
         return self
 
@@ -314,7 +314,7 @@ def _matrices(X: Any) -> Any:
 
 
 def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDArray:
-    """Return X as a non-empty 2-D array without copying numbers; whether they are finite is seen block by block."""
+    """Return X as a non-empty 2-D array without copying numbers; finiteness is checked later, block by block."""
     matrix = X if hasattr(X, "toarray") else np.asarray(unmasked(X))
     if hasattr(X, "toarray") or matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiu":
         return check_vectors(X, "X", n_features, by)
@@ -328,8 +328,8 @@ def learn_rotation(
 ) -> tuple[Floats, Floats]:
     """Alternate Y = sgn(Z Q) and Q = argmin ||Y - Z Q||_F; return the last Q and all losses.
 
-    The first Q is ``random_rotation(gaussian)``. `spread` is the largest |Z - mean|; a power of two
-    brings it near 1, which changes neither signs nor Q.
+    The initial Q is ``random_rotation(gaussian)``. `spread` is the largest |Z - mean|; Z is scaled near 1 by a power
+    of two, which changes neither signs nor Q.
     """
     n, k = len(Z), len(gaussian)
     scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1020, 1020))))
@@ -352,7 +352,7 @@ def learn_rotation(
 
 
 def random_rotation(gaussian: Floats) -> Floats:
-    """Return Q of the QR decomposition with R_ii > 0: uniform among rotations and reflections."""
+    """Return Q of the QR decomposition with R_ii > 0, which is uniform among rotations and reflections."""
     q, r = np.linalg.qr(gaussian)
     return q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
 
@@ -360,14 +360,14 @@ def random_rotation(gaussian: Floats) -> Floats:
 def nearest_rotation(product: Floats) -> tuple[Floats, float]:
     """Return the orthogonal Q that minimises ||Y - Z Q||_F, from ``product = Y.T @ Z``, and tr(Q product).
 
-    With the singular value decomposition Y^T Z = M Omega M~^T it is Q = M~ M^T, and the trace is that of Omega.
+    For the singular value decomposition Y^T Z = M Omega M~^T, Q = M~ M^T, and the trace is that of Omega.
     """
     M, omega, M_tilde_T = np.linalg.svd(product)
     return M_tilde_T.T @ M.T, float(omega.sum())
 
 
 def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
-    """Return mean, minimum and maximum of each column, summed in the order of the rows; refuse what is not finite."""
+    """Return mean, minimum and maximum of each column, summed in the order of the rows; raise if any is not finite."""
     total, low, high = np.zeros(1), np.array([np.inf]), np.array([-np.inf])
     for sums, lowest, highest in each_group(Z)(_moments):
         low, high = np.minimum(low, lowest), np.maximum(high, highest)
@@ -381,8 +381,8 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def sign_codes(X: npt.NDArray, mean: Floats, rotation: Floats | None = None) -> npt.NDArray[np.uint8]:
-    """Return the packed signs of ``(X - mean) @ rotation``; the bits of a row depend on that row alone."""
-    k = X.shape[1]  # the compiled loops do not look at bounds
+    """Return the packed signs of ``(X - mean) @ rotation``; the bits of a row depend only on that row."""
+    k = X.shape[1]  # the compiled loops do not check bounds
     for name, learnt, expected in (("mean_", mean, (k,)), ("rotation_", rotation, (k, k))):
         if learnt is not None and np.shape(learnt) != expected:
             raise ValueError(f"{name} has shape {np.shape(learnt)}, expected {expected}; fit again")
@@ -406,9 +406,9 @@ def sign_codes(X: npt.NDArray, mean: Floats, rotation: Floats | None = None) -> 
 
 
 def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
-    """Return a function that gives ``f(rows, start, *args)`` of each group of rows, in their order.
+    """Return a function that yields ``f(rows, start, *args)`` for each group of rows, in order.
 
-    Groups are the same wherever the rows are, and so are sums of what is found of them.
+    Groups do not depend on where the rows are stored, so neither do sums of the results.
     """
     if isinstance(Z, Distributed):
         parts = Z.blocks(_PART_ROWS).kept()
@@ -430,7 +430,7 @@ def _moments(rows: npt.NDArray, start: int) -> tuple[Floats, Floats, Floats]:
 
 
 def _sign_products(group: npt.NDArray, start: int, Q: npt.NDArray[np.float32], mean: Floats, scale: float) -> Floats:
-    """Return ``Y.T @ Z`` for the signs Y of ``Z @ Q``, Z the rows of a group, centred and scaled."""
+    """Return ``Y.T @ Z`` for the signs Y of ``Z @ Q``, where Z is a group of rows, centred and scaled."""
     k = len(Q)
     blocks = np.empty((2, _BLOCK_ROWS, k), np.float32)
     part, total = np.empty((k, k), np.float32), np.zeros((k, k))
@@ -452,7 +452,7 @@ def _squares(group: npt.NDArray, start: int, mean: Floats) -> float:
 
 
 def _rows(Z: npt.NDArray, start: int, stop: int) -> npt.NDArray:
-    """Return rows of Z in C order, float64 if they are neither float32 nor float64."""
+    """Return rows of Z in C order, converted to float64 unless they are float32 or float64."""
     rows = Z[start:stop]
     keep = rows.dtype in (np.float32, np.float64) and rows.dtype.isnative
     return np.ascontiguousarray(rows, dtype=rows.dtype if keep else np.float64)
@@ -460,7 +460,7 @@ def _rows(Z: npt.NDArray, start: int, stop: int) -> npt.NDArray:
 
 @njit()
 def _centre(Z, mean, scale, out):  # type: ignore[no-untyped-def]
-    """Write (Z - mean) scale, computed in float64, so that float32 and float64 rows give the same numbers."""
+    """Write (Z - mean) scale, computed in float64, so that float32 and float64 rows give the same result."""
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):
             out[i, j] = Z[i, j] * scale - mean[j] * scale

@@ -1,12 +1,12 @@
-"""Numbers to hypervectors through levels: the nearer two numbers, the more positions their vectors share.
+"""Numbers to hypervectors through levels: the closer two numbers, the more positions their vectors share.
 
-The range of a quantity is cut into L levels whose vectors agree the less the farther apart they are
-(`hypervectors.level`). Among n_features quantities each has a random role r_j, and a row is the bundle of its
-numbers, each bound to its role:
+The range of a quantity is divided into L levels; the similarity of level vectors falls with their distance
+(`hypervectors.level`). Each of n_features quantities has a random role r_j, and a row is the bundle of its numbers,
+each bound to its role:
 
     code(x) = sign( sum_j r_j * level(x_j) ),    similarity(level a, level b) = 1 - |a - b| / (L - 1).
 
-A single quantity needs no role and no bundle: its code is the level itself.
+A single quantity needs no role and no bundle: its code is the level vector itself.
 
 Cost: about 8 word operations per feature and 64 bits. Level vectors: Widdows and Cohen (2015); records: P. Kanerva,
 "Hyperdimensional computing", Cognitive Computation 1 (2009).
@@ -54,7 +54,7 @@ from similia.sources.lazily import from_parts
 
 Floats = npt.NDArray[np.float64]
 
-_GRAIN = 256  # rows that are worth a call to compiled code
+_GRAIN = 256  # minimum number of rows per call to compiled code
 
 
 LEVELS: dict[str, Any] = {  # of a `core.state` that `SequenceEncoder` shares; ranges are compared, never squared
@@ -69,40 +69,40 @@ def ranges_fit(state: dict[str, Any], sizes: Sizes) -> bool:
 
 @state(fits=ranges_fit, n_features_in_=count("d", least=1), **LEVELS)
 class LevelEncoder(HypervectorEncoder):
-    """Encode a column of numbers, or rows of several, by level vectors.
+    """Encode a column of numbers, or rows of several numbers, with level vectors.
 
     Parameters
     ----------
     n_levels : int, default=100
-        Levels of each feature, at least 2; a number goes to the nearest.
+        Number of levels per feature, at least 2; a number is rounded to the nearest.
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     low, high : float or array of shape (n_features,), optional
-        The first and the last level. Least and largest number of each feature in `fit` if not given. Numbers
-        outside are encoded as the nearer end.
+        Values of the first and the last level; by default the smallest and largest number of each feature in `fit`.
+        Numbers outside the range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
         The majority of a row's features as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
-        Draws levels, roles and the vector that settles ties, once, in `fit`.
+        Draws levels, roles and the tie-breaking vector, once, in `fit`.
 
     Attributes
     ----------
     n_features_in_ : int
     low_, high_ : ndarray of float64, shape (n_features,)
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
-        The same for all features.
+        Shared by all features.
     roles_ : ndarray of uint8, shape (n_features, n_bits // 8)
-        Not used for a single feature.
+        Unused for a single feature.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
 
     Notes
     -----
-    Counts of x and y have the inner product ``n_bits * sum_j (1 - |level x_j - level y_j| / (n_levels - 1))``, give or
-    take the noise of features' roles; for one feature this holds exactly, up to the rounding of `hypervectors.level`.
-    Majorities bend it. With two features, every position where they disagree is a tie (and with four, every
-    third or so): ``output="counts"`` settles none.
+    Counts of x and y have the inner product ``n_bits * sum_j (1 - |level x_j - level y_j| / (n_levels - 1))``, up to
+    the noise of the roles; for one feature this is exact, up to the rounding of `hypervectors.level`. Majorities
+    distort it: with two features, every position where they disagree is a tie, and with four about every third
+    position is one. ``output="counts"`` avoids ties.
 
-    A feature that is constant in `fit` says nothing later either: all numbers have its first level.
+    A feature that is constant in `fit` carries no information later: all its numbers get the first level.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class LevelEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the ranges that are not given; draw levels and roles.
+        """Learn ranges that were not given; draw levels and roles.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class LevelEncoder(HypervectorEncoder):
         return np.zeros((1, self.n_features_in_))
 
     def _bundle(self, table: Words, factors: npt.NDArray[np.int64], out: Codes | Counts) -> None:
-        """Write the bundles of products of the rows `factors`, shape (n, n_features, 1 or 2), of the table."""
+        """Write bundles to `out`; `factors`, shape (n, n_features, 1 or 2), names the table rows to multiply."""
 
         def work(start: int, stop: int) -> None:
             members = factors[start:stop].reshape(-1, factors.shape[2])
@@ -198,12 +198,12 @@ def check_level_parameters(n_levels: Any, n_bits: Any, output: Any) -> None:
 
 
 def draw_levels(n_levels: int, n_bits: int, n_roles: int, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
-    """Draw level vectors, the vector that settles ties, and roles: these last, so that more leave the rest."""
+    """Draw level vectors, the tie-breaking vector and, last, roles: more roles leave the rest unchanged."""
     return level(n_levels, n_bits, rng), random(1, n_bits, rng), random(n_roles, n_bits, rng)
 
 
 def column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
-    """Return the least and the largest number of each column, shape (2, n); `read` makes a 2-D array of objects."""
+    """Return the minimum and maximum of each column, shape (2, n); `read` converts objects to a 2-D array."""
     parts = X.map(_ends, read) if isinstance(X, Distributed) else _ends_of_blocks(X, read)
     rows = np.concatenate([*parts])
     return np.stack([rows.min(axis=0), rows.max(axis=0)])
@@ -211,7 +211,7 @@ def column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.
 
 def _ends_of_blocks(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> Iterator[npt.NDArray[np.floating]]:
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    step = rows_per_block(80 * shape[1]) if len(shape) == 2 and shape[1] else 2**62  # objects of one axis: at once
+    step = rows_per_block(80 * shape[1]) if len(shape) == 2 and shape[1] else 2**62  # read objects of one axis at once
     for _, values in rows_in_blocks(X, step, read):
         yield _ends(values, 0, np.asarray)
 
@@ -222,7 +222,7 @@ def _ends(X: Any, start: int, read: Callable[[Any], npt.NDArray[np.floating]]) -
 
 
 def learn_range(values: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -> tuple[Floats, Floats]:
-    """Return the lower and the upper end of each column of `values`: as given, or as found."""
+    """Return the lower and upper end of each column of `values`: those given, else the minimum and maximum."""
     n = values.shape[1]
     ends = []
     for name, given, found in (("low", low, np.min), ("high", high, np.max)):
@@ -246,14 +246,14 @@ def learn_range(values: npt.NDArray[np.floating], low: Any, high: Any, columns: 
 
 
 def level_indices(values: npt.NDArray[np.floating], low: Floats, high: Floats, n_levels: int) -> npt.NDArray[np.int64]:
-    """Return the nearest level of each (finite) number, 0 at `low` and n_levels - 1 at `high`."""
+    """Return the nearest level of each finite number, 0 at `low` and n_levels - 1 at `high`."""
     span = np.where(high > low, high - low, 1.0)
     scaled = (np.clip(values.astype(np.float64), low, high) - low) / span
     return np.rint(scaled * (n_levels - 1)).astype(np.int64)
 
 
 def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
-    """Return numbers as a finite 2-D float array; a 1-D array is one column."""
+    """Convert numbers to a finite 2-D float array; a 1-D array becomes one column."""
     if hasattr(X, "toarray"):
         check_vectors(X)
     try:

@@ -1,13 +1,13 @@
 """Strings to hypervectors through their n-grams.
 
-Each letter a has a random vector v(a); rho is the cyclic shift by one position. The n-gram a_0 ... a_(n-1) is
+Each letter a has a random vector v(a); rho is the cyclic shift by one position. An n-gram a_0 ... a_(n-1) is encoded as
 
     multiply:  v(a_0) * rho v(a_1) * ... * rho^(n-1) v(a_(n-1))            (Joshi, Halseth and Kanerva 2017)
     add:       majority of v(a_0), rho v(a_1), ..., rho^(n-1) v(a_(n-1))   (Imani et al. 2018)
 
 and a string is the bundle of its n-grams. Under `multiply`, distinct n-grams are nearly orthogonal and the
-inner product of two strings approximates the spectrum kernel; under `add`, n-grams that share letters at the
-same places are alike.
+inner product of two strings approximates the spectrum kernel. Under `add`, n-grams that share letters at the
+same places are similar.
 
 Cost: for m letters and b words a bundle takes about (n + 6) m b word operations.
 """
@@ -46,27 +46,27 @@ class NGramEncoder(HypervectorEncoder):
     Parameters
     ----------
     n : int, default=3
-        Letters in an n-gram. A string shorter than `n` is one n-gram of all its letters, so that `n` at
-        least the longest length encodes each string as a whole, letter by place.
+        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. If `n` is at least the
+        greatest length, each string is encoded as a whole, letter by position.
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
-        How the shifted letters of an n-gram are joined: by product, or by majority (ties for even `n` by
-        the same seeded vector as in the bundle).
+        How to combine the shifted letters of an n-gram: by product, or by majority. For even `n`, the tie-breaking
+        vector of the bundle also breaks ties here.
     output : {"bits", "counts"}, default="bits"
         The majority of the n-grams as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
-        Draws the seed of the letters' vectors, once, in `fit`.
+        Draws the seed of the letter vectors, once, in `fit`.
 
     Attributes
     ----------
     seed_ : int
-        With a letter's code point it determines the letter's vector: letters never seen in `fit` are
-        encoded like all others, the same in any process.
+        Together with a letter's code point, it determines the letter's vector. Letters not seen in `fit` are
+        therefore encoded like all others, identically in every process.
 
     Notes
     -----
-    The empty string has no n-gram: its counts are 0, its bits are the vector that settles ties.
+    The empty string has no n-grams: its counts are 0, and its bits are the tie-breaking vector.
 
     References
     ----------
@@ -146,7 +146,7 @@ class NGramEncoder(HypervectorEncoder):
 
 
 def _letters_in(values: npt.NDArray) -> npt.NDArray:
-    """Return the different letters, sorted; sorting a copy of all of them is what blocks spare."""
+    """Return the distinct letters, sorted; works in blocks to avoid sorting a copy of all letters."""
     step = rows_per_block(4 * values.itemsize)
     parts = [np.unique(values[start : start + step]) for start in range(0, max(1, len(values)), step)]
     return np.unique(np.concatenate(parts))
@@ -155,9 +155,9 @@ def _letters_in(values: npt.NDArray) -> npt.NDArray:
 def _ngrams(
     letters: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64], n: int, n_symbols: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the n-grams of strings as rows of the table (letter c at place j is row c + j n_symbols).
+    """Return the n-grams of strings as rows of the table, and their offsets.
 
-    Rows of n-grams shorter than n end with -1. The second array holds their offsets.
+    Letter c at place j is row c + j n_symbols. An n-gram shorter than n ends with -1.
     """
     lengths = np.diff(offsets)
     n_ngrams = np.where(lengths > 0, np.maximum(lengths - n + 1, 1), 0)

@@ -1,10 +1,10 @@
-"""Records to hypervectors: one code for a graph, a string and some numbers together.
+"""Records to hypervectors: one code for, say, a graph, a string and some numbers together.
 
-Each part of a record is encoded by its own encoder, bound to a random role vector, and bundled:
+Each part of a record is encoded by its own encoder and bound to a random role vector; the parts are then bundled:
 
     code(record) = sign( sum over parts p of role(p) * code_p(record) )
 
-Unlike parts do not mix (roles are nearly orthogonal), and the similarity of two records is close to the
+Roles are nearly orthogonal, so different parts do not mix, and the similarity of two records is close to the
 mean of the similarities of their parts. P. Kanerva (2009), "holistic records".
 """
 
@@ -33,7 +33,7 @@ Vectors = npt.NDArray[Any]
 
 
 def _are_pairs(value: Any, sizes: Sizes) -> bool:
-    """Whether these are m pairs of a name and an encoder."""
+    """Whether `value` holds m pairs of a name and an encoder."""
     pairs = isinstance(value, list | tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in value)
     return pairs and sizes.setdefault("m", len(value)) == len(value)
 
@@ -42,18 +42,18 @@ def _are_pairs(value: Any, sizes: Sizes) -> bool:
     encoders=_are_pairs, encoders_=each("transform", "m"), roles_=array("u1", "m", "b"), ties_=array("u1", 1, "b")
 )  # fmt: skip
 class RecordEncoder(HypervectorEncoder):
-    """Encode records of several kinds of data as one hypervector each.
+    """Encode records with several kinds of data as one hypervector each.
 
     Parameters
     ----------
     encoders : list of (columns, encoder)
-        `columns` is a column's name (or the position in a tuple), given to the encoder as a sequence of
-        objects, or a list of them, given as a 2-D array of numbers. `encoder` is a transformer that emits
-        packed bits or (any other dtype) unquantised hypervectors, all with the same number of positions.
+        `columns` is the name of a column (or the position in a tuple), passed to the encoder as a sequence of
+        objects, or a list of names, passed as a 2-D array of numbers. `encoder` is a transformer that returns
+        packed bits or (any other dtype) unquantised hypervectors; all must have the same number of positions.
     output : {"bits", "counts"}, default="bits"
         The majority as packed bits, or the sums.
     random_state : int, Generator, RandomState or None
-        Draws the roles and the vector that settles ties, once, in `fit`. The encoders have their own.
+        Draws the roles and the tie-breaking vector, once, in `fit`. The encoders have their own random states.
 
     Attributes
     ----------
@@ -63,10 +63,10 @@ class RecordEncoder(HypervectorEncoder):
 
     Notes
     -----
-    Every part has the same say: an unquantised hypervector is divided by its root mean square (that of a
-    code is 1; a vector of zeros stays). The counts are therefore int32 where all parts are bits, float64
-    otherwise. With an even number of codes many positions are ties, which makes unrelated records a little
-    alike (0.25 for two codes); ``output="counts"`` settles none.
+    All parts have equal weight: an unquantised hypervector is divided by its root mean square (that of a code is 1; a
+    zero vector stays zero). Counts are therefore int32 if all parts are bits, and float64 otherwise. With an even
+    number of codes many positions are ties, which makes unrelated records slightly similar (0.25 for two codes);
+    ``output="counts"`` avoids ties.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class RecordEncoder(HypervectorEncoder):
         ----------
         X : pandas or polars DataFrame, dict of columns, or list of records (tuples or dicts)
         y : array, optional
-            Given on to the encoders.
+            Passed to the encoders.
 
         Returns
         -------
@@ -106,19 +106,19 @@ class RecordEncoder(HypervectorEncoder):
         Raises
         ------
         ValueError
-            If there are no encoders or no records, a column is missing, or an encoder emits no 2-D array or
-            hypervectors of another width than the first.
+            If there are no encoders or no records, a column is missing, an encoder does not return a 2-D array, or the
+            width of its hypervectors differs from that of the first.
         """
         self._fit(X, y)
         return self
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> Vectors:
-        """Fit, and return what `transform` returns for the same records."""
+        """Fit, and return the same result as `transform` on the same records."""
         return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))
 
     def _fit(self, X: Any, y: Any) -> list[Vectors]:
-        """Fit the encoders, draw the roles and return the parts of the records (of one, if they are elsewhere)."""
+        """Fit the encoders, draw the roles and return the parts of the records (of one if they are distributed)."""
         self._check_parameters()
         self.encoders_ = [clone(encoder) for _, encoder in self.encoders]
         parts = [
@@ -148,7 +148,7 @@ class RecordEncoder(HypervectorEncoder):
                 raise ValueError(f"encoders[{i}] must be (columns, transformer), got {entry!r}")
 
     def _columns(self, X: Any) -> list[Any]:
-        """Return what each encoder is given; all checks of the records happen before any encoder works."""
+        """Return the input of each encoder; checks all records before any encoder runs."""
         if isinstance(X, Distributed):
             at_least_one(X)
             return [X.converted(functools.partial(_select, spec=spec)) for spec, _ in self.encoders]
@@ -165,7 +165,7 @@ class RecordEncoder(HypervectorEncoder):
         return columns
 
     def _n_bits(self, parts: list[Vectors]) -> int:
-        """Return the width of the first part that is codes, else of the first, or raise if others differ."""
+        """Return the width of the first part that is codes, or else of the first part; raise if widths differ."""
         specs = [spec for spec, _ in self.encoders]
         widths = [_width(part, spec) for part, spec in zip(parts, specs, strict=True)]
         first = next((i for i, part in enumerate(parts) if part.dtype == np.uint8), 0)
@@ -199,7 +199,7 @@ class RecordEncoder(HypervectorEncoder):
         return out
 
     def _sums(self, parts: list[Vectors]) -> Vectors:
-        """Return the sum of role times part, in the order of the parts: floats agree bit for bit."""
+        """Return the sum of role times part; adds parts in order, so that floats agree bit for bit."""
         bound = [_bound(role, part) for role, part in zip(self.roles_[:, None], parts, strict=True)]
         return functools.reduce(np.add, bound)
 
@@ -250,7 +250,7 @@ def _entry(i: int, record: Any, name: Any) -> Any:
 
 
 def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
-    """Fit an encoder and return its codes, or say how it is given vectors if it cannot read one column of numbers."""
+    """Fit an encoder and return its codes; if it cannot read one column of numbers, explain how to pass vectors."""
     here = column.example() if isinstance(column, Distributed) else column
     try:
         return encoder.fit(column, y).transform(here)
@@ -269,7 +269,7 @@ def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
 
 
 def _width(part: Any, spec: Any) -> int:
-    """Return the number of positions of the hypervectors that the encoder of column `spec` made."""
+    """Return the number of positions of the hypervectors of column `spec`."""
     if not isinstance(part, np.ndarray) or part.ndim != 2:
         raise ValueError(
             f"the encoder of column {spec!r} must emit a 2-D array of packed bits or counts, got {type(part).__name__}"
@@ -278,7 +278,7 @@ def _width(part: Any, spec: Any) -> int:
 
 
 def _bound(role: npt.NDArray[np.uint8], part: Vectors) -> Vectors:
-    """Return role * part: ±1 (int32) for codes, of root mean square 1 (float64) for other vectors."""
+    """Return role * part: ±1 (int32) for codes, scaled to a root mean square of 1 (float64) for other vectors."""
     if part.dtype == np.uint8:
         return unpack_signs(bind(role, part), np.int32)
     squares = (part.astype(np.float64) ** 2).sum(axis=1, keepdims=True)

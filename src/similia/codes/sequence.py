@@ -1,21 +1,21 @@
 """Time series to hypervectors: level vectors bound by permutation, the hyperdimensional baseline for series.
 
-Each value has a level vector (`levels`); rho is the cyclic shift by one position. With n, a series is the bundle
-of its n-grams of levels, wherever they stand; without, the bundle of its values at their places in time:
+Each value has a level vector (`levels`); rho is the cyclic shift by one position. If n is given, a series is the
+bundle of its n-grams of levels, regardless of position; if not, the bundle of its values bound to their positions:
 
     n:     sum_t level(x_t) * rho level(x_(t+1)) * ... * rho^(n-1) level(x_(t+n-1))
     None:  sum_t rho^t level(x_t)
 
-Of several channels each has a random role, to which all its terms are bound, and all are bundled together.
-Hence the inner product of counts, over n_bits, is close to
+With several channels, each has a random role; all its terms are bound to the role, and all channels are bundled.
+Hence the inner product of counts, divided by n_bits, is close to
 
     n:     sum over channels, and places s of x and t of y, of prod_j k(x_(s+j), y_(t+j)),
     None:  sum over channels and common places t of k(x_t, y_t),
 
-with k(a, b) = 1 - |a - b| / (high - low): the first forgets when something happened, the second compares place by
-place and breaks where one series is late.
+with k(a, b) = 1 - |a - b| / (high - low). The first ignores when something happened; the second compares position by
+position and fails if one series is delayed.
 
-A vector is kept twice in a row, so that any cyclic shift of it is a window of 64-bit words that starts at some bit: a
+Each vector is stored twice in a row, so that any cyclic shift is a window of 64-bit words that starts at some bit. A
 shift costs two loads and three logical operations per word, and no shifted vectors are stored.
 
 Cost: a series of T values in p channels takes about (2 n + 8) T p n_bits / 64 word operations.
@@ -51,7 +51,7 @@ from similia.objects import SeriesBatch
 from similia.objects.sequences import runs
 from similia.sources.lazily import from_parts
 
-_VALUES_PER_TASK = 1_000  # about a millisecond, many times what it costs to hand it to a thread
+_VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting a task
 
 
 @state(fits=ranges_fit, n=optional(count(least=1)), **LEVELS)
@@ -61,37 +61,37 @@ class SequenceEncoder(HypervectorEncoder):
     Parameters
     ----------
     n_levels : int, default=100
-        Levels of each channel, at least 2; a value goes to the nearest.
+        Number of levels per channel, at least 2; a value is rounded to the nearest.
     n : int or None, default=None
-        Values in an n-gram. None: no n-grams, each value at its place in time. A series shorter than `n` is one
-        n-gram of all its values.
+        Values per n-gram. None means no n-grams: each value is bound to its position in time. A series shorter than `n`
+        is one n-gram of all its values.
     n_bits : int, default=10_000
-        Positions of a hypervector, a multiple of 8. Places in time that differ by a multiple of it are one place.
+        Positions of a hypervector, a multiple of 8. Positions in time that differ by a multiple of it coincide.
     low, high : float or array of shape (n_channels,), optional
-        The first and the last level. Least and largest value of each channel in `fit` if not given. Values
-        outside are encoded as the nearer end.
+        Values of the first and the last level; by default the smallest and largest value of each channel in `fit`.
+        Values outside the range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
         The majority as packed bits, or the sum.
     random_state : int, Generator, RandomState or None
-        Draws levels, roles and the vector that settles ties, once, in `fit`.
+        Draws levels, roles and the tie-breaking vector, once, in `fit`.
 
     Attributes
     ----------
     low_, high_ : ndarray of float64, shape (n_channels,)
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
-        The same for all channels.
+        Shared by all channels.
     roles_ : ndarray of uint8, shape (n_channels, n_bits // 8)
-        Not used for a single channel.
+        Unused for a single channel.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
 
     Notes
     -----
-    Levels are never less alike than 0, so that two series of values near the middle of the range are similar
+    The similarity of two levels is never below 0, so two series of values near the middle of the range are similar
     whatever their shape.
 
-    A slow series of T values is much like itself shifted, and what is left of the likeness of rho^s level(a) and
-    rho^t level(b), n_bits**-0.5, adds up over pairs of places: without `n` the similarities have a noise of about
-    (2 T / (3 n_bits))**0.5. Take T far below n_bits, or thin the series out.
+    A slow series of T values is similar to shifted copies of itself. The residual similarity of rho^s level(a) and
+    rho^t level(b), n_bits**-0.5, accumulates over pairs of positions: without `n`, similarities have a noise of about
+    (2 T / (3 n_bits))**0.5. Keep T far below n_bits, or subsample the series.
 
     References
     ----------
@@ -130,7 +130,7 @@ class SequenceEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the ranges that are not given; draw levels and roles.
+        """Learn ranges that were not given; draw levels and roles.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class SequenceEncoder(HypervectorEncoder):
 
 
 def _finite_series(X: Any) -> SeriesBatch:
-    """Return series, or raise if a value is not finite, as may be in a batch made by hand."""
+    """Return series, or raise if a value is not finite, which a batch made by hand may contain."""
     from similia.objects import as_series
     from similia.objects.vectors import check_finite
 
@@ -191,11 +191,11 @@ def _finite_values(X: Any) -> npt.NDArray[np.floating]:
 
 
 class _Words:
-    """Packed levels, roles and ties as words, ready to encode series of level numbers."""
+    """Packed levels, roles and ties as words, for encoding series of level numbers."""
 
     def __init__(self, levels: Codes, roles: Codes, ties: Codes, n: int | None) -> None:
         self.n_bits = 8 * ties.shape[1]
-        spare = np.zeros((len(levels), 16), dtype=np.uint8)  # windows end up to 119 bits past the second copy
+        spare = np.zeros((len(levels), 16), dtype=np.uint8)  # windows may end up to 119 bits past the second copy
         self.table = to_words(np.concatenate([levels, levels, spare], axis=1))
         self.roles = to_words(roles)
         if len(roles) == 1:
@@ -204,7 +204,7 @@ class _Words:
         self.n = 0 if n is None else n
 
     def write(self, levels: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64], out: Codes | Counts) -> None:
-        """Write to `out` the codes, or sums, of series of level numbers, shape (total, n_channels)."""
+        """Write the codes or sums of series of level numbers, shape (total, n_channels), to `out`."""
         quantised = out.dtype == np.uint8
 
         def work(start: int, stop: int) -> None:
@@ -221,22 +221,22 @@ class _Words:
 
 @njit()
 def _bind_shifted(vector, shift, n_bits, out):  # type: ignore[no-untyped-def]
-    """Multiply `out` by rho^shift of a vector that is kept twice."""
+    """Multiply `out` by rho^shift of a vector that is stored twice."""
     first = (n_bits - shift % n_bits) % n_bits
     word, left = first >> 6, np.uint64(first & 63)
     right = np.uint64(63) - left
     one = np.uint64(1)
     for w in range(len(out)):
-        # two shifts to the right: one by 64, for left = 0, would be undefined
+        # two right shifts, because a single shift by 64, for left = 0, would be undefined
         out[w] ^= (vector[word + w] << left) | ((vector[word + w + 1] >> one) >> right)
 
 
 @njit()
 def _bundle(levels, offsets, table, roles, n, n_bits, ties, words, sums):  # type: ignore[no-untyped-def]
-    """Bundle the n-grams (n > 0) or the placed values (n = 0) of each series.
+    """Bundle the n-grams (n > 0) or the values at their positions (n = 0) of each series.
 
     levels : int64 (total, n_channels); offsets : int64 (n_series + 1,); table : uint64 (n_levels, more than twice
-    n_words); roles : uint64 (n_channels, n_words). Written, where they have rows: words, the sign bits of the
+    n_words); roles : uint64 (n_channels, n_words). Outputs, each skipped if it has no rows: words, the sign bits of the
     majority, uint64 (n_series, n_words), and sums, int32 (n_series, n_bits).
     """
     n_channels = levels.shape[1]

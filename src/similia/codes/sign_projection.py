@@ -3,25 +3,25 @@
 A bit is sign(p . x), sign(0) = +1, for a random direction p: the last step of NysHD (Charikar 2002).
 `codes.kernel_from_codes` reads cosines back from the bits.
 
-**Dense directions.** A sum of floats depends on the order of its terms, which BLAS changes with the shape of a block
-and the number of threads: now and then a value next to 0 changes its sign, and a bit flips. So each row and each
-direction becomes integers q and p with
+**Dense directions.** A sum of floats depends on the order of its terms. BLAS changes this order with the shape of a
+block and the number of threads, so a value near 0 may change its sign, and a bit flips. To prevent this, each row and
+each direction becomes integers q and p with
 
     |q| |p| < 2^24,   so that by Cauchy-Schwarz every partial sum of q . p is an integer below 2^24:
 
 float32 holds it exactly, and sgemm returns the exact integer in any order. The budget of 24 bits is shared as
-|p| ~ |q| ~ 2^12. Moving x to q turns it by sqrt(k / 12) / |q| radian (1e-3 for k = 300 features), which lowers cosines
-by a share of 1e-6. Rounding p keeps its law symmetric; sparse rows see steps of 1/118 of its standard deviation. Both
-are far below the projection's own noise. All entries of p are odd and each q has an odd sum, so q . p is odd: there is
-no tie, code(-x) is the complement of code(x), and only a zero row meets the rule sign(0) = +1.
+|p| ~ |q| ~ 2^12. Rounding x to q rotates it by sqrt(k / 12) / |q| radian (1e-3 for k = 300 features), which lowers
+cosines by a relative 1e-6. Rounding p keeps its law symmetric; sparse rows see steps of 1/118 of its standard
+deviation. Both are far below the projection's own noise. All entries of p are odd and each q has an odd sum, so q . p
+is odd: there are no ties, code(-x) is the complement of code(x), and the rule sign(0) = +1 applies only to zero rows.
 Cost: one sgemm of n x k x s, in tiles whose product stays in cache until its signs are packed.
 
 **Structured directions** (Choromanski, Rowland and Weller 2017). Block b of p bits is
 
     sign(H D_b3 H D_b2 H D_b1 x),   H the Hadamard matrix, D random diagonals of +-1,
 
-with x padded by zeros to p, a power of two; no projection matrix exists. Cost: 3 p log2 p additions for p bits,
-instead of p k multiplications; memory: 3 signs for each bit.
+where x is padded with zeros to p, a power of two. There is no projection matrix. Cost: 3 p log2 p additions for p bits,
+instead of p k multiplications; memory: 3 signs per bit.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from similia.core.validation import check_n_bits, check_vectors, generator
 from similia.sources.lazily import from_parts, lazily
 
 _METHODS = ("gaussian", "structured")
-_MIN_HADAMARD = 256  # padded size below which three Hadamard products are biased by more than 0.02
-MAX_FEATURES = 2**18  # above it 24 bits are too few for |q| and |p|
-_EXACT = 2**24  # float32 holds every integer up to here
-_TILE_ROWS, _TILE_BITS = 512, 512  # a float32 tile of 1 MiB: stays in cache until it is packed
-_FEW_ROWS = 4  # for which turning tiles of the projection to floats costs more than the product
-_ROUND_ROWS = 128  # rows rounded at a time, so that the float64 steps stay in cache too (3 times faster)
+_MIN_HADAMARD = 256  # below this padded size, three Hadamard products have a bias above 0.02
+MAX_FEATURES = 2**18  # for more features, 24 bits are too few for |q| and |p|
+_EXACT = 2**24  # float32 holds every integer up to this one
+_TILE_ROWS, _TILE_BITS = 512, 512  # a float32 tile of 1 MiB stays in cache until it is packed
+_FEW_ROWS = 4  # for so few rows, converting tiles of the projection to floats costs more than the product
+_ROUND_ROWS = 128  # rows rounded at a time, so that the float64 steps also stay in cache (3 times faster)
 IntRows = npt.NDArray[np.int16]
 Codes = npt.NDArray[np.uint8]
-_LANES = 64  # rows that go through a transform side by side
+_LANES = 64  # rows transformed together
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -67,7 +67,7 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     row_length_=optional("positive"),
 )  # fmt: skip
 class SignRandomProjection(Transformer):
-    """Turn vectors into packed bits whose agreement tells the cosine of the vectors.
+    """Turn vectors into packed bits; the agreement of two codes estimates the cosine of the vectors.
 
     With d bits, phi = sqrt(pi / (2 d)) * (+-1 code) and rho = cos(x, y):
 
@@ -81,9 +81,9 @@ class SignRandomProjection(Transformer):
                  non-zeros, 0.001 for dense rows
     ============ ================================== =======================================================
 
-    The bits of a row depend on that row and the fitted projection alone: not on other rows, block size, number
-    of threads or float type. Multiplying a row by a power of two changes nothing, by another positive number
-    nothing beyond the rounding of the product.
+    The bits of a row depend only on that row and the fitted projection: not on other rows, block size, number of
+    threads or float type. Multiplying a row by a power of two changes nothing; multiplying by another positive number
+    changes nothing beyond the rounding of the product.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ class SignRandomProjection(Transformer):
         Length of the codes, a multiple of 8.
     method : {"gaussian", "structured"}, default="gaussian"
         ``"gaussian"``: independent Gaussian directions, n * n_features * n_bits multiplications by BLAS.
-        ``"structured"``: directions orthogonal in blocks. Up to 128 features these are Haar blocks of
+        ``"structured"``: directions that are orthogonal within blocks. Up to 128 features these are Haar blocks of
         n_features rows. Above, three products of a Hadamard matrix and random signs act on vectors padded to
         p = 2^ceil(log2 n_features): 3 n n_bits log2 p additions and no projection matrix.
     random_state : int, numpy generator or None, default=None
-        Source of the directions, drawn in `fit`.
+        Draws the directions, in `fit`.
 
     Attributes
     ----------
@@ -104,19 +104,20 @@ class SignRandomProjection(Transformer):
     projection_ : int16 array of shape (n_bits, n_features) or None
         Dense directions, scaled and rounded to odd integers.
     row_length_ : float or None
-        Euclidean length that rows are scaled to before they are rounded, so that sums are exact in float32.
+        Euclidean length to which rows are scaled before rounding, so that sums are exact in float32.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
-        Diagonals of the Hadamard products, if these are used.
+        Diagonals of the Hadamard products, for the structured directions above 128 features.
 
     Notes
     -----
-    In a data frame (``set_output``, `get_feature_names_out`) a column is a byte of eight bits: signrandomprojection0 is
-    bits 0 to 7. A frame of such columns is packed bits again for what follows in a pipeline; beside columns of another
-    type, in a ``ColumnTransformer``, its bytes become plain numbers: take `similia.codes.RecordEncoder` there.
+    In a data frame (``set_output``, `get_feature_names_out`), each column is a byte of eight bits:
+    signrandomprojection0 holds bits 0 to 7. Later steps of a pipeline read a frame of only such columns as packed bits. A
+    ``ColumnTransformer`` that adds columns of another type turns the bytes into plain numbers; use
+    `similia.codes.RecordEncoder` there.
 
     A zero row gets the code of all ones (+1), whose kernel with any other code is 0 on average.
 
-    Dense directions are exact up to the rounding of rows to integers, which turns a row of k features by about
+    Dense directions are exact up to the rounding of rows to integers, which rotates a row of k features by about
     sqrt(k / 12) / 2^12 radian (1e-3 for 300 features): far below the noise of any affordable number of bits.
 
     References
@@ -153,7 +154,7 @@ class SignRandomProjection(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> SignRandomProjection:
-        """Draw the directions; of `X` only the number of features is used.
+        """Draw the directions; only the number of features of `X` is used.
 
         Parameters
         ----------
@@ -203,7 +204,7 @@ class SignRandomProjection(Transformer):
         Parameters
         ----------
         X : array of shape (n, n_features)
-            Finite vectors; float32 and float64 give the same bits where they hold the same numbers.
+            Finite vectors; equal numbers in float32 and float64 give the same bits.
 
         Returns
         -------
@@ -245,7 +246,7 @@ def orthogonal_projection(n_bits: int, n_features: int, random: np.random.Genera
     """Draw blocks of `n_features` orthogonal vectors (Haar), rounded to odd integers; shape as above."""
     n_blocks = -(-n_bits // n_features)
     gaussian = random.standard_normal((n_blocks, n_features, n_features))
-    with one_blas_thread():  # more of them round otherwise
+    with one_blas_thread():  # several threads would round differently
         q, r = np.linalg.qr(gaussian)
     haar = q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]  # without it, QR favours some directions
     length = np.sqrt(n_features) * _spread(n_features)
@@ -253,7 +254,7 @@ def orthogonal_projection(n_bits: int, n_features: int, random: np.random.Genera
 
 
 def unit_rows(X: npt.NDArray) -> npt.NDArray[np.float64]:
-    """Divide each row by its largest magnitude (a zero row stays), in float64."""
+    """Divide each row by its largest magnitude, in float64; a zero row stays zero."""
     largest = np.abs(X).max(axis=1, initial=0.0).astype(np.float64)[:, None]
     return X / np.where(largest > 0, largest, 1.0)
 
@@ -261,20 +262,20 @@ def unit_rows(X: npt.NDArray) -> npt.NDArray[np.float64]:
 def integer_rows(X: npt.NDArray, length: float) -> npt.NDArray[np.float32]:
     """Scale each row of `X` to Euclidean length `length` and round it to integers with an odd sum.
 
-    Every step is elementwise and in float64, so a row's integers depend on that row alone. A zero row stays.
+    Every step is elementwise and in float64, so a row's integers depend only on that row. A zero row stays zero.
     """
     rows = unit_rows(X)
     norms = np.sqrt(_row_sums(rows * rows))
     rows *= (length / np.where(norms > 0, norms, 1.0))[:, None]
     np.rint(rows, out=rows)
-    even = np.flatnonzero(rows.sum(axis=1) % 2 == 0)  # sums of integers: exact in any order
+    even = np.flatnonzero(rows.sum(axis=1) % 2 == 0)  # sums of integers are exact in any order
     largest = np.abs(rows[even]).argmax(axis=1)
     rows[even, largest] -= np.sign(rows[even, largest])
     return rows.astype(np.float32)
 
 
 def exact_length(projection: IntRows) -> float:
-    """Return the row length up to which products with `projection` are exact after rounding."""
+    """Return the maximum row length for which products with `projection` are exact after rounding."""
     longest = np.sqrt(np.einsum("ij,ij->i", projection, projection, dtype=np.int64).max())
     return (_EXACT - 1) / longest - np.sqrt(projection.shape[1]) / 2 - 1
 
@@ -293,7 +294,7 @@ def sign_codes(X: npt.NDArray, projection: IntRows, length: float) -> Codes:
 
 
 def _multiply_and_pack(rows: npt.NDArray[np.float32], projection: IntRows, codes: Codes) -> None:
-    """Fill `codes`; each thread takes tile after tile of bits and needs no other (one BLAS thread each)."""
+    """Fill `codes`; each thread processes independent tiles of bits, with one BLAS thread."""
     if len(rows) <= _FEW_ROWS:
         few_sign_codes(rows, projection, codes)
         return
@@ -321,7 +322,7 @@ def _odd(values: npt.NDArray) -> IntRows:
 
 
 def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Sum each row by folding its second half on its first (overwrites `values`).
+    """Sum each row by repeatedly adding its second half to its first (overwrites `values`).
 
     `numpy.sum` may choose its order by layout or instruction set; elementwise addition cannot.
     """
@@ -335,7 +336,7 @@ def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 @njit(reassociate=True)
 def few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
-    """Write the packed signs of ``rows @ projection.T``: integers whose sums float32 holds exactly, in any order."""
+    """Write the packed signs of ``rows @ projection.T``; float32 holds the integer sums exactly, in any order."""
     for i in range(len(rows)):
         row = rows[i]
         for byte in range(codes.shape[1]):
@@ -362,7 +363,7 @@ def hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: npt.ND
     """Write the packed signs of the structured projections of `rows` into `codes`, shape (n, n_bits // 8)."""
     p = padded(rows.shape[1])
     expected = (-(-8 * codes.shape[1] // p), 3, p)
-    if signs.shape != expected:  # the loop does not look at bounds
+    if signs.shape != expected:  # the loop does not check bounds
         raise ValueError(f"signs_ has shape {signs.shape}, expected {expected} for these features and bits; fit again")
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     factors = np.ascontiguousarray(signs, dtype=np.float32)
@@ -404,7 +405,7 @@ def _flip(work, signs):  # type: ignore[no-untyped-def]
 
 @njit()
 def _pack(work, packed):  # type: ignore[no-untyped-def]
-    """Pack the signs of 8 consecutive coordinates into a byte for each lane; the first is the highest bit."""
+    """Pack the signs of 8 consecutive coordinates into one byte per lane, the first as the highest bit."""
     for byte in range(len(packed) // _LANES):
         first = byte * 8 * _LANES
         for lane in range(_LANES):
