@@ -100,7 +100,11 @@ SEARCHES = {
     "SimilaritySearch": (sm.SimilaritySearch(CODES.set_params(nystroem__random_state=0), rerank="kernel"), STRINGS),
     "HammingIndex": (sm.HammingIndex(64), sm.NGramEncoder(2, 64, random_state=0).fit_transform(STRINGS)),
 }
-UNTESTED = {"ShardedIndex": "takes files and Dask collections, which are no objects; tests/test_dask.py"}
+UNTESTED = {
+    "ShardedIndex": "takes files and Dask collections, which are no objects; tests/sources/test_dask.py",
+    "AutoClassifier": "a fit takes seconds; tests/selection/test_auto.py holds it against the conventions",
+    "AutoRegressor": "as AutoClassifier",
+}
 
 
 @pytest.mark.filterwarnings("ignore:.*(similarity 0 to all|no features at all)")

@@ -102,6 +102,8 @@ STATELESS = (sm.KernelFeatures,)
 def test_no_estimator_is_forgotten():
     tried = {type(estimator) for estimator, *_ in CASES.values()} | {sm.scale.ShardedIndex}
     tried |= {sm.objects.FromColumn}  # keeps the name of a column only
+    # stopped, these two keep the best so far: tests/selection/test_select.py
+    tried |= {sm.AutoClassifier, sm.AutoRegressor}
     assert {kind for kind in estimators() if hasattr(kind, "fit")} - tried == set()
 
 

@@ -142,7 +142,7 @@ def test_letters_of_another_case_are_heard_of():
     model = trained()
     [text] = said_of(model, ["GATTA", "gattaca", "", "ccgcgg"])
     assert text == (
-        "2 of 4 objects have no feature that a training object had, e.g. X[1], and a linear model knows nothing "
+        "2 of 4 objects have no feature that a training object had, e.g. X[1]; a linear model knows nothing "
         "of them; are they of the same kind (case, alphabet, labels) as the training objects?"
     )
     assert (

@@ -144,5 +144,5 @@ def test_processes_that_die_while_a_cluster_starts(monkeypatch):
         raise RuntimeError("Nanny failed to start.")
 
     monkeypatch.setattr(distributed, "LocalCluster", fails)
-    with pytest.raises(ConnectionError, match=r"could not be started .*; run the same again"), _workers.OnDask(2):
+    with pytest.raises(ConnectionError, match=r"cannot start the processes .*; run the same again"), _workers.OnDask(2):
         pass

@@ -157,8 +157,8 @@ def _differ(one: Any, other: Any) -> bool:
 
 def _while_changing(target: Any, queries: Any, far: Any, ids: Any) -> bool:
     """Add and remove what is near to no query, while seven threads search; their answers must not change."""
-    find = target.search if hasattr(target, "search") else target.kneighbors
-    exact = hasattr(target, "search") or target.kind == "exact"
+    find = target.kneighbors
+    exact = getattr(target, "kind", "exact") == "exact"
     expected = [find(queries[i : i + 3], _K) for i in range(6)]
 
     def change() -> bool:

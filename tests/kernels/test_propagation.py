@@ -371,7 +371,7 @@ def test_wrong_parameters_are_refused(parameters, sentence):
 def test_wrong_graphs_are_named():
     offsets, none = np.array([0, 1, 3]), np.array([], dtype=np.int64)
     bare = GraphBatch(offsets, np.zeros(4, np.int64), none, node_attributes=np.array([[0.0], [1.0], [np.nan]]))
-    with pytest.raises(ValueError, match="graph 1, node 1: has attributes that are NaN"):
+    with pytest.raises(ValueError, match="graph 1, node 1 has attributes that are NaN"):
         Propagation()(bare)
     arcs = np.array([[0, 1], [1, 0]])
     fine = {"edge_index": arcs, "n_nodes": 2, "edge_weights": [1.0, 1.0]}

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadValue
+from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.fitting import twin_of
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.objects.sequences import as_csr
@@ -440,7 +440,8 @@ def as_floats(block: Any, dtype: np.dtype) -> npt.NDArray:
         return np.asarray(block, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
         found = f"holds {np.asarray(block).dtype} entries ({error})"
-        raise BadValue(None, found, "numbers", "encode them") from None
+        kind = BadType if isinstance(error, TypeError) else BadValue
+        raise kind(None, found, "numbers", "encode them") from None
 
 
 def _check_matrix(X: Any) -> npt.NDArray:

@@ -23,6 +23,7 @@ from similia.codes import _row_sources as sources
 from similia.codes._generalized_nystroem import offset_of, projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
 from similia.core.config import settings
+from similia.core.errors import BadParameter
 from similia.core.fitting import all_at_once
 from similia.core.state import array, count, state
 from similia.core.transformers import Transformer, check_columns, check_table
@@ -445,10 +446,9 @@ class GeneralizedNystroemPCA(Transformer):
 
     def _count_rows(self, n: int) -> int:
         if n < self._least_rows:
-            raise ValueError(
-                f"n_components={self.n_components} needs at least {self._least_rows} rows, found {n}; "
-                f"use n_components={max(1, n - bool(self.center))} or give more rows (n_samples = {n})"
-            )
+            found = f"{self.n_components} needs at least {self._least_rows} rows, found {n}"
+            remedy = f"use n_components={max(1, n - bool(self.center))} or give more rows (n_samples = {n})"
+            raise BadParameter("n_components", "", found, remedy)
         return sources.sample_size(self.sample_fraction, n, min(n, self._enough_rows), "sample_fraction", "rows")
 
     def _count_columns(self, d: int) -> int:

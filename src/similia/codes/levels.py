@@ -34,7 +34,7 @@ from similia.codes.hypervectors import (
     to_words,
 )
 from similia.core.config import rows_per_block
-from similia.core.errors import BadItem, BadValue
+from similia.core.errors import BadItem, BadType, BadValue
 from similia.core.fitting import all_at_once
 from similia.core.state import Sizes, array, count, state
 from similia.core.threads import run_in_ranges
@@ -264,7 +264,8 @@ def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
     except BadItem:
         raise
     except (TypeError, ValueError) as error:
-        raise BadValue(None, f"must hold numbers ({error})", remedy="encode strings with NGramEncoder") from None
+        kind = BadType if isinstance(error, TypeError) else BadValue
+        raise kind(None, f"must hold numbers ({error})", remedy="encode strings with NGramEncoder") from None
     if values.ndim == 1 and n_features is not None and n_features > 1:
         raise not_2d("X", values.shape)
     columns = check_vectors(values[:, None] if values.ndim == 1 else values, n_features=n_features, by=by)

@@ -96,7 +96,8 @@ def charts(draw: Callable[..., Any], *titles: str) -> list[Chart]:
     with rc_context(_STYLE):
         figures = [Figure(figsize=(4.6, 2.8)) for _ in titles]
         axes = [figure.add_axes((0.15, 0.17, 0.83, 0.8)) for figure in figures]
-        for axis in axes:
+        for figure, axis in zip(figures, axes, strict=True):
+            figure.set_layout_engine("none")  # whatever the settings of the process
             style_axis(axis)
         draw(*axes)
         return [Chart(title, _as_svg(figure, title)) for figure, title in zip(figures, titles, strict=True)]

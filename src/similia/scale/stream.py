@@ -150,8 +150,10 @@ def predict_stream(
     scores : bool, default=False
         Whether to add a column for each class: its probability, or without ``predict_proba`` its decision value (for
         two classes the value and its negative), with six digits.
-    chunk, workers, progress
-        See `encode_stream`.
+    chunk : int, default=10_000
+    workers : int or str, optional
+    progress : Progress, optional
+        As in `encode_stream`.
 
     Returns
     -------

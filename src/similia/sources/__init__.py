@@ -10,7 +10,6 @@ _NAMES = {
     "read_objects": "files",
     "Objects": "reading",
     "open_stream": "streams",
-    "ObjectStream": "streams",
     "open_objects": "files",
     "Source": "source",
     "Chunk": "source",

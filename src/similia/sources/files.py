@@ -157,6 +157,23 @@ def open_objects(
         Limits of a chunk; see `open_stream`.
     kind : {"series", "sets", "vectors"}, optional
         What the arrays of an iterable are.
+
+    Returns
+    -------
+    Source
+        Its ``chunks()`` yields the objects in parts.
+
+    Raises
+    ------
+    ValueError
+        If a file is empty, or its ending is not known.
+
+    Examples
+    --------
+    >>> from similia.sources import open_objects
+    >>> source = open_objects(word for word in ["ACGT", "CCGT", "ACCA"])
+    >>> source.kind
+    'strings'
     """
     if isinstance(source, Source):
         return source
