@@ -1,9 +1,9 @@
-r"""Elastic distances of time series beside dynamic time warping: edits, moves, matches and soft minima.
+r"""Elastic distances of time series other than dynamic time warping: edits, moves, matches and soft minima.
 
-A 2-D array is a collection of n univariate series, as everywhere; one series x of several channels is ``[x]``.
-All are found by dynamic programming over the m n pairs of time points (x_i, y_j), in O(m n p) operations for p
-channels and O(n) memory for a pair; a window of w steps leaves O(w max(m, n) p). With d the Euclidean distance of
-two time points,
+A 2-D array is a collection of n univariate series, as everywhere; write one series x of several channels as ``[x]``.
+All are computed by dynamic programming over the m n pairs of time points (x_i, y_j), in O(m n p) operations for p
+channels and O(n) memory per pair; a window of w steps reduces this to O(w max(m, n) p). With d the Euclidean distance
+of two time points,
 
 ======== ==================================================================================================
 ERP      delete x_i: d(x_i, gap); match: d(x_i, y_j)                                    Chen & Ng, 2004
@@ -14,10 +14,10 @@ LCSS     1 - (most pairs in order with d(x_i, y_j) <= epsilon) / min(m, n)      
 SoftDTW  -gamma log of the sum over alignments of exp(-cost / gamma)                    Cuturi & Blondel, 2017
 ======== ==================================================================================================
 
-Computed in float64 whatever the series are in. Exchanging x and y changes no bit of a distance.
+Distances are computed in float64 for series of any dtype. Exchanging x and y does not change a bit.
 
-Numbers may be of any magnitude: a pair of very large or very small ones is scaled by a power of two, and differences
-below 1e-40 times its largest number may count as 0. SoftDTW takes numbers up to 1e145 times the root of gamma.
+Values may have any magnitude: pairs with very large or very small values are scaled by a power of two, and differences
+below 1e-40 times the largest value of a pair may count as 0. SoftDTW takes values up to 1e145 times the root of gamma.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Array = npt.NDArray[np.float64]
 
 
 class _FactsByParameters:
-    """The facts of a class; those of an object with a parameter that undoes one of them lack it."""
+    """The facts of a class; an instance whose parameters invalidate a fact lacks it."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -51,7 +51,7 @@ class _FactsByParameters:
 
 
 class _Elastic(Distance):
-    """Base of the distances found by dynamic programming under an optional window."""
+    """Base class of the distances computed by dynamic programming with an optional window."""
 
     window: float | None
 
@@ -60,7 +60,7 @@ class _Elastic(Distance):
         return as_series(X)
 
     def _untrue(self) -> dict[str, Any]:
-        """Return the facts that these parameters change. Steps of w and w make 2 w: no triangle inequality."""
+        """Return the facts that the parameters change. Shifts of w and w add up to 2 w: no triangle inequality."""
         return {} if self.window is None else {"metric": False}
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
@@ -70,7 +70,7 @@ class _Elastic(Distance):
         ----------
         X : sequence of n series
         Y : sequence of m series, optional
-            `X` itself if not given; half of the pairs are then computed.
+            `X` itself if not given; then only half of the pairs are computed.
 
         Returns
         -------
@@ -96,24 +96,24 @@ class _Elastic(Distance):
         return self._distances(A, B, (pairs[0], pairs[1]))
 
     def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
-        """Return the distances of `A` to `B` (`A` itself, perhaps), or of pairs named by two arrays of positions."""
+        """Return the distances of `A` to `B` (which may be `A`), or of pairs given by two arrays of positions."""
         raise NotImplementedError
 
 
 class EditDistance(_Elastic):
-    """Base of the distances that add costs of single steps."""
+    """Base class of the distances that add up the costs of single steps."""
 
-    _degree: ClassVar[int] = 1  # series times s, and parameters in their unit times s, have distances times s**degree
+    _degree: ClassVar[int] = 1  # scaling series and their parameters by s scales distances by s**degree
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
         """Return kind and parameter of the loop and, if it has them, the costs of deleting each time point.
 
-        For series that are divided by `unit`, as parameters in their unit are then.
+        The series, and parameters in their unit, are divided by `unit`.
         """
         raise NotImplementedError
 
     def _compared_with(self) -> float:
-        """Return the value that all time points are compared with."""
+        """Return the value to which all time points are compared."""
         return 0.0
 
     def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
@@ -140,32 +140,32 @@ class EditDistance(_Elastic):
 
 
 class ERP(EditDistance):
-    r"""Edit distance with real penalty: match time points, or delete them at their distance from a fixed gap value.
+    r"""Edit distance with real penalty: matches time points, or deletes them at the cost of their distance to a gap.
 
     .. math:: D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\|,\; D(i-1, j) + \|x_i - g\|,\; D(i, j-1) + \|y_j - g\|\}
 
-    with D(0, 0) = 0 and sums of gap costs along the border. Euclidean norms over the channels.
+    with D(0, 0) = 0 and sums of gap costs along the border. Norms are Euclidean over the channels.
 
     Parameters
     ----------
     gap : float, default=0.0
         The gap value g, the same in each channel; 0 suits series of mean zero.
     window : int or float, optional
-        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
-        length that w is, and w is never below the difference of the two lengths.
+        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
+        of the longer length, and w is at least the difference of the two lengths.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
 
     Notes
     -----
-    The triangle inequality holds without a window (``facts.metric``; with one it does not). Time points equal to
-    the gap cost nothing: series that differ only in those have distance 0.
+    The triangle inequality holds without a window (``facts.metric``), but not with one. Deleting a time point equal to
+    the gap costs nothing, so series that differ only in such points have distance 0.
 
-    aeon 1.6 puts the whole sum of gap costs on each cell of the border, so that its values are
-    larger wherever the best alignment deletes the first time points.
+    aeon 1.6 puts the whole sum of gap costs on each cell of the border, so its values are larger if the best alignment
+    deletes the first time points.
 
     References
     ----------
@@ -196,33 +196,33 @@ class ERP(EditDistance):
 
 
 class MSM(EditDistance):
-    r"""Move, split, merge: series are edited by moving values, doubling them and merging equal neighbours.
+    r"""Move-split-merge distance: edits series by moving values, duplicating them and merging equal neighbours.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + |x_i - y_j|,\; D(i-1, j) + C(x_i, x_{i-1}, y_j),\;
         D(i, j-1) + C(y_j, x_i, y_{j-1})\}
 
-    where C(a, b, b') is c if a lies between b and b', else c + min(abs(a - b), abs(a - b')). Adding a constant to both
-    series changes nothing.
+    where C(a, b, b') is c if a lies between b and b', else c + min(abs(a - b), abs(a - b')). Adding the same constant
+    to both series does not change the distance.
 
     Parameters
     ----------
     c : float, default=1.0
         Cost of a split or a merge, above 0.
     window : int or float, optional
-        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
-        length that w is, and w is never below the difference of the two lengths.
+        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
+        of the longer length, and w is at least the difference of the two lengths.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
 
     Notes
     -----
-    Series of several channels have the sum of the distances of their channels, each with its own alignment: the
-    *independent* version of Shifaz et al., a metric because a sum of metrics is one. With a window the triangle
-    inequality does not hold (``facts.metric``).
+    For several channels, the distance is the sum of the distances of the channels, each with its own alignment. This is
+    the *independent* version of Shifaz et al., a metric because a sum of metrics is a metric. With a window the
+    triangle inequality does not hold (``facts.metric``).
 
     References
     ----------
@@ -250,34 +250,34 @@ class MSM(EditDistance):
 
 
 class TWE(EditDistance):
-    r"""Time warp edit distance: matches pay for the distance in time, deletions for the step they undo.
+    r"""Time warp edit distance: matches cost the distance in time as well, deletions cost the step they undo.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
         D(i-1, j) + \|x_i - x_{i-1}\| + \nu + \lambda,\; D(i, j-1) + \|y_j - y_{j-1}\| + \nu + \lambda\}
 
-    with D(0, 0) = 0 and a border of infinities. Time stamps are 1, 2, 3, ...
+    with D(0, 0) = 0 and infinity along the border. Time stamps are 1, 2, 3, ...
 
     Parameters
     ----------
     nu : float, default=0.001
-        Stiffness, above 0: the price of a unit of time.
+        Stiffness, above 0: the cost per unit of time.
     lmbda : float, default=1.0
-        Price of a deletion, at least 0.
+        Cost of a deletion, at least 0.
     window : int or float, optional
-        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
-        length that w is, and w is never below the difference of the two lengths.
+        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
+        of the longer length, and w is at least the difference of the two lengths.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
 
     Notes
     -----
-    The paper, and aeon with it, put a time point 0 at time 0 before each series. With a border of infinities its value
-    never counts: the first time points are always matched, at \|x_1 - y_1\|, and adding a constant to both series
-    changes nothing. A metric for nu > 0 and no window (``facts.metric``).
+    The paper and aeon put a time point 0 at time 0 before each series. With infinity along the border, its value has no
+    effect: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both series
+    does not change the distance. It is a metric for nu > 0 without a window (``facts.metric``).
 
     References
     ----------
@@ -304,27 +304,27 @@ class TWE(EditDistance):
 
 
 class LCSS(EditDistance):
-    r"""One minus the share of the shorter series that is matched in order: 1 - lcss(x, y) / min(m, n), in [0, 1].
+    r"""Longest common subsequence distance, 1 - lcss(x, y) / min(m, n), in [0, 1].
 
-    lcss is the largest number of pairs (i, j), both rising, with \|x_i - y_j\| <= epsilon.
+    lcss is the maximum number of pairs (i, j), with i and j both increasing, that have \|x_i - y_j\| <= epsilon.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Euclidean distance at which time points still match, at least 0.
+        Maximum Euclidean distance at which time points match, at least 0.
     window : int or float, optional
-        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
-        length that w is, and w is never below the difference of the two lengths.
+        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
+        of the longer length, and w is at least the difference of the two lengths.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
 
     Notes
     -----
-    Not a metric: a series has distance 0 to each of its parts. The paper asks for a distance below epsilon in
-    each channel; here, as in aeon, for a Euclidean distance of at most epsilon.
+    It is not a metric: a series has distance 0 to each of its parts. The paper requires a distance below epsilon in
+    each channel; here, as in aeon, the Euclidean distance must be at most epsilon.
 
     References
     ----------
@@ -350,7 +350,7 @@ class LCSS(EditDistance):
 
 
 class SoftDTW(_Elastic):
-    r"""Soft-DTW, and its divergence: dynamic time warping with a soft minimum over all alignments.
+    r"""Soft-DTW and its divergence: dynamic time warping with a soft minimum over all alignments.
 
     .. math::
         S(x, y) = -\gamma \log \sum_\pi \exp\Big(-\frac{1}{\gamma} \sum_{(i, j) \in \pi} \|x_i - y_j\|^2\Big), \qquad
@@ -359,25 +359,27 @@ class SoftDTW(_Elastic):
     Parameters
     ----------
     gamma : float, default=1.0
-        Smoothing, above 0; S approaches DTW with squared Euclidean local cost as gamma goes to 0.
+        Smoothing, above 0. As gamma goes to 0, S approaches DTW with squared Euclidean local cost.
     window : int or float, optional
-        The path keeps to ``abs(i - j) <= w``. As for `DTW`, an integer is w, a float in (0, 1] the share of the longer
-        length that w is, and w is never below the difference of the two lengths.
+        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
+        of the longer length, and w is at least the difference of the two lengths.
     divergence : bool, default=True
-        True gives d. False gives S, which is below zero for most like series and not least at x = y: no distance in the
-        sense of `similia.distances`, and refused by what takes one (``facts.identity`` is False).
+        True returns d. False returns S, which is negative for most similar series and does not have its minimum at
+        x = y. S is not a distance in the sense of `similia.distances` (``facts.identity`` is False), and functions that
+        take a distance refuse it.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their channels.
+        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
 
     Notes
     -----
-    d is symmetric, 0 at x = y and no metric. That it is never negative is proved by Blondel et al. for local costs c
-    where exp(-c/gamma) / (1 + exp(-c/gamma)) is positive definite; squared Euclidean costs are not among them, but no
-    exception was met in 24 million pairs of short series on grids (rounding is cut off at 0). Nor is exp(-d / gamma)
-    positive definite for them, as `similia.kernels.GlobalAlignment` is. Both self terms of a pair have its window.
+    d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove that d is never negative for local costs c
+    such that exp(-c/gamma) / (1 + exp(-c/gamma)) is positive definite. Squared Euclidean costs are not among them, but
+    24 million pairs of short series on grids showed no exception (rounding errors below 0 are clipped). For these costs
+    exp(-d / gamma) is not positive definite either, unlike `similia.kernels.GlobalAlignment`. Both self terms of a pair
+    use the window of the pair.
 
     References
     ----------
@@ -406,7 +408,7 @@ class SoftDTW(_Elastic):
 
     def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
         gamma, exponent = np.frexp(_check_number(self.gamma, "gamma", above=0.0))
-        gamma, half = np.ldexp(gamma, exponent % 2), int(exponent) // 2  # the parameter is gamma 4**half
+        gamma, half = np.ldexp(gamma, exponent % 2), int(exponent) // 2  # the scaled parameter is gamma 4**half
         X = in_units(A, half, "root of gamma")
         Y = X if A is B else in_units(B, half, "root of gamma", "Y")
         how = (1.0 / float(gamma), False, 0, *window_band(self.window))
@@ -417,7 +419,7 @@ class SoftDTW(_Elastic):
 
 
 def _steps(X: SeriesBatch) -> Array:
-    """Return the distance of each time point from the one before; 0 for the first, which is never deleted."""
+    """Return the distance of each time point to the previous one; 0 for the first, which is never deleted."""
     steps = np.zeros(len(X.values))
     steps[1:] = np.linalg.norm(np.diff(X.values, axis=0), axis=1)
     steps[X.offsets[:-1]] = 0.0

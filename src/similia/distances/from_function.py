@@ -1,8 +1,8 @@
-"""Functions of other libraries, or your own, as distances: of two objects, or of two collections.
+"""Use functions of two objects or two collections, from any library, as distances.
 
 No other library is imported. A function of two objects is called for each pair, n m times (n (n + 1) / 2 times for
-one collection, if it is symmetric), in as many processes as ``similia.config(n_jobs=...)`` says; a function of two
-collections is called once. Results are checked: a negative number, NaN or another shape names the pair.
+one collection, if it is symmetric), in ``similia.config(n_jobs=...)`` processes. A function of two collections is
+called once. Results are checked: the error for a negative number, NaN or a wrong shape names the pair.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ _AXES = (None, "time, channel", "channel, time")
 
 
 class FromFunction(Distance):
-    """A distance made of a Python function.
+    """A distance that calls a Python function.
 
     Parameters
     ----------
     function : callable
-        ``function(x, y) -> float``, or with ``pairwise=True`` ``function(X, Y) -> (n, m)``.
+        ``function(x, y) -> float``, or ``function(X, Y) -> (n, m)`` with ``pairwise=True``.
     pairwise : bool, default=False
-        Whether the function takes two collections and returns the matrix of their distances.
+        Whether the function takes two collections and returns the matrix of distances.
     axes : {None, "time, channel", "channel, time"}, default=None
-        None: the function gets the objects as they are. Otherwise the objects are series, read by
+        None: pass the objects to the function unchanged. Otherwise the objects are series, read by
         `similia.objects.as_series`, and the function gets arrays of shape (length, n_channels) or
-        (n_channels, length); ``pairwise`` functions get a list of them.
+        (n_channels, length); with ``pairwise=True`` it gets lists of them.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x): the distances within one collection then take half the calls.
+        Whether d(x, y) = d(y, x). If so, the distances within one collection take half the calls.
 
     Raises
     ------
     TypeError
-        When called, if `function` is not callable or returns something that is no real number.
+        When called, if `function` is not callable or returns something that is not a real number.
     ValueError
         When called, if `axes` is unknown, or the function fails or returns a negative number, NaN, infinity or
-        another shape; the message names the pair.
+        the wrong shape; the message names the pair.
 
     Notes
     -----
-    What other libraries need:
+    How to use other libraries:
 
     ======================================  ============================================================
     aeon, tslearn, POT, GraKeL              `similia.adapters`, which know their axes, options and flaws
     scipy, scikit-learn, of vectors         ``FromFunction(scipy.spatial.distance.cdist, True)``
     ======================================  ============================================================
 
-    Options are bound with ``functools.partial(function, window=0.1)``. A function defined at the top level of a
-    module can be pickled, and then so can the distance. `facts` promises nothing of a function.
+    Bind options with ``functools.partial(function, window=0.1)``. The distance can be pickled if the function is
+    defined at the top level of a module. `facts` claims no property of the function.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class FromFunction(Distance):
         self.symmetric = symmetric
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as a `SeriesBatch` if an order of axes is wanted, else the objects as they are."""
+        """Return `X` as a `SeriesBatch` if `axes` is given, else the objects unchanged."""
         return objects_in(X) if self.axes is None else as_series(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:

@@ -1,9 +1,9 @@
-r"""A distance between graphs: the maximum mean discrepancy (MMD) between the laws of their sampled graphlets.
+r"""A graph distance: the maximum mean discrepancy (MMD) between the distributions of sampled graphlets.
 
-The V-statistic of `two_sample`, computed from histograms of graphlet codes. A tile of `LANES` graphs has a table: entry
-(row, lane) is the kernel mean of the lane's histogram at the code of that row; a pair of histograms is one sum over
-the codes of the other. Each entry is summed in an order of its own, so that equal histograms give equal numbers, to the
-last bit, wherever they stand. Cost: see `MMD`.
+The distance is the V-statistic of `two_sample`, computed from histograms of graphlet codes. Each tile of `LANES` graphs
+has a table whose entry (row, lane) is the kernel mean of the lane's histogram at the code of the row. A pair of
+histograms then takes one sum over the codes of the other graph. The order of each sum is independent of the others, so
+equal histograms give equal numbers, to the last bit, at any position. Cost: see `MMD`.
 
 Paper: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Section 3.2.
 """
@@ -34,46 +34,46 @@ from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
 _KERNELS = ("gaussian", "optical", "match", "match_iso")
-# Time of one pair of codes, and of one table entry and bit, in any one unit (measured).
+# Measured time of one pair of codes, and of one bit of a table entry, in the same unit.
 _PAIR_COST, _TABLE_COST = 3, 1
 _IN_CACHE = 2**14  # float64 values of a table: 128 KiB
-LANES = 8  # graphs of a tile: their entries of one row fill one cache line
+LANES = 8  # graphs per tile: their entries of one row fill a cache line
 
 
 class MMD(Distance):
-    r"""Distance between graphs: the MMD between the laws of their sampled graphlets.
+    r"""Distance between graphs: the MMD between the distributions of their sampled graphlets.
 
     .. math:: d(G, H)^2 = \frac{1}{s^2} \sum_{i, j = 1}^{s} \big[k(F_i, F_j) + k(F'_i, F'_j) - 2 k(F_i, F'_j)\big],
 
-    with graphlets :math:`F_i` of G and :math:`F'_j` of H: the Euclidean distance of what `similia.GraphletSampling`
-    would embed the graphs to with infinitely many features.
+    with graphlets :math:`F_i` of G and :math:`F'_j` of H. It equals the Euclidean distance between the embeddings that
+    `similia.GraphletSampling` would compute with infinitely many features.
 
     Parameters
     ----------
     size : int, default=6
-        Nodes of a graphlet: 2 to 11, or to 7 for ``"match_iso"``.
+        Number of nodes of a graphlet: 2 to 11, or 2 to 7 for ``"match_iso"``.
     n_samples : int, default=2000
-        Graphlets drawn from each graph, s.
+        Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
         As for `similia.objects.graphlets.sample_graphlets`.
     kernel : {"gaussian", "optical", "match", "match_iso"}, default="gaussian"
         Kernel of two graphlets with adjacency bits a and b (size (size - 1) / 2 each):
 
         - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, with the number of different bits as :math:`|a - b|^2`;
-        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; not characteristic: it sees second moments of the bits;
+        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; not characteristic, as it uses second moments only;
         - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance of two histograms;
         - ``"match_iso"``: 1 if the graphlets are isomorphic, else 0.
     bandwidth : float, default=1.0
         :math:`\sigma` of the Gaussian kernel.
     unbiased : bool, default=False
-        Leave out the terms i = j within a graph: d^2 then has no bias by the number of samples, but where it is
-        negative the distance is 0, so that d has.
+        Leave out the terms i = j within a graph. d^2 is then unbiased for any number of samples, but d is not, since a
+        negative d^2 gives distance 0.
     random_state : int, default=0
-        Seed of the samples. An integer, since a distance has no ``fit`` in which to draw.
+        Seed of the samples. It must be an integer, since a distance has no ``fit`` in which to draw.
     flyback : float, default=0.15
         Probability that the walk jumps back to its first node, in [0, 1).
     small : {"pad", "raise"}, default="pad"
-        What becomes of a graph with fewer than `size` nodes: isolated nodes are added, or an error.
+        How to treat a graph with fewer than `size` nodes: add isolated nodes, or raise an error.
 
     Raises
     ------
@@ -84,18 +84,18 @@ class MMD(Distance):
 
     Notes
     -----
-    The samples of a graph depend on `random_state` and on its own structure and numbering alone. Hence a graph is at
-    distance 0 from itself, in X as in Y, and distances do not depend on what else is in the collection. A graph
-    with its nodes renumbered has other samples: it is at a distance of about sqrt(2 (1 - E k) / s), E k the mean kernel
-    of two of its graphlets; ``unbiased=True`` takes that off the square.
+    The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
+    in X has distance 0 to itself in Y, and distances do not depend on the other graphs. Renumbering the nodes of a
+    graph changes its samples: the distance is then about sqrt(2 (1 - E k) / s), where E k is the mean kernel of two of
+    its graphlets. ``unbiased=True`` subtracts this bias from the square.
 
-    Without `unbiased` the triangle inequality holds (a Euclidean distance of means). It is no metric, since
-    different graphs may have equal histograms.
+    Without `unbiased`, the triangle inequality holds, since this is a Euclidean distance of means. It is not a metric,
+    since different graphs may have equal histograms.
 
-    Computed from counts of the distinct patterns, exactly: "optical" from second moments and "match" from counts, both
-    integers; "gaussian" from a table of the kernel mean at all :math:`2^D` codes, D 2^D additions a graph, as it is a
-    product over bits; where there are few distinct codes or D is large, from Hamming distances of codes. Squares are
-    right to about 1e-15, hence distances to 3e-8.
+    Distances are computed exactly, from counts of the distinct patterns: "optical" from second moments and "match" from
+    counts, both integers. "gaussian" is a product over bits, so a table of its mean at all :math:`2^D` codes takes
+    D 2^D additions per graph; with few distinct codes or a large D, Hamming distances of codes are used instead.
+    Squares are accurate to about 1e-15, hence distances to 3e-8.
 
     References
     ----------
@@ -187,12 +187,12 @@ class MMD(Distance):
         check_positive(self.bandwidth, "bandwidth")
         check_positive_int(self.random_state, "random_state", minimum=0)
         if self.kernel == "match_iso":
-            canonical_forms(self.size)  # refuses sizes that it has no classes for
+            canonical_forms(self.size)  # raises for sizes without isomorphism classes
 
     def _samples(self, graphs: GraphBatch) -> Any:
-        """Return what a kernel asks of the graphlets of each graph.
+        """Return the statistics of the graphlets of each graph that the kernel needs.
 
-        For "optical" the sums of a_p a_q (see `second_moments`); otherwise `Patterns` of codes (or classes).
+        These are the sums of a_p a_q for "optical" (see `second_moments`), else `Patterns` of codes (or classes).
         """
         from similia.objects.graphlets import second_moments
 
@@ -214,31 +214,31 @@ class MMD(Distance):
 
     def _diagonal_sums(self, A: Any) -> Array:
         """Return the sum of k(a, a) over the samples of each graph."""
-        if self.kernel == "optical":  # k(a, a) is 2 |a|^4, and |a|^2 the sum of the bits
+        if self.kernel == "optical":  # k(a, a) = 2 |a|^4, where |a|^2 is the sum of the bits
             return np.asarray(2 * (A @ self._multiplicities()))
         return np.full(len(A.offsets) - 1, float(self.n_samples))
 
     def _sums(self, A: Any, B: Any) -> tuple[Array, Array, Array]:
-        """Return the sums of the kernel over the samples of each pair of graphs, and over those of each graph."""
+        """Return the sums of the kernel over the samples of each pair of graphs, and of each graph with itself."""
         if self.kernel == "optical":
-            # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T> of S = a a^T and T = b b^T: integers, exact in any order.
+            # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T>, with S = a a^T and T = b b^T: integers, exact in any order.
             w = self._multiplicities()
             U = np.column_stack([A[:, w == 1].sum(axis=1), A])
             V = U if B is None else np.column_stack([B[:, w == 1].sum(axis=1), B])
             w = np.concatenate(([1.0], w))
             return (U * w) @ V.T, np.square(U) @ w, np.square(V) @ w
-        with np.errstate(under="ignore"):  # patterns that differ count as little as they do
+        with np.errstate(under="ignore"):  # very different patterns: 0
             rho = float(np.exp(-0.5 / float(self.bandwidth) ** 2)) if self.kernel == "gaussian" else 0.0
             return pattern_sums(A, B, n_pairs(self.size), rho)
 
     def _multiplicities(self) -> Array:
-        """Return how often each second moment stands in the matrix of all: once on the diagonal, else twice."""
+        """Return how often each second moment occurs in the symmetric matrix: once on the diagonal, else twice."""
         p, q = np.triu_indices(n_pairs(self.size))
         return np.where(p == q, 1.0, 2.0)
 
 
 class _Histograms(NamedTuple):
-    """Counts of codes with the row of a table that each code has."""
+    """Counts of codes, with the table row of each code."""
 
     codes: npt.NDArray[np.uint64]
     places: npt.NDArray[np.int64]
@@ -247,7 +247,7 @@ class _Histograms(NamedTuple):
 
 
 def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tuple[Array, Array, Array]:
-    """Return the sums of rho**hamming over the samples of each pair of graphs, and over those of each graph twice."""
+    """Return the sums of rho**hamming over the samples of each pair of graphs, and within each graph (twice)."""
     tables = _Tables(A, B, n_bits, rho)
     n = len(A.offsets) - 1
     out, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
@@ -260,9 +260,9 @@ def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tu
 
 
 class _Tables:
-    """Tables of kernel means, made in the way that takes less time here.
+    """Tables of kernel means, computed in the faster of two ways.
 
-    A table has a row for each distinct code; or, for the kernel rho**hamming, for each code there is.
+    A table has a row for each distinct code or, for the kernel rho**hamming, possibly for each of all codes.
     """
 
     def __init__(self, A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> None:
@@ -277,9 +277,9 @@ class _Tables:
         self.b = self.a if B is None else _histograms(B, places[len(A.codes) :])
 
     def fill(self, out: Array | None, own: Array, A: _Histograms, B: _Histograms, *, same: bool) -> None:
-        """Write the sums over pairs of A and B into `out` (if any), those over pairs of one of A into `own`."""
+        """Write the sums over pairs of A and B to `out` (if given), and those within each graph of A to `own`."""
         by_pairs = self.rho > 0 and not self.all_codes
-        last = np.full(self.n_rows if by_pairs else 0, -1)  # graph of B that needs the row last
+        last = np.full(self.n_rows if by_pairs else 0, -1)  # last graph of B that needs each row
         if by_pairs:
             last[B.places] = np.repeat(np.arange(len(B.offsets) - 1), np.diff(B.offsets))
 
@@ -306,7 +306,7 @@ class _Tables:
 
 
 def _whole_table_pays(n_bits: int, n_graphs: int, n_distinct: int, n_entries: int) -> bool:
-    """Return whether a table of all codes takes less time than the pairs of codes, and fits into memory."""
+    """Return whether a table of all codes is faster than pairs of codes and fits into memory."""
     n_bytes = 64 * n_threads() * 2.0**n_bits
     pairs = _PAIR_COST * float(n_distinct) * n_entries
     return n_bytes <= settings().max_memory and n_graphs * 2.0**n_bits * n_bits * _TABLE_COST < pairs
@@ -319,7 +319,7 @@ def _histograms(A: Patterns, places: npt.NDArray) -> _Histograms:
 
 
 def joined(parts: list[Patterns]) -> Patterns:
-    """Return the rows of all parts as one."""
+    """Concatenate the rows of all parts."""
     if len(parts) == 1:
         return parts[0]
     offsets = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))))
@@ -329,7 +329,7 @@ def joined(parts: list[Patterns]) -> Patterns:
 
 @njit()
 def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Write the histograms first, ..., first + count - 1 into `table`, shape (rows, LANES), zero elsewhere."""
+    """Write the histograms first, ..., first + count - 1 to `table`, shape (rows, LANES), with zeros elsewhere."""
     table[:] = 0.0
     for lane in range(count):
         for e in range(offsets[first + lane], offsets[first + lane + 1]):
@@ -338,10 +338,10 @@ def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-un
 
 @njit()
 def smooth_all(table, rho):  # type: ignore[no-untyped-def]
-    """Apply the kernel rho**hamming(a, b) in place to a table of all codes: it is a product over the bits."""
+    """Apply the kernel rho**hamming(a, b) in place to a table of all codes, bit by bit, as it is a product."""
     flat = table.ravel()
     piece = len(flat)
-    while piece > _IN_CACHE:  # passes over everything, until pieces that stay in cache can be finished one by one
+    while piece > _IN_CACHE:  # whole passes, until pieces fit in the cache and can be finished one by one
         piece //= 4
         _smooth_two_bits(flat, piece, rho)
     for begin in range(0, len(flat), piece):
@@ -373,7 +373,7 @@ def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, tab
     for lane in range(count):
         begin, end = offsets[first + lane], offsets[first + lane + 1]
         whole = len(wanted) - len(wanted) % 4
-        for c in range(0, whole, 4):  # four sums at a time, none waiting for the other
+        for c in range(0, whole, 4):  # four independent sums at a time
             c0, c1, c2, c3 = wanted[c], wanted[c + 1], wanted[c + 2], wanted[c + 3]
             s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
             for e in range(begin, end):
@@ -410,7 +410,8 @@ def _kernel_sum(wanted, powers, codes, counts, begin, end):  # type: ignore[no-u
 def gather(table, places, counts, offsets, first, count, start, same, out):  # type: ignore[no-untyped-def]
     """Write ``out[first + lane, h]``, the sum of the lane's table over histogram h, for h from `start` on.
 
-    With `same`, rows and columns are one collection: h from the lane on, and ``out[h, first + lane]`` too.
+    With `same`, rows and columns are one collection: compute h from the lane on, and mirror to ``out[h, first +
+    lane]``.
     """
     total = np.empty(LANES)
     for h in range(start, len(offsets) - 1):

@@ -1,4 +1,4 @@
-r"""Distances between point sets: nearest points both ways, and sliced optimal transport.
+r"""Distances between point sets: by nearest points in both directions, and by sliced optimal transport.
 
 With :math:`\Delta` the distance of two points and :math:`\delta(u, V) = \min_{v \in V} \Delta(u, v)`,
 
@@ -8,17 +8,18 @@ With :math:`\Delta` the distance of two points and :math:`\delta(u, V) = \min_{v
     \mathrm{Chamfer} &= \mathrm{mean}_u\,\delta(u, V) + \mathrm{mean}_v\,\delta(v, U).
 
 Cost for sets of m and n points in p dimensions: m n p. The points of many sets are the lanes of one loop over
-differences of coordinates; tiles of distances stay in the cache and only the minima leave it. The rival,
-|u|^2 + |v|^2 - 2 u.v by BLAS, needs a centre and a second look at small minima, and its last bits depend on other sets.
+differences of coordinates; tiles of distances stay in the cache, and only the minima are written to memory. The
+alternative, |u|^2 + |v|^2 - 2 u.v by BLAS, must centre the points and recompute small minima, and its last bits depend
+on other sets.
 
-Coordinates may be of any magnitude: a pair of very large or very small sets is scaled by a power of two. Differences
+Coordinates may have any magnitude: pairs with very large or very small ones are scaled by a power of two. Differences
 below 1e-40 times the largest number of a pair (float32: 1e-12) may count as 0.
 
-An empty set counts as the set of the origin, {0}. This keeps symmetry and the triangle inequality, and needs
-no constant of the data's scale: the distance of an empty set to a set V grows with the norms of the points of V.
+An empty set counts as {0}, the set of the origin. This keeps symmetry and the triangle inequality without a constant
+that depends on the scale of the data: the distance of an empty set to V grows with the norms of the points of V.
 
-Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: from distance to kernel and embedding" (Eq. 2, whose limits of
-summation are exchanged: each direction is averaged over its own points); Dubuisson & Jain, "A modified
+Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: from distance to kernel and embedding" (Eq. 2, corrected: its
+limits of summation are exchanged, and each direction is averaged over its own points); Dubuisson & Jain, "A modified
 Hausdorff distance for object matching", ICPR 1994; Fan, Su & Guibas, CVPR 2017 (Chamfer); Bonneel, Rabin,
 Peyré & Pfister, "Sliced and Radon Wasserstein barycenters of measures", 2015.
 """
@@ -44,16 +45,16 @@ from similia.objects.vectors import check_finite
 from similia.similarity import Distance, Facts
 
 _GROUNDS = ("euclidean", "sqeuclidean", "manhattan")
-_STEP = 64  # multiplications of a matrix product that take as long as one coordinate of two points
-_LANES = 1024  # points of a run of sets
-_FEW_TILES = 8  # runs of sets below which threads share the other side too
+_STEP = 64  # multiplications of a matrix product that take as long as one coordinate of a pair of points
+_LANES = 1024  # points per run of sets
+_FEW_TILES = 8  # with fewer runs of sets, threads also split the other side
 _WORK_OF_A_THREAD = 2**22  # operations
 
 Array = npt.NDArray[np.floating]
 
 
 class _NearestPoints(Distance):
-    """Base of the distances made of the distances of points to the nearest point of the other set."""
+    """Base class of the distances based on each point's distance to the nearest point of the other set."""
 
     ground: str
     _kind: ClassVar[int]
@@ -74,13 +75,13 @@ class _NearestPoints(Distance):
         X : sequence of n point sets
             ``(size, p)`` arrays, or a `similia.objects.SetBatch`.
         Y : sequence of m point sets, optional
-            `X` itself if not given: half the work.
+            `X` itself if not given, which takes half the time.
 
         Returns
         -------
         ndarray of float32 or float64, shape (n, m)
-            The type of `Y`: an estimator gives its own objects as `Y`, so that a distance to them does not change with
-            the type of the sets around `x`.
+            Has the dtype of `Y`. An estimator passes its own objects as `Y`, so distances to them do not depend on the
+            dtype of the sets in `X`.
         """
         self._check()
         A = self.as_objects(X)
@@ -99,7 +100,7 @@ class _NearestPoints(Distance):
         Returns
         -------
         ndarray of float32 or float64, shape (n_pairs,)
-            The same as those of all pairs.
+            Equal to the values for all pairs.
         """
         self._check()
         (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
@@ -111,7 +112,7 @@ class _NearestPoints(Distance):
         return 2 if self.ground == "sqeuclidean" else 1
 
     def _find(self, A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
-        """Return the distances of sets of one type, all or those of pairs."""
+        """Return the distances of sets of one dtype, for all pairs or for those given."""
         if pairs is not None:
             return self._find_pairs(A, B, *pairs)
         out = np.empty((len(A), len(B)), B.values.dtype)
@@ -142,7 +143,7 @@ class _NearestPoints(Distance):
             raise ValueError(f"ground must be one of {', '.join(map(repr, self._grounds))}, got {self.ground!r}")
 
     def _fill(self, A: SetBatch, B: SetBatch, out: Array, *, same: bool) -> None:
-        """Write all distances, run of sets of A by run of sets of B; of `same` sets each pair once."""
+        """Write all distances, one run of sets of A and B at a time; with `same`, compute each pair once."""
         tiles = list(runs(A.offsets, _LANES))
         chunks = [np.arange(len(B))]
         if len(tiles) < _FEW_TILES and not same:
@@ -178,8 +179,8 @@ class ModifiedHausdorff(_NearestPoints):
     .. math:: d(U, V) = \max\Big\{\frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v),\
               \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u)\Big\}.
 
-    It is no metric: {2}, {2, 1}, {0, 1, 0} break the triangle inequality, and the points of a set count as
-    often as they occur only in the means.
+    It is not a metric: {2}, {2, 1}, {0, 1, 0} violate the triangle inequality, and repeated points count only in the
+    means.
 
     Parameters
     ----------
@@ -189,18 +190,18 @@ class ModifiedHausdorff(_NearestPoints):
     Raises
     ------
     ValueError
-        When called, if `ground` is unknown, the points of `X` and `Y` have different dimensions or hold NaN,
-        or a collection is empty.
+        When called, if `ground` is unknown, the points of `X` and `Y` differ in dimension or contain NaN, or a
+        collection is empty.
 
     Notes
     -----
-    An empty set counts as the set of the origin, {0}: two empty sets have distance 0, an empty set and V the
-    mean norm of the points of V. Values of float32 give float32 distances with a relative error of about 1e-6
-    (float64: 1e-14). A distance depends on its two sets only, bit for bit. Equal sets have distance 0 exactly.
+    An empty set counts as {0}, the set of the origin: two empty sets have distance 0; the distance of an empty set to V
+    is the mean norm of the points of V. float32 points give float32 distances with a relative error of about 1e-6
+    (float64: 1e-14). A distance depends, to the last bit, on its two sets only. Equal sets have distance exactly 0.
 
     References
     ----------
-    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE", Eq. 2 (with its limits of summation exchanged back); Dubuisson & Jain,
+    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE", Eq. 2 (with corrected limits of summation); Dubuisson & Jain,
     "A modified Hausdorff distance for object matching", ICPR 1994.
 
     Examples
@@ -222,7 +223,7 @@ class Hausdorff(_NearestPoints):
 
     .. math:: d(U, V) = \max\{\max_{u \in U} \min_{v \in V} \Delta(u, v),\ \max_{v \in V} \min_{u \in U} \Delta(v, u)\}.
 
-    A metric on finite sets of points, where repeated points are one and the empty set is {0}.
+    It is a metric on finite sets of points, if repeated points count once and the empty set as {0}.
 
     Parameters
     ----------
@@ -236,8 +237,8 @@ class Hausdorff(_NearestPoints):
 
     Notes
     -----
-    Accuracy and empty sets as for `ModifiedHausdorff`; an empty set and V have as distance the largest norm of
-    the points of V. The squared ground distance would only square the result.
+    For accuracy and empty sets see `ModifiedHausdorff`; the distance of an empty set to V is the largest norm of the
+    points of V. There is no squared ground distance, since it would only square the result.
 
     Examples
     --------
@@ -260,12 +261,12 @@ class Chamfer(_NearestPoints):
     .. math:: d(U, V) = \frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v)
               + \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u).
 
-    It is no metric, for the reasons that `ModifiedHausdorff` is none.
+    Like `ModifiedHausdorff`, it is not a metric.
 
     Parameters
     ----------
     ground : {"euclidean", "sqeuclidean", "manhattan"}, default="euclidean"
-        Distance of two points; "sqeuclidean" is the usual choice for clouds of points in space.
+        Distance of two points; "sqeuclidean" is the usual choice for point clouds in space.
 
     Raises
     ------
@@ -274,12 +275,12 @@ class Chamfer(_NearestPoints):
 
     Notes
     -----
-    Accuracy and empty sets as for `ModifiedHausdorff`.
+    For accuracy and empty sets see `ModifiedHausdorff`.
 
     References
     ----------
     Fan, Su & Guibas, "A point set generation network for 3D object reconstruction from a single image", CVPR
-    2017, Eq. 2, which has sums in place of means.
+    2017, Eq. 2, which has sums instead of means.
 
     Examples
     --------
@@ -301,9 +302,9 @@ class SlicedWasserstein(Distance):
     .. math:: d(U, V) = \Big(\frac{1}{L} \sum_{l=1}^{L} \int_0^1
               \big|F^{-1}_{\theta_l U}(t) - F^{-1}_{\theta_l V}(t)\big|^p dt\Big)^{1/p}
 
-    for L directions :math:`\theta_l`, uniform on the sphere, where :math:`F^{-1}_{\theta U}` is the quantile
-    function of the projections of U; the sets may be of different size. The triangle inequality holds. It is no
-    metric, since two distributions may have the same L projections, though with probability 0 over the directions.
+    for L directions :math:`\theta_l`, drawn uniformly from the sphere, where :math:`F^{-1}_{\theta U}` is the quantile
+    function of the projections of U. The sets may differ in size. The triangle inequality holds, but it is not a
+    metric: two distributions may have the same L projections, though with probability 0 over the directions.
 
     Parameters
     ----------
@@ -312,19 +313,19 @@ class SlicedWasserstein(Distance):
     p : {1, 2}, default=2
         Order of the distance.
     random_state : int, default=0
-        Seed of the directions. An integer, since a distance has no ``fit`` in which to draw: the directions are
-        made from the seed and the dimension of the points, in any process the same.
+        Seed of the directions. It must be an integer, since a distance has no ``fit`` in which to draw. The directions
+        depend only on the seed and the dimension of the points, and are the same in any process.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, the points of `X` and `Y` have different dimensions or hold
-        NaN, or a collection is empty.
+        When called, if a parameter is out of range, the points of `X` and `Y` differ in dimension or contain NaN, or a
+        collection is empty.
 
     Notes
     -----
-    A pair of sets of m and n points costs L (m + n), after L m (p + log m) for each set. An empty set counts as
-    the set of the origin, {0}. Equal sets, in any order of their points, have distance 0.
+    A pair of sets of m and n points costs L (m + n), after L m (p + log m) for each set. An empty set counts as {0},
+    the set of the origin. Equal sets, with points in any order, have distance 0.
 
     References
     ----------
@@ -361,13 +362,13 @@ class SlicedWasserstein(Distance):
         X : sequence of n point sets
             ``(size, p)`` arrays, or a `similia.objects.SetBatch`.
         Y : sequence of m point sets, optional
-            `X` itself if not given: half the work.
+            `X` itself if not given, which takes half the time.
 
         Returns
         -------
         ndarray of float32 or float64, shape (n, m)
-            The type of `Y`: an estimator gives its own objects as `Y`, so that a distance to them does not change with
-            the type of the sets around `x`.
+            Has the dtype of `Y`. An estimator passes its own objects as `Y`, so distances to them do not depend on the
+            dtype of the sets in `X`.
         """
         n_projections = check_positive_int(self.n_projections, "n_projections")
         if self.p not in (1, 2):
@@ -412,7 +413,7 @@ def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> 
 
 
 def comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
-    """Return both batches with {0} for empty sets, or raise if they do not fit."""
+    """Return both batches with {0} for empty sets, or raise if their dimensions differ."""
     same = A is B
     n_dims = A.n_dims if len(A.values) else B.n_dims
     if len(B.values) and B.n_dims != n_dims:
@@ -426,7 +427,7 @@ def comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
 
 
 def _without_empty(sets: SetBatch, n_dims: int) -> SetBatch:
-    """Return the batch with the set of the origin in place of each empty set."""
+    """Return the batch with {0} in place of each empty set."""
     empty = sets.lengths == 0
     if not empty.any():
         return sets
@@ -439,5 +440,5 @@ def _without_empty(sets: SetBatch, n_dims: int) -> SetBatch:
 
 
 def _grain(sets: SetBatch, work_per_point: int) -> int:
-    """Return how many sets make a piece of work worth a thread."""
+    """Return the number of sets that is worth a thread."""
     return max(1, _WORK_OF_A_THREAD // max(1, work_per_point * max(1, len(sets.values) // len(sets))))

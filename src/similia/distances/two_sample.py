@@ -1,11 +1,12 @@
-r"""Two-sample statistics: the maximum mean discrepancy (MMD) of two collections of objects, and a permutation test.
+r"""Two-sample statistics: the maximum mean discrepancy (MMD) of two collections, and a permutation test.
 
 .. math:: \mathrm{MMD}^2(P, Q) = \mathrm{E}\,k(x, x') + \mathrm{E}\,k(y, y') - 2\,\mathrm{E}\,k(x, y),
 
-x, x' from P and y, y' from Q, all independent. Two estimates from n and m samples: the V-statistic, the squared
-distance of the two means in feature space, which exceeds it on average by :math:`n^{-1} [\mathrm{E}\,k(x, x) -
-\mathrm{E}\,k(x, x')]` and the like for Q; and the unbiased U-statistic, without the terms i = j of
-:math:`\sum_{ij} k(x_i, x_j)`, which may be negative.
+with x, x' from P and y, y' from Q, all independent. There are two estimates from n and m samples. The V-statistic is
+the squared distance of the two means in feature space; on average it exceeds MMD^2 by
+:math:`n^{-1} [\mathrm{E}\,k(x, x) - \mathrm{E}\,k(x, x')]`
+and the same term for Q. The unbiased U-statistic leaves out the terms i = j of
+:math:`\sum_{ij} k(x_i, x_j)` and may be negative.
 
 Cost: (n + m)^2 kernel values, and as many multiplications for each permutation.
 
@@ -40,7 +41,7 @@ class TwoSampleResult(NamedTuple):
     statistic : float
         Unbiased estimate of MMD^2, in units of the kernel; may be negative.
     p_value : float
-        Share of permutations, the one that was observed among them, with a statistic at least as large.
+        Fraction of permutations, including the observed division, with a statistic at least as large.
     null : ndarray of float64, shape (n_permutations,)
         Statistics of the permutations.
     """
@@ -57,18 +58,18 @@ class TwoSampleResult(NamedTuple):
 
 
 def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
-    r"""Estimate the squared maximum mean discrepancy of the laws that two collections were drawn from.
+    r"""Estimate the squared maximum mean discrepancy between the distributions of two collections.
 
     Parameters
     ----------
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
-        ``kernel(X, Y=None) -> (n, m)``; or an object with ``transform``, whose inner products are the kernel. With
-        ``"precomputed"``, X is the Gram matrix of both collections, the first n objects being the first one.
+        ``kernel(X, Y=None) -> (n, m)``, or an object with ``transform``; the inner products of its output are then the
+        kernel. With ``"precomputed"``, X is the Gram matrix of both collections; its first n objects are the first one.
     unbiased : bool, default=True
-        The U-statistic, whose expectation is MMD^2 and which may be negative; otherwise the V-statistic, the squared
-        distance of the two means, which is never negative and exceeds MMD^2 on average by
+        True returns the U-statistic, whose expectation is MMD^2 and which may be negative. False returns the
+        V-statistic, the squared distance of the two means. It is never negative and exceeds MMD^2 on average by
         (E k(x, x) - E k(x, x')) / n + (E k(y, y) - E k(y, y')) / m.
 
     Returns
@@ -78,9 +79,9 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Raises
     ------
     ValueError
-        If a collection is empty, or has one object only and `unbiased`, or the kernel returns another shape or NaN.
+        If a collection is empty, or has only one object with `unbiased`, or the kernel returns a wrong shape or NaN.
     TypeError
-        If `kernel` is a distance, or can be neither called nor used to transform.
+        If `kernel` is a distance, or is neither callable nor has ``transform``.
 
     References
     ----------
@@ -108,32 +109,32 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
 def two_sample_test(
     X: Any, Y: Any, kernel: Any, n_permutations: int = 1000, random_state: RandomState = None
 ) -> TwoSampleResult:
-    r"""Test whether two collections of objects were drawn from one law.
+    r"""Test whether two collections of objects come from the same distribution.
 
-    If they were, every division of the pooled objects into n and m is as likely as the one observed; the p-value is
-    (1 + the number of permutations whose statistic is at least that observed) / (1 + `n_permutations`). It is valid for
-    every n and m: under the null hypothesis P(p-value <= a) <= a.
+    If they do, every division of the pooled objects into n and m is as likely as the observed one. The p-value is
+    (1 + the number of permutations whose statistic is at least the observed one) / (1 + `n_permutations`). It is valid
+    for every n and m: under the null hypothesis, P(p-value <= a) <= a.
 
     Parameters
     ----------
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
-        As for `mmd2`. Laws that differ only in what the kernel does not see are not told apart.
+        As for `mmd2`. The test cannot detect differences that the kernel ignores.
     n_permutations : int, default=1000
-        The smallest p-value is 1 / (1 + n_permutations).
+        Number of permutations. The smallest possible p-value is 1 / (1 + n_permutations).
     random_state : int, numpy Generator or None, default=None
-        Draws the permutations.
+        Seed or generator for drawing the permutations.
 
     Returns
     -------
     TwoSampleResult
-        ``(statistic, p_value, null)``, the statistic being the unbiased MMD^2.
+        ``(statistic, p_value, null)``; the statistic is the unbiased MMD^2.
 
     Raises
     ------
     ValueError, TypeError
-        As `mmd2`; a collection needs two objects at least.
+        As `mmd2`; each collection needs at least two objects.
 
     References
     ----------
@@ -142,7 +143,7 @@ def two_sample_test(
 
     Examples
     --------
-    Do two generators make graphs alike? Here, random graphs with and without a ring in them:
+    Compare random graphs with and without an underlying ring:
 
     >>> import networkx as nx
     >>> from similia.distances.two_sample import two_sample_test
@@ -158,7 +159,7 @@ def two_sample_test(
     rng = generator(random_state)
     K, n = pooled_gram(X, Y, kernel, least=2)
     N = len(K)
-    # A constant added off the diagonal changes no statistic; without their mean the values lose fewer digits.
+    # Adding a constant off the diagonal changes no statistic; subtracting the mean reduces rounding errors.
     np.fill_diagonal(K, 0.0)
     scale = np.abs(K).max()
     K -= K.sum() / (N * (N - 1))
@@ -171,7 +172,7 @@ def two_sample_test(
     for start in range(0, n_permutations, step):
         rows = null[start : start + step]
         rows[:] = _u_statistics(K, rng.permuted(np.tile(labels, (len(rows), 1)), axis=1))
-    # Equal divisions may differ by rounding.
+    # Statistics of equal divisions may differ by rounding.
     n_larger = int(np.count_nonzero(null >= statistic - 1e-12 * scale))
     return TwoSampleResult(statistic, (1 + n_larger) / (1 + n_permutations), null)
 
@@ -189,7 +190,7 @@ def _u_statistics(K: Array, labels: Array) -> Array:
 
 
 def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
-    """Return a new Gram matrix of the objects of X, then of Y, and the number of those of X; or raise."""
+    """Return a new Gram matrix of the objects of X, then Y, and the number of objects in X; or raise."""
     if isinstance(kernel, str):
         if kernel != "precomputed":
             raise ValueError(f'kernel must be a kernel, a fitted embedding or "precomputed", got {kernel!r}')
