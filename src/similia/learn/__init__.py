@@ -1,4 +1,4 @@
-"""Bits to labels; and vectors on a sphere, or any objects under a kernel or distance, to labels."""
+"""Classifiers and regressors of hypervectors, of vectors on a sphere, and of objects under a kernel or distance."""
 
 from similia.core.lazy import attach
 

@@ -1,14 +1,14 @@
 """Loops of `HDClassifier`: one perceptron epoch, class bundles, cosines.
 
-Samples are rows of floats, or packed bits (uint8). Of packed bits one row at a time is expanded, to
-int8 signs: 10,000 of them stay in the first-level cache, which beats floats (longer rows), an expanded
-copy of all samples (eight times the memory traffic) and look-ups inside the sum (no vector instructions).
-The signs come bit by bit (first the first bit of all bytes), which takes a few vector instructions; the
-dimensions of prototypes that meet packed bits are in the same order, see `by_bit` and `by_byte`.
+Samples are rows of floats, or packed bits (uint8). Packed bits are expanded one row at a time, to int8 signs; 10,000
+signs stay in the first-level cache. Slower: floats (longer rows), an expanded copy of all samples (eight times the
+memory traffic), and look-ups inside the sum (no vector instructions). Signs are ordered by bit (first the first bit of
+all bytes), which takes a few vector instructions. Prototypes for packed bits have their dimensions in the same order,
+see `by_bit` and `by_byte`.
 
-An epoch first looks at each sample in float32: how much closer is it to each class than to class 0?
-Only if the rounding error of that look could hide a mistake are the cosines computed in float64, so that
-no result depends on float32. For two classes this is one sum over numbers in the first-level cache.
+An epoch first computes in float32 how much closer each sample is to each class than to class 0. If rounding could hide
+a mistake, it computes the cosines in float64, so no result depends on float32. For two classes this is one sum over
+numbers in the first-level cache.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 TIE = 1e-12
 """Cosines closer than this are equal: rounding is 1e-15, and its sign depends on the processor."""
 
-_SAFE_NORMS = (1e-15, 1e15)  # of samples that float32 can hold
+_SAFE_NORMS = (1e-15, 1e15)  # norms of samples that float32 can hold
 
 
 def by_bit(prototypes: Array) -> Array:
@@ -42,7 +42,7 @@ def by_byte(prototypes: Array) -> Array:
 
 
 def _row(X: Array, i: int, scratch: Array) -> Array:
-    """Return sample `i` as a row of numbers; packed bits are expanded into `scratch`."""
+    """Return sample `i` as a row of numbers; expand packed bits into `scratch`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -81,7 +81,7 @@ def _dot32(row: Array, h: Array) -> np.float32:
 
 @njit(reassociate=True)
 def _add(a: float, row: Array, h: Array) -> float:
-    """Add a * row to h in place; return the new squared norm of h, which so never drifts."""
+    """Add a * row to h in place; return the squared norm of h, computed anew so that it never drifts."""
     total = 0.0
     for k in range(h.shape[0]):
         h[k] += a * row[k]
@@ -117,7 +117,7 @@ def _first_best(cosines: Array) -> int:
 
 @njit()
 def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
-    """Return whether class `right` wins beyond the float32 rounding of the sums with `apart`."""
+    """Return whether class `right` wins by more than the float32 rounding error of the sums with `apart`."""
     if not _SAFE_NORMS[0] < norm < _SAFE_NORMS[1]:
         return False
     # a float32 sum of d products, in any order, is off by less than d 2^-23 times both norms: here norm and 2
@@ -133,7 +133,7 @@ def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
 
 @njit()
 def epoch(X: Array, squared_norms_of_X: Array, y: Array, order: Array, rate: float, prototypes: Array) -> int:
-    """Visit the samples in `order`, correct the prototypes in place, count the mistakes."""
+    """Visit the samples in `order`, correct the prototypes in place, and return the number of mistakes."""
     scratch = np.empty(prototypes.shape[1], np.int8)
     n_classes = prototypes.shape[0]
     q = np.empty(n_classes)

@@ -1,12 +1,12 @@
 """Perceptron-corrected class prototypes on hypervectors (NysHD: main text and supplement, Algorithm 1).
 
-With prototypes H_j, samples x in the order of the epoch and q_j = cos(H_j, x) (0 if either is zero),
-p = argmax_j q_j (the lowest class on ties). Only if p differs from the right class y::
+For prototypes H_j and each sample x in the order of the epoch, let q_j = cos(H_j, x) (0 if either is zero) and
+p = argmax_j q_j (the lowest class on ties). If p differs from the right class y::
 
     H_y += learning_rate (1 - q_y) x        H_p -= learning_rate (1 - q_p) x
 
-Each sample sees all earlier corrections. Cost: one pass over d numbers for each class and sample, two
-more for each mistake; packed bits are never expanded beyond one sample.
+Each sample sees all earlier corrections. Cost: one pass over d numbers per class and sample, two more per mistake.
+Packed bits are expanded one sample at a time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _INITS = ("zeros", "bundle")
-_SMALL = 2.0**-150  # numbers below it are scaled up, so that products of squares are float64
+_SMALL = 2.0**-150  # smaller numbers are scaled up, so that products of squares do not underflow
 _SMALLEST_SQUARED_NORM = 1e-200
 _LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the largest learning rate
 
@@ -59,19 +59,19 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     init : {"zeros", "bundle"}, default="zeros"
-        What the prototypes are before the first epoch: zero (supplement, Algorithm 1), or the sum of
-        the members of each class (main text).
+        Prototypes before the first epoch: zero (supplement, Algorithm 1), or the sum of the members of each class
+        (main text).
     max_iter : int, default=20
-        Epochs. Training stops earlier when an epoch made no correction, which changes nothing, since
-        all later epochs would make none either. 0 with ``init="bundle"`` is the single-pass classifier.
+        Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make
+        none either. 0 with ``init="bundle"`` is the single-pass classifier.
     learning_rate : float, default=0.5
-        Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` all prototypes are proportional to
-        it and the cosine ignores scale: it changes no label, so there is nothing to search.
+        Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` there is no need to tune it: all prototypes are
+        proportional to it and the cosine ignores scale, so it changes no label.
     shuffle : bool, default=True
         Whether `fit` visits the samples in a new random order in each epoch; False keeps the given order.
     binary_prototypes : bool, default=False
-        Whether predictions use ``prototype_codes_``, the signs of the learnt prototypes: packed samples are
-        then compared by counting bits, nothing else. Training is the same.
+        Whether predictions use ``prototype_codes_``, the signs of the learnt prototypes. Packed samples are then
+        compared by counting bits. Training is the same.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the sample order; one permutation is drawn per epoch. Only used with ``shuffle=True``.
 
@@ -82,11 +82,11 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     prototypes_ : ndarray of float64 (n_classes, d)
         Learnt prototypes.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8))
-        Their signs as packed bits (1 for +1), which ``binary_prototypes=True`` uses.
+        Signs of the prototypes as packed bits (1 for +1), for ``binary_prototypes=True``.
     n_updates_ : list of int
-        Corrected samples in each epoch (each call of `partial_fit` is one epoch).
+        Number of corrected samples in each epoch (each call of `partial_fit` is one epoch).
     n_iter_ : int
-        Epochs run.
+        Number of epochs run.
     converged_ : bool
         Whether the last epoch made no correction.
     n_features_in_ : int
@@ -94,15 +94,15 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Samples are packed bits (dtype uint8 always means that: 8 dimensions of ±1 in each byte, bit 1 for
-    +1), or numbers of any other integer or float dtype, one column per dimension, used as they are. Both
-    kinds can be given to one fitted classifier, if d agrees. Arithmetic is float64. Cosines that differ by
-    less than 1e-12 count as equal, so that a tie is a tie whatever the processor or the learning rate.
+    Samples of dtype uint8 are packed bits: 8 dimensions of ±1 in each byte, bit 1 for +1. Samples of any other integer
+    or float dtype hold one dimension per column. A fitted classifier accepts both kinds if d agrees. Arithmetic is
+    float64. Cosines that differ by less than 1e-12 count as equal, so ties do not depend on the processor or the
+    learning rate.
 
-    Norms may be up to 1e75, and as small as float64 has them: small samples are scaled up by powers of two.
+    Norms may be up to 1e75, and as small as float64 allows: small samples are scaled up by powers of two.
 
-    The last line of the printed pseudo-code has a misplaced parenthesis: the predicted class is corrected
-    by learning_rate (1 - q_p) x, as here.
+    The last line of the printed pseudo-code has a misplaced parenthesis; the correct update of the predicted class is
+    learning_rate (1 - q_p) x, as here.
 
     References
     ----------
@@ -160,7 +160,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter, `X` or `y` is not as described, or `y` holds one class only.
+            If a parameter, `X` or `y` is invalid, or `y` holds only one class.
         """
         self._check_parameters()
         if isinstance(X, Distributed):
@@ -181,7 +181,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self._learnt(classes, X.shape[1], trainer.prototypes(), n_updates)
 
     def _fit_parts(self, X: Distributed, y: npt.ArrayLike) -> Self:
-        """Bundle packed bits where they are (sums of whole numbers, in any order); else pass over a copy in a file."""
+        """Fit distributed data: bundle packed bits part by part (exact in any order); else fit a copy in a file."""
         if self.init == "zeros" or self.max_iter > 0 or X.example().dtype != np.uint8:
             with X.spooled() as rows:
                 return self.fit(rows, y)
@@ -191,11 +191,11 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     @all_at_once
     def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
-        """Make one pass over a batch, in the given order, starting from what was learnt before.
+        """Make one pass over a batch, in the given order, starting from the current prototypes.
 
-        With ``init="bundle"`` the first batch is bundled before its pass. With ``init="bundle", max_iter=0``
-        each call adds its batch to the bundles and makes no correction: batches one after the
-        other give the same as one `fit` on all. Otherwise `max_iter` is not used here.
+        With ``init="bundle"`` the first batch is bundled before its pass. With ``init="bundle", max_iter=0`` each call
+        adds its batch to the bundles and makes no correction, so successive batches give the same result as one `fit`
+        on all samples. Otherwise `max_iter` is not used here.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         y : array-like (n,)
             Labels; a batch may lack some classes.
         classes : array-like (n_classes,), optional
-            All labels that will ever come; needed at the first call, and the same later if given.
+            All labels of all batches. Required at the first call; later calls may repeat the same labels.
 
         Returns
         -------
@@ -213,7 +213,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            As `fit`; also if `classes` is missing at the first call or changes, or a label is not among them.
+            As `fit`; also if `classes` is missing at the first call or changes, or a label is not in `classes`.
         """
         self._check_parameters()
         first = not hasattr(self, "prototypes_")
@@ -251,7 +251,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64 (n, n_classes), or (n,) for two classes
-            Cosines; for two classes the one of ``classes_[1]`` less that of ``classes_[0]``, 0 on a tie.
+            Cosines; for two classes the cosine for ``classes_[1]`` minus that for ``classes_[0]``, 0 on a tie.
 
         Raises
         ------
@@ -306,7 +306,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return _cosines(X, np.unpackbits(self.prototype_codes_, axis=1, count=d) * 2.0 - 1.0)
 
     def _learnt(self, classes: npt.NDArray, n_columns: int, prototypes: npt.NDArray, n_updates: list[int]) -> Self:
-        """Store everything at once, so that an interrupted call leaves the estimator as it was."""
+        """Store all results at once, so that an interrupted call leaves the estimator unchanged."""
         self.classes_ = classes
         self.n_features_in_ = n_columns
         self.prototypes_ = prototypes
@@ -317,7 +317,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _learnt_dimension(self) -> int:
-        """Return d, or raise if the learnt arrays do not fit together: the loops do not look at bounds."""
+        """Return d; raise if the shapes of the learnt arrays disagree, since the loops do not check bounds."""
         shape = np.shape(self.prototypes_)
         if len(shape) != 2 or shape[0] != len(self.classes_):
             raise ValueError(f"prototypes_ has shape {shape} for {len(self.classes_)} classes; fit again")
@@ -353,7 +353,7 @@ def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: in
 
 
 class _Trainer:
-    """The compiled loops on one batch, with prototypes in the order of dimensions that they want."""
+    """Run the compiled loops on one batch, with prototypes in the loops' order of dimensions."""
 
     def __init__(self, X: npt.NDArray, targets: npt.NDArray, prototypes: npt.NDArray) -> None:
         from similia.learn import _hd_classifier as loops
@@ -371,7 +371,7 @@ class _Trainer:
         self._loops.bundle(self._X, self._targets, self._prototypes)
 
     def epoch(self, order: npt.NDArray[np.int64], rate: float) -> int:
-        """Correct the prototypes sample by sample, return the mistakes; Ctrl-C is heard between epochs."""
+        """Correct the prototypes sample by sample and return the number of mistakes; Ctrl-C acts between epochs."""
         mistakes = self._loops.epoch(self._X, self._squared_norms, self._targets, order, float(rate), self._prototypes)
         return int(mistakes)
 
@@ -408,16 +408,16 @@ def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
 
 
 def _exponent(X: npt.NDArray, prototypes: npt.NDArray) -> int:
-    """Return the power of two that brings very small samples and prototypes near 1, 0 for others.
+    """Return the exponent that scales very small samples and prototypes to about 1; 0 if they are not small.
 
-    Samples and prototypes in another unit have the same cosines.
+    Scaling does not change cosines.
     """
     most = max(_largest(X).max(), _largest(prototypes).max())
     return int(np.frexp(most)[1]) if 0 < most < _SMALL else 0
 
 
 def _small_rows_up(X: npt.NDArray) -> npt.NDArray:
-    """Return rows with very small ones multiplied by powers of two of their own, which keep their cosines."""
+    """Scale each very small row up by its own power of two, which does not change its cosines."""
     if X.dtype.kind != "f" or (most := _largest(X)).min() >= _SMALL:
         return X
     return np.ldexp(X, -np.where((most > 0) & (most < _SMALL), np.frexp(most)[1], 0)[:, None])
@@ -437,15 +437,15 @@ def _dimension(X: npt.NDArray) -> int:
 
 
 def _as_hypervectors(X: Any) -> npt.NDArray:
-    """Return packed bits as they are, other numbers as a float array that holds them exactly."""
+    """Return packed bits unchanged, other numbers as a float array without loss."""
     if hasattr(X, "toarray"):
         raise BadValue(None, f"is a sparse {type(X).__name__}", "dense hypervectors", "give X.toarray()")
     X = np.asarray(unmasked(X))
-    X = np.ascontiguousarray(X) if X.ndim else X  # sums along rows take one order
+    X = np.ascontiguousarray(X) if X.ndim else X  # so that row sums have a fixed order
     if X.dtype.kind == "c":
         raise not_real()
     if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):
-        X = X.astype(np.float64)  # of floats, which are no packed bits
+        X = X.astype(np.float64)  # floats cannot be packed bits
     if X.dtype.kind not in "iuf":
         raise BadValue(
             None,
@@ -467,7 +467,7 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
 
 
 def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
-    """Return the classes and the number of each label's class."""
+    """Return the sorted classes and the class number of each label."""
     labels = checked_labels(y, n, two=True)
     check_classification_targets(labels)
     classes, targets = np.unique(labels, return_inverse=True)

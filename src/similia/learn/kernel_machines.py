@@ -1,14 +1,14 @@
-r"""Support-vector machines and ridge regression straight on objects, with any kernel.
+r"""Support-vector machines and ridge regression on objects, with any kernel.
 
 .. math:: f(x) = \sum_i \alpha_i\, k(x_i, x) + b
 
-`KernelSVC` and `KernelSVR` are libsvm's machines on the n x n Gram matrix of the training objects, and keep only the
-support vectors, as objects. `KernelRidge` minimises :math:`\|y - K\alpha\|^2 + \lambda\, \alpha^\top K \alpha`,
-without b, and keeps all objects.
+`KernelSVC` and `KernelSVR` run libsvm on the n x n Gram matrix of the training objects, and keep only the support
+vectors, as objects. `KernelRidge` minimises :math:`\|y - K\alpha\|^2 + \lambda\, \alpha^\top K \alpha`, without b, and
+keeps all objects.
 
-Cost: n^2 kernel values; then O(n^2) to O(n^3) of libsvm, or O(n^3) of a Cholesky factorisation. A prediction takes one
-kernel value for each object kept, in blocks of rows. Memory: 8 n^2 bytes in `fit`, which is refused where it does not
-fit.
+Cost: n^2 kernel values; then O(n^2) to O(n^3) for libsvm, or O(n^3) for a Cholesky factorisation. A prediction takes
+one kernel value per object kept, in blocks of rows. Memory: 8 n^2 bytes in `fit`, which raises if this exceeds
+``max_memory``.
 
 Papers: Cortes & Vapnik, "Support-vector networks", Machine Learning 20, 1995; Drucker et al., "Support vector
 regression machines", NIPS 1996; Saunders, Gammerman & Vovk, "Ridge regression learning algorithm in dual variables",
@@ -48,19 +48,19 @@ from similia.similarity import ComparesObjects, check_kernel, decided, evaluate,
 from similia.sources.lazily import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
-_FOLDS = 5  # of the calibration
+_FOLDS = 5  # of calibration
 
 
 @state(kernel="kernel", kernel_="kernel")
 class KernelMachine(ComparesObjects, BaseEstimator):
-    """Base of learners with the parameter `kernel` that are fitted to one Gram matrix."""
+    """Base of learners with a parameter `kernel` that fit one Gram matrix."""
 
     kernel: Any
     kernel_: Any
-    _linear_model = "LinearSVC()"  # what follows Nystroem where the matrix does not fit
+    _linear_model = "LinearSVC()"  # the error message proposes it, after Nystroem, if the matrix does not fit
 
     def _read(self, X: Any) -> tuple[Any, Any, int]:
-        """Return (kernel decided by the objects, objects in its layout, how many), or raise if n^2 do not fit."""
+        """Return (kernel with its parameters set, objects in its layout, n); raise if the Gram matrix does not fit."""
         refuse_lazy(X, "the kernel of all pairs of objects is needed; take Nystroem(kernel) and a linear model")
         check_kernel(self.kernel)
         kernel = decided(self.kernel, X)
@@ -83,9 +83,9 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         return K.astype(np.float64, copy=False)
 
     def _over_blocks(self, X: Any, known: Any, of: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
-        """Return ``of(K)`` of the kernel values K between objects and those that are kept, block by block.
+        """Apply `of`, block by block, to the kernel values between objects and the objects kept.
 
-        `width` is how many numbers of an object `of` holds.
+        `width` is the number of values per object that `of` holds in memory.
         """
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(known)
@@ -104,7 +104,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
 
 
 def _has_probability(machine: KernelSVC) -> bool:
-    """Return whether there is `predict_proba`, or raise AttributeError with what to do."""
+    """Return True, or raise AttributeError with a remedy if `probability` is False."""
     if not machine.probability:
         raise AttributeError("predict_proba needs KernelSVC(..., probability=True); decision_function needs nothing")
     return True
@@ -128,51 +128,53 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     Parameters
     ----------
     kernel : callable
-        ``k(X, Y=None) -> (n, m)``: a kernel of `similia.kernels` or `similia.adapters`, a combination of such, or
-        `similia.pairwise` of a function. ``similia.kernels.DistanceRBF(distance)`` makes one of a distance.
+        ``k(X, Y=None) -> (n, m)``: a kernel of `similia.kernels` or `similia.adapters`, a combination of these, or
+        `similia.pairwise` of a function. ``similia.kernels.DistanceRBF(distance)`` makes a kernel from a distance.
     C : float, default=1.0
         Inverse regularisation, above 0.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     probability : bool, default=False
-        Whether `predict_proba` is there. The fit then takes at most five more fits on parts of the Gram matrix, as
-        ``CalibratedClassifierCV(SVC(), ensemble=False)`` does, which scikit-learn recommends.
+        Whether to enable `predict_proba`. Then `fit` runs at most five more fits on parts of the Gram matrix, like
+        ``CalibratedClassifierCV(SVC(), ensemble=False)``, which scikit-learn recommends.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        Sorted labels.
     kernel_ : callable
-        The kernel, with what it leaves to the data decided by the training objects.
+        The kernel, with data-dependent parameters set from the training objects.
     support_ : ndarray of int64, shape (n_support,)
-        Positions of the training objects that the classifier keeps.
+        Positions of the support vectors in the training objects.
     support_objects_ : collection of n_support objects
-        These, in the layout the kernel works on.
+        The support vectors, in the layout that the kernel uses.
     pair_coef_, pair_intercept_ : ndarray of float64, shapes (pairs_of, n_support) and (pairs_of,)
-        One-vs-one machines, for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...: positive for the first class.
+        One-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the
+        first class.
     calibration_ : ndarray of float64, shape (1, 2) or (n_classes, 2), or None
         With `probability`: (a, b) of the sigmoids 1 / (1 + exp(a f + b)) of the columns f of `decision_function`.
     n_features_in_ : int
-        Only if objects are rows of a table.
+        Number of columns; only if objects are rows of a table.
 
     Raises
     ------
     ValueError
         In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, `y` has one class or holds
-        fractions, a kernel value is not finite, a parameter is out of range, or with `probability` a class has one
-        object only.
+        fractions, a kernel value is not finite, or a parameter is out of range. With `probability`, also if a class has
+        only one object.
     TypeError
         If `kernel` is a distance or cannot be called.
 
     Notes
     -----
-    Where the kernel is not positive semi-definite (`DistanceRBF` of DTW), libsvm ends in a stationary point, which need
-    not be the optimum; `similia.Nystroem` with ``spectrum="clip"`` and a linear machine is the way without that doubt.
+    If the kernel is not positive semi-definite (`DistanceRBF` of DTW), libsvm ends in a stationary point, which may not
+    be the optimum. `similia.Nystroem` with ``spectrum="clip"`` and a linear machine avoids this.
 
-    A kernel whose values grow with the size of objects wants ``normalize=True``; C means little otherwise.
+    If kernel values grow with the size of objects, set ``normalize=True``; otherwise C means little.
 
-    Predictions follow `decision_function`, as those of ``SVC(break_ties=True)`` do; close to the border between two
-    classes the most probable one may be the other. Within the default ``max_memory`` of 1 GiB there is room for 11,500
-    objects; more take ``make_pipeline(Nystroem(kernel), LinearSVC())``.
+    Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. Near the border between two classes
+    the other one may have the larger probability. The default ``max_memory`` of 1 GiB has room for 11,500 objects; for
+    more, use ``make_pipeline(Nystroem(kernel), LinearSVC())``.
 
     References
     ----------
@@ -222,7 +224,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
 
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return confidences, shape (m,) for two classes (above 0: the second one), else (m, n_classes).
+        """Return confidences: (m,) for two classes, positive for the second; else (m, n_classes).
 
         Parameters
         ----------
@@ -254,7 +256,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
 def _sigmoids(
     K: npt.NDArray[np.float64], codes: npt.NDArray, classes: npt.NDArray, C: float, class_weight: Any
 ) -> npt.NDArray[np.float64]:
-    """Return (a, b) of the sigmoid of each column of the decision, fitted to decisions out of fold."""
+    """Return (a, b) of the sigmoid of each column of the decision function, fitted to out-of-fold decisions."""
     counts = np.bincount(codes)
     if counts.min() < 2:
         rare = classes[counts.argmin()]
@@ -262,7 +264,7 @@ def _sigmoids(
             f"class {rare!s} has one object, and probability=True needs two or more of each class; drop that class, or "
             "take probability=False"
         )
-    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0)  # None would draw from numpy's
+    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0)  # None would use numpy's state
     calibrated = CalibratedClassifierCV(svc, ensemble=False, cv=int(min(_FOLDS, counts.min()))).fit(K, codes)
     return np.array([[c.a_, c.b_] for c in calibrated.calibrated_classifiers_[0].calibrators], dtype=np.float64)
 
@@ -276,21 +278,21 @@ class KernelRidge(RegressorMixin, KernelMachine):
     Parameters
     ----------
     kernel : callable
-        ``k(X, Y=None) -> (n, m)``: a kernel of `similia.kernels` or `similia.adapters`, a combination of such, or
-        `similia.pairwise` of a function. ``similia.kernels.DistanceRBF(distance)`` makes one of a distance.
+        ``k(X, Y=None) -> (n, m)``: a kernel of `similia.kernels` or `similia.adapters`, a combination of these, or
+        `similia.pairwise` of a function. ``similia.kernels.DistanceRBF(distance)`` makes a kernel from a distance.
     alpha : float, default=1.0
-        Regularisation, 0 or more; it is added to the diagonal of the Gram matrix.
+        Regularisation, 0 or more, added to the diagonal of the Gram matrix.
 
     Attributes
     ----------
     kernel_ : callable
-        The kernel, with what it leaves to the data decided by the training objects.
+        The kernel, with data-dependent parameters set from the training objects.
     objects_ : collection of n objects
-        The training objects, in the layout the kernel works on.
+        The training objects, in the layout that the kernel uses.
     dual_coef_ : ndarray of float64, shape (n,) or (n, n_outputs)
         Coefficient of each training object.
     n_features_in_ : int
-        Only if objects are rows of a table.
+        Number of columns; only if objects are rows of a table.
 
     Raises
     ------
@@ -302,16 +304,15 @@ class KernelRidge(RegressorMixin, KernelMachine):
 
     See Also
     --------
-    KernelSVR : Keeps support vectors only.
+    KernelSVR : Keeps only support vectors.
 
     Notes
     -----
-    There is no intercept, as in scikit-learn's KernelRidge: centre the targets first, with
+    As in scikit-learn's KernelRidge, there is no intercept. Centre the targets first, with
     ``TransformedTargetRegressor(KernelRidge(kernel), transformer=StandardScaler())``.
 
-    A kernel whose values grow with the size of objects wants ``normalize=True``; alpha means little otherwise. Within
-    the default ``max_memory`` of 1 GiB there is room for 11,500 objects; more take
-    ``make_pipeline(Nystroem(kernel), Ridge())``.
+    If kernel values grow with the size of objects, set ``normalize=True``; otherwise alpha means little. The default
+    ``max_memory`` of 1 GiB has room for 11,500 objects; for more, use ``make_pipeline(Nystroem(kernel), Ridge())``.
 
     References
     ----------
@@ -350,7 +351,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
         kernel, objects, n = self._read(X)
         targets = checked_targets(y, n, "KernelRidge")
         K = self._gram(kernel, objects, n)
-        with one_blas_thread():  # the same coefficients for any number of threads
+        with one_blas_thread():  # so that coefficients do not depend on the number of threads
             ridge = kernel_ridge.KernelRidge(alpha=alpha, kernel="precomputed").fit(K, targets)
         self.kernel_, self.objects_ = kernel, objects
         self.dual_coef_ = np.asarray(ridge.dual_coef_, dtype=np.float64)
@@ -387,22 +388,24 @@ class KernelSVR(RegressorMixin, KernelMachine):
     kernel : callable
         As for `KernelRidge`.
     C : float, default=1.0
-        Inverse regularisation, above 0. It bounds what one training object can add: in units of the targets.
+        Inverse regularisation, above 0: bounds the coefficient of each training object, in units of the targets.
     epsilon : float, default=0.1
-        Errors of at most so much cost nothing: 0 or more, in units of the targets.
+        Errors up to epsilon cost nothing; 0 or more, in units of the targets.
 
     Attributes
     ----------
     kernel_ : callable
-        The kernel, with what it leaves to the data decided by the training objects.
+        The kernel, with data-dependent parameters set from the training objects.
     support_ : ndarray of int64, shape (n_support,)
-        Positions of the training objects that the regressor keeps.
+        Positions of the support vectors in the training objects.
     support_objects_ : collection of n_support objects
-        These, in the layout the kernel works on.
+        The support vectors, in the layout that the kernel uses.
     dual_coef_ : ndarray of float64, shape (n_support,)
+        Coefficient of each support vector.
     intercept_ : float
+        The constant b.
     n_features_in_ : int
-        Only if objects are rows of a table.
+        Number of columns; only if objects are rows of a table.
 
     Raises
     ------
@@ -414,12 +417,12 @@ class KernelSVR(RegressorMixin, KernelMachine):
 
     See Also
     --------
-    KernelRidge : Takes several targets at once, keeps all training objects.
+    KernelRidge : Accepts several targets, keeps all training objects.
 
     Notes
     -----
-    C and epsilon are in units of the targets. ``TransformedTargetRegressor(KernelSVR(kernel), transformer=
-    StandardScaler())`` makes their defaults mean the same for any data.
+    C and epsilon are in units of the targets. Use ``TransformedTargetRegressor(KernelSVR(kernel), transformer=
+    StandardScaler())`` so that their defaults suit any data.
 
     References
     ----------
@@ -459,7 +462,7 @@ class KernelSVR(RegressorMixin, KernelMachine):
         kernel, objects, n = self._read(X)
         targets = checked_targets(check_labels(y, n), n, "KernelSVR")
         machine = SVR(kernel="precomputed", C=C, epsilon=epsilon)
-        machine.random_state = 0  # which libsvm does not use here; None would draw from numpy's global state
+        machine.random_state = 0  # libsvm does not use it here; None would draw from numpy's global state
         machine.fit(self._gram(kernel, objects, n), targets)
         support = machine.support_.astype(np.int64)
         self.kernel_, self.support_, self.support_objects_ = kernel, support, take(objects, support)

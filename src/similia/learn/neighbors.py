@@ -1,13 +1,13 @@
-r"""k nearest neighbours straight on objects, with any kernel or distance.
+r"""Exact k nearest neighbours of objects, with any kernel or distance.
 
-The neighbours of an object are exact. Distances to the n training objects are computed in blocks of rows that fit into
-``similia.config(max_memory=...)``: one call d(X, training objects) a block, so that whatever is fast about a distance
-(lanes, threads, sparse products) stays so. `similia.distances.DTW` has a search of its own
-(`similia.learn._dtw_neighbors`): lower bounds leave out most series, and warping is given up where it cannot win.
+Distances to the n training objects are computed in blocks of rows that fit into ``similia.config(max_memory=...)``.
+Each block is one call d(X, training objects), so the distance can use its lanes, threads and sparse products.
+`similia.distances.DTW` has its own search (`similia.learn._dtw_neighbors`), which skips most series by lower bounds and
+stops warping early.
 
 Cost: m n distances for m objects, for DTW at most that. Memory: the training objects and a block of distances.
 
-A kernel compares by the distance of its feature space, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
+With a kernel, the distance is that of its feature space, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
 
 Paper: Cover & Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13, 1967.
 """
@@ -50,7 +50,7 @@ from similia.sources.lazily import lazily, refuse_lazy
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
-_FEW = 8  # neighbours up to which so many minima are found sooner than a row is sorted
+_FEW = 8  # up to this many neighbours, repeated minima are faster than a sort
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -64,7 +64,7 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     n_samples_fit_=count("n", least=1), _squared_norms=optional(array("f8", "n")),
 )  # fmt: skip
 class _KNeighbors(ComparesObjects, BaseEstimator):
-    """What the classifier and the regressor share: the training objects, and the search among them."""
+    """Base of the classifier and the regressor: stores the training objects and searches them."""
 
     _by = "distance"
 
@@ -74,7 +74,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         self.weights = weights
 
     def _fit_objects(self, X: Any) -> None:
-        """Keep the training objects in the layout the distance works on."""
+        """Store the training objects in the layout that the distance uses."""
         refuse_lazy(X, "the nearest of all objects are asked for; take SimilaritySearch or D2KE, which scale")
         refuse_class(self.distance, "distance")
         if not callable(self.distance):
@@ -93,7 +93,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         if _is_kernel(distance):
             evaluate(distance, first)
         else:
-            distances_between(distance, first)  # what cannot be compared at all is told now
+            distances_between(distance, first)  # raises now if objects cannot be compared
         self.distance_, self.objects_ = distance, objects
         self._squared_norms = diagonal(distance, objects) if _is_kernel(distance) else None
         self.n_samples_fit_ = n
@@ -104,22 +104,23 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         Parameters
         ----------
         X : sequence of m objects, optional
-            Of the training objects, if not given: each one's neighbours without itself.
+            By default the training objects; an object is then not its own neighbour.
         n_neighbors : int, optional
-            How many; the parameter `n_neighbors` if not given.
+            Number of neighbours. By default the parameter `n_neighbors`.
         return_distance : bool, default=True
+            Whether to return the distances.
 
         Returns
         -------
         distances : ndarray of float32 or float64, shape (m, n_neighbors)
             Ascending; only if `return_distance`.
         indices : ndarray of int64, shape (m, n_neighbors)
-            Positions in the training objects; of equal distances the smaller one first.
+            Positions in the training objects; at equal distances the smaller position comes first.
 
         Raises
         ------
         ValueError
-            If there are fewer training objects than asked for, or a distance is negative, NaN or infinite.
+            If `n_neighbors` exceeds the number of training objects, or a distance is negative, NaN or infinite.
         """
         check_is_fitted(self)
         most = self.n_samples_fit_ - (X is None)
@@ -132,7 +133,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return (distances, indices) if return_distance else indices
 
     def _read(self, distance: Any, X: Any, *, reset: bool) -> Any:
-        """Return objects in the layout of the distance, or raise for vectors that are not finite: in `fit` already."""
+        """Return objects in the layout that the distance uses; raise if vectors are not finite, also in `fit`."""
         objects = read_objects(self, distance, X, reset=reset)
         if not is_table(objects) or (hasattr(objects, "tocsr") and takes_sparse(distance)):
             return objects
@@ -158,9 +159,9 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return np.concatenate([values for values, _ in found]), np.concatenate([rows for _, rows in found])
 
     def _distances(self, X: Any, start: int, alone: list[int]) -> Floats:
-        """Return distances to all training objects, shape (m, n), as an array of one's own.
+        """Return the distances to all training objects, shape (m, n), as a new array.
 
-        Objects that a kernel with features gives 0 with all of them are added to `alone`.
+        If a kernel with features is 0 between an object and all training objects, append the object to `alone`.
         """
         if self._squared_norms is None:
             D = distances_between(self.distance_, X, self.objects_, start, "X[{}] and training object {}")
@@ -176,53 +177,56 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return np.sqrt(np.maximum(squares, 0.0))
 
     def _weights(self, distances: Floats) -> npt.NDArray[np.float64]:
-        """Return weights of neighbours that sum to 1 in each row."""
+        """Return the weights of neighbours; each row sums to 1."""
         weights = np.ones(distances.shape)
         if self.weights == "distance":
             nearest = distances[:, :1].astype(np.float64)
-            # 1 / d times a factor, so that nothing overflows; where the nearest is at 0, 1 for 0 and 0 for others.
+            # Scale 1 / d so that nothing overflows. If the nearest distance is 0, weights are 1 at 0 and 0 elsewhere.
             weights = np.divide(nearest, distances, out=weights, where=distances > 0)
         return weights / weights.sum(axis=1, keepdims=True)
 
 
 @state(classes_=labels("c"), _codes=array("i8", "n"))
 class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
-    r"""Classifier by the labels of the nearest training objects, under any distance or kernel.
+    r"""k-nearest-neighbour classifier of objects, with any distance or kernel.
 
     Parameters
     ----------
     distance : callable
         ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, a kernel of
-        `similia.kernels` (then by the distance of its feature space), or `similia.pairwise` of a function.
+        `similia.kernels` (which means the distance of its feature space), or `similia.pairwise` of a function.
     n_neighbors : int, default=1
-        How many neighbours vote; of fewer training objects all, with a warning.
+        Number of neighbours that vote. If there are fewer training objects, all vote, with a warning.
     weights : {"uniform", "distance"}, default="uniform"
-        Votes count the same, or 1 / distance; neighbours at distance 0 then vote alone.
+        "uniform" gives all votes equal weight, "distance" 1 / distance. If neighbours are at distance 0, only they
+        vote.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        Sorted labels.
     objects_ : collection of n objects
-        The training objects, in the layout the distance works on.
+        The training objects, in the layout that the distance uses.
     distance_ : callable
-        The distance, with what it leaves to the data decided by the training objects.
+        The distance, with data-dependent parameters set from the training objects.
     n_samples_fit_ : int
+        Number n of training objects.
     n_features_in_ : int
-        Only if objects are rows of a table.
+        Number of columns; only if objects are rows of a table.
 
     Raises
     ------
     ValueError, TypeError
-        In `fit`, if there are fewer objects than neighbours, `y` holds fractions, or a parameter is out of range.
+        In `fit`, if `y` holds fractions or a parameter is out of range.
 
     Notes
     -----
-    Ties are decided: of equal distances the earlier training object is nearer; of classes with equal votes the first in
-    `classes_` is predicted. Results depend neither on ``max_memory`` nor on the number of threads.
+    Ties are deterministic: at equal distances the earlier training object is nearer; with equal votes the first class
+    in `classes_` wins. Results depend neither on ``max_memory`` nor on the number of threads.
 
-    With `similia.distances.DTW` it is what aeon's and tslearn's ``KNeighborsTimeSeriesClassifier`` do, for series of
-    any lengths and channels; ``DTW(local="sqeuclidean")`` has their costs (tslearn takes the root besides).
-    For many objects there are `similia.SimilaritySearch` and `similia.D2KE`.
+    With `similia.distances.DTW` it corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn, for series of
+    any lengths and channels. ``DTW(local="sqeuclidean")`` has their costs; tslearn also takes the root. For many
+    objects use `similia.SimilaritySearch` or `similia.D2KE`.
 
     References
     ----------
@@ -241,7 +245,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the training objects and their labels.
+        """Store the training objects and their labels.
 
         Parameters
         ----------
@@ -288,37 +292,39 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
 @state(targets_="targets")
 class KNeighborsRegressor(RegressorMixin, _KNeighbors):
-    r"""Regressor by the mean target of the nearest training objects, under any distance or kernel.
+    r"""k-nearest-neighbour regressor of objects, with any distance or kernel: averages the targets of the neighbours.
 
     Parameters
     ----------
     distance : callable
         As for `KNeighborsClassifier`.
     n_neighbors : int, default=1
-        How many neighbours are averaged; of fewer training objects all, with a warning.
+        Number of neighbours to average. If there are fewer training objects, all are averaged, with a warning.
     weights : {"uniform", "distance"}, default="uniform"
-        Neighbours count the same, or 1 / distance; those at distance 0 then count alone.
+        "uniform" gives all neighbours equal weight, "distance" 1 / distance. If neighbours are at distance 0, only
+        they count.
 
     Attributes
     ----------
     objects_ : collection of n objects
-        The training objects, in the layout the distance works on.
+        The training objects, in the layout that the distance uses.
     targets_ : ndarray of float64, shape (n,) or (n, n_outputs)
+        The training targets.
     distance_ : callable
-        The distance, with what it leaves to the data decided by the training objects.
+        The distance, with data-dependent parameters set from the training objects.
     n_samples_fit_ : int
+        Number n of training objects.
     n_features_in_ : int
-        Only if objects are rows of a table.
+        Number of columns; only if objects are rows of a table.
 
     Raises
     ------
     ValueError, TypeError
-        In `fit`, if there are fewer objects than neighbours, a target is no finite number, or a parameter is out of
-        range.
+        In `fit`, if a target is not a finite number or a parameter is out of range.
 
     Notes
     -----
-    Of equal distances the earlier training object is nearer.
+    At equal distances the earlier training object is nearer.
 
     Examples
     --------
@@ -331,7 +337,7 @@ class KNeighborsRegressor(RegressorMixin, _KNeighbors):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the training objects and their targets.
+        """Store the training objects and their targets.
 
         Parameters
         ----------
@@ -368,12 +374,12 @@ class KNeighborsRegressor(RegressorMixin, _KNeighbors):
 
 
 def _is_kernel(function: Any) -> bool:
-    """Whether this is a kernel of ours; a lifted function is taken for a distance."""
+    """Return whether `function` is a kernel of this library; `similia.pairwise` counts as a distance."""
     return isinstance(function, Kernel) and not isinstance(function, Pairwise)
 
 
 def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:
-    """Return the k smallest entries of each row, ascending, and where they are; the first of equal ones first."""
+    """Return the k smallest entries of each row, ascending, and their columns; equal entries keep their order."""
     rows = np.arange(len(D))
     if k > _FEW:
         order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int64)

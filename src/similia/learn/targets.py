@@ -1,4 +1,4 @@
-"""Targets: whether they are classes or numbers to predict, by one rule everywhere, and their checks."""
+"""Check targets, and decide whether they are classes or numbers to predict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from similia.core.validation import check_labels, refuse_fractions, unmasked
 Task = Literal["classification", "regression"]
 TASKS = ("auto", "classification", "regression")
 
-_FEW, _PER_VALUE = 20, 5  # whole numbers: up to so many values, or so many objects of each on average, are classes
+_FEW, _PER_VALUE = 20, 5  # whole numbers are classes with at most 20 values, or 5 objects per value on average
 
 
 def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
@@ -30,7 +30,7 @@ def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
     y : array-like of shape (n,)
     task : {"auto", "classification", "regression"}, default="auto"
     scoring : str or scorer, optional
-        Name of a scorer of scikit-learn, or what its ``make_scorer`` returns; other callables decide nothing.
+        Name of a scikit-learn scorer, or a scorer from its ``make_scorer``; other callables are ignored.
 
     Returns
     -------
@@ -39,8 +39,8 @@ def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
     Raises
     ------
     ValueError
-        If `task` is unknown, `scoring` is not a name that scikit-learn knows, or a regression is asked for and a
-        target is not a finite number.
+        If `task` is unknown, scikit-learn does not know the name `scoring`, or `task` or `scoring` asks for regression
+        and a target is not a finite number.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
 
 
 def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
-    """Return targets as float64, shape (n,), also those written as text; None if one of them is no finite number."""
+    """Return targets, also numbers written as text, as float64 of shape (n,); None if one is not a finite number."""
     array = np.asarray(unmasked(y, "y"))
     if array.dtype.kind not in "biufOUST":
         return None
@@ -77,7 +77,7 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
 
 
 def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
-    """Return the labels of n objects for a classifier, of `two` classes at least, or raise."""
+    """Check and return the labels of n objects; with `two`, require at least two classes."""
     given, y = y, check_labels(y, n)
     if y.dtype.kind not in "biufUSO":
         raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans")
@@ -96,13 +96,13 @@ def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
 
 
 def check_two_classes(classes: npt.NDArray, name: str) -> None:
-    """Raise if there is one class."""
+    """Raise if there are fewer than two classes."""
     if len(classes) < 2:
         raise ValueError(f"{name} holds one class, {classes.tolist()}, expected two or more")
 
 
 def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
-    """Return numbers to predict, shape (n,) or (n, n_outputs), or raise; `who` is the regressor."""
+    """Check and return numbers to predict, shape (n,) or (n, n_outputs); `who` is the regressor's name."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     unmasked(y, "y")
@@ -119,35 +119,35 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
 
 
 def suits(scoring: Any) -> Task | None:
-    """Return the task that a scorer of scikit-learn is for, None if it may be both or is another callable."""
+    """Return the only task that a scikit-learn scorer suits; None if it suits both or is another callable."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 
     if scoring is None or not (isinstance(scoring, str) or hasattr(scoring, "_score_func")):
         return None
-    scorer = get_scorer(scoring)  # raises for a name that is unknown
+    scorer = get_scorer(scoring)  # raises if the name is unknown
     if _scores(scorer, DummyRegressor(), [0.5, 1.5, 2.5, 3.5]):
         return "regression"
     return "classification" if _scores(scorer, DummyClassifier(), [0, 1, 0, 1]) else None
 
 
 def _scores(scorer: Any, model: Any, targets: list[Any]) -> bool:
-    """Return whether a scorer takes such targets: the surest way to know what it is for is to try it."""
+    """Try a scorer on targets, and return whether it accepts them."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     X, y = np.zeros((len(targets), 1)), np.array(targets)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # scores of clusterings warn of fractions
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
+        warnings.simplefilter("error", UserWarning)  # clustering scores warn of fractions
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # for a class that is never predicted
         try:
             scorer(model.fit(X, y), X, y)
-        except Exception:  # what a scorer raises for targets it does not take is not said anywhere
+        except Exception:  # scorers do not document what they raise for wrong targets
             return False
     return True
 
 
 def _are_classes(numbers: npt.NDArray[np.float64]) -> bool:
-    """Return whether finite numbers are few enough, and whole, to be the names of classes."""
+    """Return whether the numbers are whole and have few enough values to be class labels."""
     if (numbers != np.round(numbers)).any():
         return False
     values = len(np.unique(numbers))
@@ -162,7 +162,7 @@ def _number(value: Any) -> float:
 
 
 def _first_other(y: Any) -> str:
-    """Return the first target that is no finite number, as a message names it."""
+    """Return a description of the first target that is not a finite number, for an error message."""
     from similia.core.text import short
 
     for i, value in enumerate(np.asarray(y).tolist()):

@@ -1,7 +1,7 @@
-"""Several models of the same objects that decide together: the class that most of them predict, or the mean number.
+"""Ensembles of models of the same objects: a majority vote of classifiers, or the mean of regressors.
 
-Where cross-validation cannot tell pipelines apart, their vote is seldom worse than the best of them and often better,
-as they err on different objects. Cost: that of all of them.
+If cross-validation cannot tell pipelines apart, their vote is seldom worse than the best of them and often better,
+since they err on different objects. Cost: the sum of their costs.
 
 Paper: Dietterich, "Ensemble methods in machine learning", Multiple Classifier Systems, 2000.
 """
@@ -25,12 +25,12 @@ from similia.core.validation import check_labels
 from similia.objects import n_objects
 from similia.sources.lazily import lazily, refuse_lazy
 
-_TIE = 1e-9  # of a vote, by which the winner of a tie leads in `predict_proba`
+_TIE = 1e-9  # votes by which the winner of a tie leads in `predict_proba`
 
 
 @state(estimators=each("predict", "v", 1), estimators_=each("predict", "v", 1))
 class _Vote(ListParams):
-    """What both have in common: copies of the estimators, each fitted to all objects."""
+    """Base of both ensembles: fits a copy of each estimator to all objects."""
 
     _list, _letter = "estimators", "v"
 
@@ -73,7 +73,7 @@ class _Vote(ListParams):
 
     @property
     def voters(self) -> list[Any]:
-        """The models that vote: the fitted copies, before `fit` the estimators as they were given."""
+        """The models that vote: the fitted copies, or before `fit` the given estimators."""
         return list(getattr(self, "estimators_", None) or self._given())
 
     @property
@@ -83,7 +83,7 @@ class _Vote(ListParams):
         return self.estimators_[0]
 
     def _answers(self, X: Any) -> list[npt.NDArray]:
-        """Return what each estimator predicts."""
+        """Return the predictions of each estimator."""
         check_is_fitted(self, "estimators_")
         return [np.asarray(estimator.predict(X)) for estimator in self.estimators_]
 
@@ -97,28 +97,29 @@ class _Vote(ListParams):
 
 @state(classes_=labels("c"))
 class VoteClassifier(ClassifierMixin, _Vote):
-    """The class that most of some classifiers predict; of classes with as many votes, that of the earliest voter.
+    """Predict the class that most classifiers predict; the earliest voter decides ties.
 
     Parameters
     ----------
     estimators : list of estimators
-        Classifiers or pipelines that take the same objects, the one that is trusted most first. Parameters of number i
-        are reached as ``v{i}__name``, the estimator itself as ``v{i}``.
+        Classifiers or pipelines that accept the same objects, the most trusted first. Estimator i is the parameter
+        ``v{i}``, and its own parameters are ``v{i}__name``.
 
     Attributes
     ----------
     estimators_ : list of estimators
         Fitted copies.
     best_ : estimator
-        The first of them: what `similia.explain` and `similia.report.write_report` look at.
+        The first of them, which `similia.explain` and `similia.report.write_report` use.
     classes_ : ndarray, shape (n_classes,)
+        Sorted labels.
     n_features_in_ : int
-        Only if the first estimator has it.
+        Number of columns; only if the first estimator has it.
 
     Raises
     ------
     ValueError
-        In `fit`, if there are no estimators, or not one label for each object.
+        In `fit`, if `estimators` is empty, or the number of labels differs from that of objects.
     TypeError
         If an estimator has no ``fit`` or ``predict``.
 
@@ -142,7 +143,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
-        """Return the label most voted for, shape (m,).
+        """Return the label with the most votes, shape (m,).
 
         Parameters
         ----------
@@ -152,7 +153,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
 
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the share of the votes for each class, shape (m, n_classes); a tie is won by a billionth.
+        """Return each class's share of the votes, shape (m, n_classes); the winner of a tie leads by 1e-9 votes.
 
         Parameters
         ----------
@@ -165,27 +166,27 @@ class VoteClassifier(ClassifierMixin, _Vote):
 
 
 class VoteRegressor(RegressorMixin, _Vote):
-    """The mean of what some regressors predict.
+    """Predict the mean of the predictions of several regressors.
 
     Parameters
     ----------
     estimators : list of estimators
-        Regressors or pipelines that take the same objects, the one that is trusted most first. Parameters of number i
-        are reached as ``v{i}__name``, the estimator itself as ``v{i}``.
+        Regressors or pipelines that accept the same objects, the most trusted first. Estimator i is the parameter
+        ``v{i}``, and its own parameters are ``v{i}__name``.
 
     Attributes
     ----------
     estimators_ : list of estimators
         Fitted copies.
     best_ : estimator
-        The first of them: what `similia.explain` and `similia.report.write_report` look at.
+        The first of them, which `similia.explain` and `similia.report.write_report` use.
     n_features_in_ : int
-        Only if the first estimator has it.
+        Number of columns; only if the first estimator has it.
 
     Raises
     ------
     ValueError
-        In `fit`, if there are no estimators, or not one number for each object.
+        In `fit`, if `estimators` is empty, or the number of targets differs from that of objects.
     TypeError
         If an estimator has no ``fit`` or ``predict``.
 
@@ -209,12 +210,12 @@ class VoteRegressor(RegressorMixin, _Vote):
 
 
 def plurality(answers: Sequence[npt.NDArray], classes: npt.NDArray) -> npt.NDArray:
-    """Return the class with the most votes for each object; of equal ones, that of the earliest voter.
+    """Return the class with the most votes for each object; the earliest voter decides ties.
 
     Parameters
     ----------
     answers : sequence of ndarray, shape (m,)
-        Labels that each voter predicts.
+        Labels predicted by each voter.
     classes : ndarray, shape (n_classes,)
         Sorted labels.
     """
@@ -234,6 +235,6 @@ def _counted(
     for said in codes:
         votes[rows, said] += 1
     most, winner = votes.max(axis=1, initial=0), codes[-1].copy()
-    for said in reversed(codes):  # the earliest has the last word
+    for said in reversed(codes):  # the earliest voter is last, so it decides ties
         winner = np.where(votes[rows, said] == most, said, winner)
     return votes, winner
