@@ -1,14 +1,14 @@
-"""Exact nearest neighbours under dynamic time warping, most of it left out by lower bounds.
+"""Exact nearest neighbours under dynamic time warping (DTW); lower bounds skip most of the work.
 
-For a series x, all training series y get a bound that no warping path can be below: each time point of y is matched
-with one of x within the band, so at least as far as from the envelope of x there (LB_Keogh), and the other way round,
-for which the range of y's values is taken. The y are warped in ascending order of their bounds, `LANES` at a time,
-until a bound is above the k-th smallest distance so far; a group is given up after a row of its table in which all
-cells of all lanes are. Bounds are lowered by what rounding may add, so that distances and ties are those of a search
-through all, bit for bit.
+For a series x, each training series y gets a lower bound on its distance. Every time point of y is matched with one of
+x within the band, so it costs at least its distance from the envelope of x there (LB_Keogh). The same holds with x and
+y exchanged, where the range of y's values replaces the envelope. The search warps the y in ascending order of their
+bounds, `LANES` at a time, until a bound exceeds the k-th smallest distance so far. It abandons a group once all cells
+in a row of its table, in all lanes, exceed that distance. Bounds are lowered by the possible rounding error, so
+distances and ties equal those of an exhaustive search, bit for bit.
 
-Against all distances in lanes it gains most without a window; with a narrow one the envelopes take a third of the time
-(``benchmarks/drop_ins.py``).
+The gain over all distances in lanes is largest without a window; with a narrow window, envelopes take a third of the
+time (``benchmarks/drop_ins.py``).
 
 Cost for x of length m, n series of length l with p channels: n (m + l) p for the bounds, at most n m l p cells.
 
@@ -31,7 +31,7 @@ from similia.core.lanes import LANES
 from similia.core.threads import run_in_ranges
 from similia.distances.dtw import DTW
 
-_WORTH_A_RANGE = 2**20  # cells below which another thread does not pay
+_WORTH_A_RANGE = 2**20  # minimum number of cells per thread
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
@@ -39,11 +39,11 @@ Index = npt.NDArray[np.int64]
 def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False) -> tuple[Floats, Index]:
     """Return the k nearest series of `Y` for each of `X`: distances and positions, both (len(X), k).
 
-    They are ascending by (distance, position). `without_self`: series i of `X` is series i of `Y`, which is left out.
+    They ascend by (distance, position). With `without_self`, series i of `X` is series i of `Y` and is skipped.
     """
     A, B = as_series_pair(X, Y)
-    with np.errstate(over="ignore"):  # infinity, which is refused below
-        A = A.astype(B.values.dtype)  # of the fitted series, so that no query changes another
+    with np.errstate(over="ignore"):  # infinite distances raise below
+        A = A.astype(B.values.dtype)  # the dtype of the fitted series, so that queries do not affect each other
     rooted, p = distance._rooted(), A.n_dims
     values, indices = np.empty((len(A), k), A.values.dtype), np.empty((len(A), k), np.int64)
     how = (p, rooted, distance.root, *window_band(distance.window))
@@ -57,7 +57,7 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
         for i in range(first, last):
             one = (x[0], p * A.offsets[i], A.offsets[i + 1] - A.offsets[i])
             _bound_all(how, *one, y, ends, bounds, *room)
-            order = np.argsort(bounds)  # of numpy: that of numba takes seconds to compile
+            order = np.argsort(bounds)  # in numpy, since numba's argsort takes seconds to compile
             _search(how, *one, y, bounds, order, i if without_self else -1, values[i], indices[i], *room)
 
     cells = len(A.values) * len(B.values)
@@ -74,7 +74,7 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
 def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
     """Return the least and largest value of each series and channel, in the groups' order of series and lanes.
 
-    Number k of group g, channel c: least at ``[g, 0, c, k]``, largest at ``[g, 1, c, k]``.
+    For series k of group g and channel c, the least is at ``[g, 0, c, k]`` and the largest at ``[g, 1, c, k]``.
     """
     ends = np.stack([np.minimum.reduceat(values, offsets[:-1]), np.maximum.reduceat(values, offsets[:-1])])
     n_groups = -(-len(columns) // LANES)
@@ -83,7 +83,7 @@ def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
 
 
 def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
-    """Return arrays to work in: an envelope, a group of lanes, a row of a table, widths and what is found."""
+    """Return work arrays: an envelope (low and high), a group of lanes, a row of a table, widths and results."""
     sizes = (p * longest, p * longest, LANES * p * longest, LANES * (longest + 1), LANES, LANES)
     return tuple(np.zeros(size, dtype) for size in sizes)
 
@@ -124,7 +124,7 @@ def _search(  # type: ignore[no-untyped-def]
 
 @njit()
 def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
-    """Put a distance into the ascending list, if it belongs there; of equal ones the smaller number is first."""
+    """Insert a distance into the ascending list if it is small enough; at equal distances the smaller j is first."""
     at = len(best)
     while at > 0 and (value < best[at - 1] or (value == best[at - 1] and j < which[at - 1])):
         at -= 1
@@ -138,7 +138,7 @@ def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
 def _bound_all(  # type: ignore[no-untyped-def]
     how, values, at, m, y, ends, bounds, lows, highs, group, room, widths, found
 ):
-    """Write what no distance of the series at `at` is below to `bounds`, in the groups' order of series."""
+    """Write lower bounds on the distances of the series at `at` to `bounds`, in the groups' order of series."""
     p, rooted, _, steps, share = how
     _, _, packed, starts, lengths, columns = y
     known_reach, known_length = -1, -1
@@ -162,10 +162,10 @@ def _bound_all(  # type: ignore[no-untyped-def]
 def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyped-def]
     """Write least and largest values of x within `reach` steps of each j < n."""
     for c in range(p):
-        low = high = -1  # where they are
+        low = high = -1  # positions of the least and largest value
         for j in range(n):
             begin, end = max(0, min(m - 1, j - reach)), min(m, j + reach + 1)
-            if low < begin or high < begin:  # what left was the least or largest
+            if low < begin or high < begin:  # the least or largest left the window
                 low = high = begin
                 for i in range(begin, end):
                     value = values[at + p * i + c]
@@ -180,7 +180,7 @@ def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyp
 
 @njit()
 def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found):  # type: ignore[no-untyped-def]
-    """Write sums over the time points of the lanes of how far they are outside the envelope of x to `found`."""
+    """Write to `found`, for each lane, the summed distances of its time points from the envelope of x."""
     zero = lane.splat(packed[:0].sum())
     total = zero
     found[:] = lengths[-1]
@@ -204,7 +204,7 @@ def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found): 
 
 @njit()
 def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: ignore[no-untyped-def]
-    """Write sums over the time points of x of how far they are outside the range of each lane's values to `found`."""
+    """Write to `found`, for each lane, the summed distances of the time points of x from the lane's range of values."""
     zero = lane.splat(found[:0].sum())
     total = zero
     for i in range(m):
@@ -223,9 +223,9 @@ def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: igno
 
 @njit()
 def _warp(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
-    """As `similia.distances.dtw._warp`, but return False as soon as all distances are known to be above `limit`.
+    """Like `similia.distances.dtw._warp`, but return False as soon as all distances must exceed `limit`.
 
-    Written twice for speed: one loop for both, with a limit of infinity there, takes 1.1 to 1.5 times as long.
+    The loop is duplicated for speed: one loop for both, with an infinite limit there, takes 1.1 to 1.5 times as long.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

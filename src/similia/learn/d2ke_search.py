@@ -1,10 +1,10 @@
 """Tuning and hold-out for models on D2KE features, with each distance computed once.
 
-The features exp(-gamma D) of all gamma come from one matrix D of distances, and random objects know no labels: so D of
-the training objects is computed once, and cross-validation of gamma and of the learner's parameters slices its rows.
-Random objects that are made of training objects are drawn anew in each fold, or a fold would be tried on its own
-pieces; all candidates of a fold share its matrix. Cost: n R distances (folds + 1 times that if drawn anew, at most n^2
-more for representatives), then (candidates x folds) fits of the learner on n x R numbers.
+The features exp(-gamma D) for all gamma come from one matrix D of distances, and random objects do not depend on
+labels. So D is computed once for the training objects, and cross-validation of gamma and of the learner's parameters
+slices its rows. Random objects made of training objects are drawn anew in each fold, so that a fold is never validated
+on its own pieces; all candidates of a fold share its matrix. Cost: n R distances (folds + 1 times that if drawn anew,
+at most n^2 more for representatives), then (candidates x folds) fits of the learner on n x R numbers.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Appendix B.
 """
@@ -46,14 +46,14 @@ from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
-Part = tuple[npt.NDArray, float, list[Split]]  # distances, what gamma="median" is there, folds
+Part = tuple[npt.NDArray, float, list[Split]]  # distances, the value of gamma="median", folds
 
-_INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: a collection that was given
+_INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: the objects are a given collection
 
 
 def _learner_has(name: str) -> Callable[[Any], bool]:
     def has(search: Any) -> bool:
-        getattr(search._current()[-1], name)  # an AttributeError of the learner says why
+        getattr(search._current()[-1], name)  # the learner's AttributeError gives the reason
         return True
 
     return has
@@ -61,43 +61,42 @@ def _learner_has(name: str) -> Callable[[Any], bool]:
 
 @state(pipeline_=made("Pipeline"))
 class D2KESearch(MetaEstimatorMixin, BaseEstimator):
-    """A pipeline that starts with `D2KE`, its parameters chosen by cross-validation on one matrix of distances.
+    """Tune a pipeline that starts with `D2KE`, by cross-validation on one matrix of distances.
 
-    It also is what keeps ``Representatives(hold_out=True)`` out of training: what follows `D2KE` is tuned and
-    fitted on the other training objects only.
+    With ``Representatives(hold_out=True)``, the steps after `D2KE` are tuned and fitted without the representatives.
 
     Parameters
     ----------
     pipeline : Pipeline
-        First step a `D2KE`, last step a classifier or regressor.
+        The first step must be a `D2KE`, the last a classifier or regressor.
     param_grid : dict of str to list, optional
-        Values to try: of the first step only ``gamma`` (as ``d2ke__gamma`` where that is its name), of the others
-        any parameter. Nothing is tried if not given.
+        Values to try. Of the first step only ``gamma`` is allowed (``d2ke__gamma`` if the step is named ``d2ke``), of
+        the other steps any parameter. By default nothing is tuned.
     cv : int or splitter, default=5
-        Folds; as in scikit-learn's GridSearchCV.
+        Folds, as in scikit-learn's GridSearchCV.
     scoring : str or callable, optional
         As in GridSearchCV.
     n_jobs : int, optional
         As in GridSearchCV.
     regression : D2KESearch, optional
-        What is fitted in place of `pipeline` if `y` holds numbers to predict (see `recipes.d2ke` with ``task="auto"``).
+        Search to fit instead if `y` holds numbers to predict (see `recipes.d2ke` with ``task="auto"``).
 
     Attributes
     ----------
     pipeline_ : Pipeline
-        The best pipeline, fitted; it can be used and saved by itself.
+        The best pipeline, fitted. It can be used and saved by itself.
     best_params_ : dict
-        The chosen values; gamma as a number, that of `pipeline_`.
+        The chosen values; gamma is the number that `pipeline_` uses.
     cv_results_ : dict
-        ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. Where random
-        objects are drawn anew in each fold, and with them the median distance, a gamma such as ``"4*median"`` is kept
-        as that text.
+        ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. If random
+        objects are drawn anew in each fold, the median distance varies, and a gamma such as ``"4*median"`` is stored
+        as text.
 
     Raises
     ------
     ValueError
-        In `fit`, if `param_grid` holds a parameter that there is not, or one that changes the distances (search that
-        with GridSearchCV), or if `y` is not what the last step takes.
+        In `fit`, if `param_grid` holds an unknown parameter or one that changes the distances (tune that with
+        GridSearchCV), or if the last step does not accept `y`.
 
     Examples
     --------
@@ -129,7 +128,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the parameters and fit the pipeline; the distances, n x R numbers, are held in memory.
+        """Choose the parameters and fit the pipeline; the n x R distances are held in memory.
 
         Parameters
         ----------
@@ -209,7 +208,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         y: npt.NDArray,
         n_folds: int,
     ) -> dict[str, Any]:
-        """Return the best values of `grid`, having tried all on the folds of each part."""
+        """Try all values of `grid` on the folds of each part, and return the best."""
         fits = len(ParameterGrid(grid)) * n_folds
         scores: list[npt.NDArray] = []
         with closing(track(range(fits), "cross-validation", fits)) as bar:
@@ -228,7 +227,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return dict(params[int(np.argmax(np.nan_to_num(mean, nan=-np.inf)))])
 
     def _check_target(self, y: npt.NDArray) -> None:
-        """Raise if `y` holds no labels for a classifier, no numbers for a regressor."""
+        """Raise if a classifier gets fractions, or a regressor anything but finite numbers."""
         if is_classifier(self.pipeline):
             refuse_fractions(y)
         if is_regressor(self.pipeline):
@@ -266,17 +265,17 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def classes_(self) -> npt.NDArray:
-        """Labels in order, shape (n_classes,)."""
+        """Sorted labels, shape (n_classes,)."""
         return self._fitted().classes_
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns of the table seen in `fit`; there is none for other objects."""
+        """Number of columns of the table seen in `fit`; not defined for other objects."""
         return int(self._fitted()[0].n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of these columns; there are none unless all are text."""
+        """Names of these columns; only defined if all names are text."""
         names: npt.NDArray[Any] = self._fitted()[0].feature_names_in_
         return names
 
@@ -298,7 +297,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return self.pipeline_
 
     def _current(self) -> Any:
-        """Return the fitted pipeline, or that which is to be fitted."""
+        """Return the fitted pipeline, or before `fit` the given one."""
         return getattr(self, "pipeline_", self.pipeline)
 
     def _first(self) -> tuple[str, D2KE]:
@@ -312,7 +311,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         known = self.pipeline.get_params()
         for key in grid:
             step, _, parameter = key.partition("__")
-            if key not in known and "__" not in parameter:  # deeper ones may be of what the step makes in fit
+            if key not in known and "__" not in parameter:  # deeper parameters may exist only after fit
                 there = sorted(k for k in known if k.startswith(f"{step}__")) or sorted(self.pipeline.named_steps)
                 raise ValueError(
                     f"param_grid holds {key!r}, and there is no such parameter; there are {', '.join(there)}"
@@ -326,7 +325,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
 
 class _ExpFeatures(TransformerMixin, BaseEstimator):
-    """Distances to features R^(-1/2) exp(-gamma D)."""
+    """Turn distances into features R^(-1/2) exp(-gamma D)."""
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -343,7 +342,7 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 
 
 def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
-    """Return the distances among all objects if that is no more work than `n_folds` draws of representatives."""
+    """Return the distances among all objects, or None if `n_folds` draws of representatives take less work."""
     n = n_objects(X)
     if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
         return None
@@ -358,7 +357,7 @@ def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
 
 
 def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
-    """Return the distances of `X` to random objects drawn from the training part of a fold, and the unit of gamma."""
+    """Draw random objects from the training part of a fold; return distances of `X` to them, and gamma's unit."""
     fold = clone(d2ke)
     if among is not None:
         fold.set_params(distance=DistancePairs(among), objects=Representatives(), memory=None)
@@ -368,13 +367,13 @@ def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> 
 
 
 class _CountingScorer:
-    """A scorer that moves a bar on; in another process it only scores."""
+    """A scorer that advances a progress bar; in another process it only scores."""
 
     def __init__(self, scorer: Any, bar: Iterator[int]) -> None:
         self.scorer = scorer
         self._bar = bar
         self._lock = Lock()
-        next(bar)  # here, since what switches progress on is not seen in other threads
+        next(bar)  # start here, since other threads do not see the setting that enables progress
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         score = self.scorer(*arguments, **keywords)
@@ -387,7 +386,7 @@ class _CountingScorer:
 
 
 def _check_folds(n_folds: int, y: npt.NDArray) -> None:
-    """Raise if a fold may leave one class to learn from, or all classes have fewer objects than there are folds."""
+    """Raise if a fold may leave only one class to learn from, or if every class has fewer objects than folds."""
     classes, counts = np.unique(y, return_counts=True)
     order = np.argsort(counts)
     rarest, most = classes[order[:1]].tolist()[0], int(counts[order[-1]])
@@ -410,7 +409,7 @@ def _check_folds(n_folds: int, y: npt.NDArray) -> None:
 
 
 def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:
-    """Return the training objects that what follows a fitted D2KE may learn from."""
+    """Return the positions of the training objects from which the steps after a fitted D2KE may learn."""
     kept = np.arange(n)
     if isinstance(d2ke.sampler_, Representatives) and d2ke.sampler_.hold_out:
         kept = np.setdiff1d(kept, d2ke.representative_indices_)
@@ -418,6 +417,6 @@ def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:
 
 
 def _in_units(gamma: float | str, unit: float) -> float:
-    """Return gamma as a number, given what "median" is."""
+    """Return gamma as a number, given the value of "median"."""
     factor, name = gamma_spec(gamma)
     return factor * unit if name else factor

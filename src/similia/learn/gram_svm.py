@@ -1,13 +1,12 @@
-"""Support-vector machines on sub-blocks of one Gram matrix: cross-validation, nested too, of a kernel parameter and C.
+"""Plain and nested cross-validation of a kernel parameter and C: support-vector machines on blocks of a Gram matrix.
 
-For one outer fold i, the score that chooses is the mean over j != i of the accuracy on fold j of the machine trained
-without folds i and j. That machine serves outer fold j too, so that k folds take k (k - 1) / 2 fits per parameter and
-C on (k - 2) / k of the rows, and k final fits: half as many as a search within a search, and each Gram matrix is
+For outer fold i, a candidate's score is the mean over j != i of the accuracy on fold j of the machine trained without
+folds i and j. Outer fold j uses the same machine, so k folds take k (k - 1) / 2 fits per parameter and C on
+(k - 2) / k of the rows, and k final fits. That is half as many as a search within a search, and each Gram matrix is
 evaluated once.
 
 Cost: one Gram matrix per parameter; libsvm on its blocks, O(rows^2) and more each, in threads (libsvm releases the
-GIL). A machine none of whose coefficients is at its bound C is the machine of all larger C as well, and is not fitted
-again.
+GIL). If no coefficient of a machine reaches its bound C, the machine also solves all larger C and is not fitted again.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ GramOf = Callable[[Any], Floats]
 
 
 class NestedScores(NamedTuple):
-    """What nested cross-validation found; see `nested_scores`.
+    """Result of nested cross-validation; see `nested_scores`.
 
     Attributes
     ----------
     accuracies : ndarray of float64, shape (k,)
-        Share of right labels in each outer fold.
+        Accuracy in each outer fold.
     parameters : list of k parameters
-        What was chosen without each outer fold.
+        The parameter chosen without each outer fold.
     Cs : ndarray of float64, shape (k,)
-        The C chosen with it.
+        The C chosen without each outer fold.
     predictions : ndarray, shape (n,)
-        The label of each row, by the machine trained without its fold.
+        The label of each row, predicted by the machine trained without its fold.
     """
 
     accuracies: Floats
@@ -56,24 +55,24 @@ class NestedScores(NamedTuple):
 class Machine(NamedTuple):
     """One-vs-one support-vector machines as arrays: row p of `weights` and `intercepts` is the p-th pair of classes.
 
-    Pairs are in the order (0, 1), (0, 2), ..., (1, 2), ...; above 0 the first class of a pair wins.
+    Pairs are in the order (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the first class of a pair.
     """
 
-    support: Rows  # rows of the block it was fitted on
+    support: Rows  # rows of the training block
     weights: Floats  # (n_pairs, n_support)
     intercepts: Floats
-    classes: Rows  # labels of the classes there were, which may be fewer than in all of y
+    classes: Rows  # classes in the training rows, which may lack some of y
     unbounded: bool
 
     def over(self, n: int) -> Machine:
-        """Return the same with weights of all n rows it was fitted on."""
+        """Return the same machine with weights for all n training rows."""
         weights = np.zeros((len(self.weights), n))
         weights[:, self.support] = self.weights
         return self._replace(support=np.arange(n), weights=weights)
 
 
 class PairMachines:
-    """Mixin of support-vector classifiers that hold a machine for each pair of classes."""
+    """Mixin of support-vector classifiers with one machine per pair of classes."""
 
     classes_: npt.NDArray
     support_: Rows
@@ -84,14 +83,14 @@ class PairMachines:
         self.support_, self.pair_coef_, self.pair_intercept_ = machine.support, machine.weights, machine.intercepts
 
     def _confidences(self, K: Floats) -> Floats:
-        """Return confidences from kernel values with the support vectors: (m,), above 0 for the second of two."""
+        """Return confidences from kernel values with the support vectors; for two classes (m,), else (m, n_classes)."""
         if len(self.classes_) == 2:
             return -(row_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0])
         return decisions(K, self.pair_coef_, self.pair_intercept_, len(self.classes_))
 
     @property
     def _width(self) -> int:
-        """Numbers that `_confidences` holds of an object."""
+        """Number of values per object that `_confidences` holds in memory."""
         return len(self.pair_intercept_) + 2 * len(self.classes_)
 
     @lazily
@@ -108,7 +107,7 @@ class PairMachines:
 
 
 def check_pairs_fit(n_classes: int, n: int) -> None:
-    """Raise if the weights of one machine for each pair of classes take more than ``max_memory``."""
+    """Raise if the weights of one machine per pair of classes take more than ``max_memory``."""
     n_pairs = n_classes * (n_classes - 1) // 2
     needed = 8 * n_pairs * n
     if needed > settings().max_memory:
@@ -121,12 +120,12 @@ def check_pairs_fit(n_classes: int, n: int) -> None:
 
 
 def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> Machine:
-    """Return the machine of libsvm on a Gram matrix."""
-    # The seed is for probabilities only; without one, scikit-learn draws it from the global random state.
+    """Fit libsvm to a Gram matrix."""
+    # libsvm uses the seed only for probabilities; without one, scikit-learn draws it from the global random state.
     svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0).fit(K, labels)
     first = np.concatenate([[0], np.cumsum(svc.n_support_)])
     bounds = np.repeat(C * svc.class_weight_, svc.n_support_)
-    if len(svc.classes_) == 2:  # where scikit-learn's sign is that of the second class
+    if len(svc.classes_) == 2:  # here scikit-learn's positive sign means the second class
         weights, intercepts = -svc.dual_coef_, -svc.intercept_
     else:
         intercepts = svc.intercept_
@@ -141,7 +140,8 @@ def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> 
 def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
     """Return the confidence in each class, shape (m, n_classes), from kernel values with the support vectors.
 
-    The number of pairs that a class wins, plus a share below 1/3 that grows with the sum of its margins.
+    The confidence is the number of pairs that the class wins, plus a term in (-1/3, 1/3) that grows with the sum of its
+    margins.
     """
     margins = row_product(K, weights.T) + intercepts
     votes, sums = np.zeros((len(K), n_classes)), np.zeros((len(K), n_classes))
@@ -160,7 +160,7 @@ def _predict(K: Floats, machine: Machine) -> Rows:
 
 
 def fold_numbers(splits: Any, n: int) -> Rows:
-    """Return the number of the fold that holds each row out, or raise if some row is held out twice or never."""
+    """Return the number of the fold that holds out each row; raise if a row is held out twice or never."""
     folds = np.full(n, -1)
     for number, (_, held_out) in enumerate(splits):
         if (folds[held_out] >= 0).any():
@@ -174,19 +174,20 @@ def fold_numbers(splits: Any, n: int) -> Rows:
 def precomputed_scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
 ) -> Floats:
-    """Return the accuracies of support-vector machines in cross-validation, for each kernel parameter and C.
+    """Return cross-validated accuracies of support-vector machines for each kernel parameter and C.
 
     Parameters
     ----------
     gram_of : callable
-        ``gram_of(parameter)`` returns the Gram matrix, float64 of shape (n, n). It is called once for each parameter,
-        in order, and what it returned before is not used again: it may write into one array each time.
+        ``gram_of(parameter)`` returns the Gram matrix, float64 of shape (n, n). It is called once per parameter, in
+        order. Earlier results are not used again, so it may reuse one array.
     parameters : sequence of any objects
+        Values to pass to `gram_of`.
     Cs : sequence of float
         Above 0.
     y : array-like of n labels
     folds : array-like of int, shape (n,), or list of (training rows, validation rows)
-        For each row the number of the fold, from 0, that holds it out; or any splits.
+        For each row, the number (from 0) of the fold that holds it out; or any splits.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
 
@@ -197,7 +198,7 @@ def precomputed_scores(
     Raises
     ------
     ValueError
-        If a C is not above 0, or training rows of a fold are of one class.
+        If a C is not above 0, or the training rows of a fold have only one class.
 
     Examples
     --------
@@ -219,14 +220,14 @@ def precomputed_scores(
 def nested_scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
 ) -> NestedScores:
-    """Return the accuracies of support-vector machines whose kernel parameter and C were chosen without the outer fold.
+    """Return nested cross-validated accuracies: kernel parameter and C are chosen without the outer fold.
 
     Parameters
     ----------
     gram_of, parameters, Cs, y : callable, sequence, sequence of float, array-like
-        As in `precomputed_scores`; `gram_of` is called once more for each parameter that is chosen.
+        As in `precomputed_scores`; `gram_of` is called once more for each chosen parameter.
     folds : array-like of int, shape (n,)
-        For each row the number of the fold, from 0, that holds it out; at least 3 folds.
+        For each row, the number (from 0) of the fold that holds it out; at least 3 folds.
     class_weight : dict, "balanced" or None
         As in `precomputed_scores`.
 
@@ -238,12 +239,12 @@ def nested_scores(
     Raises
     ------
     ValueError
-        If there are fewer than 3 folds, a C is not above 0, or training rows are of one class.
+        If there are fewer than 3 folds, a C is not above 0, or training rows have only one class.
 
     Notes
     -----
-    For the outer fold i, (parameter, C) has the highest mean over j != i of the accuracy on fold j of the machine
-    trained without i and j; of equal ones the C that comes first, then the parameter that does. That is a grid search
+    For outer fold i, the chosen (parameter, C) has the highest mean over j != i of the accuracy on fold j of the
+    machine trained without i and j. At equal means the first C wins, then the first parameter. This is a grid search
     whose inner folds are the other outer folds.
 
     Examples
@@ -278,7 +279,7 @@ def nested_scores(
             train = np.flatnonzero(folds != i)
             machine = fit_machine(K[np.ix_(train, train)], codes[train], Cs[chosen[i][1]], class_weight)
             predictions[rows[i]] = _predict(K[np.ix_(rows[i], train[machine.support])], machine)
-        del K  # before the next one is made
+        del K  # free it before the next one is computed
     return NestedScores(
         np.array([np.mean(predictions[held_out] == codes[held_out]) for held_out in rows]),
         [parameters[a] for a, _ in chosen],
@@ -288,8 +289,8 @@ def nested_scores(
 
 
 def best_of(means: Floats) -> tuple[int, int]:
-    """Return where means (n_parameters, n_Cs) are highest: of equal ones the first C, then the first parameter."""
-    best = means >= means.max() - 1e-12  # sums of the same numbers in another order
+    """Return where `means` (n_parameters, n_Cs) is highest; ties go to the first C, then the first parameter."""
+    best = means >= means.max() - 1e-12  # tolerance for sums of the same numbers in another order
     c = int(best.any(axis=0).argmax())
     return int(best[:, c].argmax()), c
 
@@ -320,7 +321,7 @@ def _scores(
         for c in order:
             if machine is None or not machine.unbounded:
                 machine = fit_machine(block, codes[train], Cs[c], class_weight)
-                machine = machine.over(len(train))  # a product with zeros is sooner done than a slice
+                machine = machine.over(len(train))  # a product with zeros is faster than a slice
                 right = [np.mean(_predict(K, machine) == codes[part]) for K, part in zip(rests, held_out, strict=True)]
             scores[a, c, t] = right
 
@@ -330,12 +331,12 @@ def _scores(
         K = gram_of(parameter)
         with one_blas_thread():
             in_threads(partial(run, a, K), range(len(tasks)), workers)
-        del K  # before the next one is made
+        del K  # free it before the next one is computed
     return scores
 
 
 def coded(y: Any, class_weight: Any) -> tuple[Rows, npt.NDArray, Any]:
-    """Return labels as 0, 1, ..., the classes in order, and the weights by these numbers."""
+    """Return labels as numbers 0, 1, ..., the sorted classes, and class weights keyed by these numbers."""
     classes, codes = np.unique(check_labels(y, len(y)), return_inverse=True)
     if not isinstance(class_weight, dict):
         return codes, classes, class_weight

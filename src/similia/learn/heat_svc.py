@@ -1,7 +1,7 @@
 r"""A support-vector machine with the exact heat kernel of a hypersphere, tuned on one Gram matrix of cosines.
 
-For all contrasts a the kernel is a function of the angle only, so that the n x n versines 1 - cos are computed once;
-each a is one evaluation per entry, and each fold and C works on a sub-block of that.
+For every contrast a the kernel depends only on the angle, so the n x n versines 1 - cos are computed once. Each a takes
+one evaluation per entry; each fold and C uses a sub-block of the result.
 
 Cost: one product of the rows with themselves, then (contrasts) n^2 evaluations and (contrasts x C x folds) fits of
 libsvm in threads. Memory: two n x n float64 arrays and the blocks of folds.
@@ -70,60 +70,62 @@ class _Problem(NamedTuple):
     pair_intercept_=array("f8", "p"), support_vectors_="vectors",
 )  # fmt: skip
 class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
-    r"""Support-vector classifier of vectors, with the heat kernel on the hypersphere and its contrast chosen from data.
+    r"""Support-vector classifier of vectors, with the heat kernel on the hypersphere; chooses contrast and C from data.
 
     Parameters
     ----------
     contrast : "tune", "suggest", float or sequence of float, default="tune"
-        :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`. "tune" chooses among 1/4, 1/2, 1, ..., 64, a sequence
-        among its values, by cross-validation; "suggest" is `similia.kernels.suggest_contrast` of the training rows.
+        :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`. By cross-validation, "tune" chooses among 1/4, 1/2, 1, ...,
+        64, and a sequence among its values. "suggest" uses `similia.kernels.suggest_contrast` on the training rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse regularisation; "tune" chooses among 0.1, 1, 10 and 100.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
-        How rows become unit vectors; see `HypersphericalHeat`. "auto" is decided by the training rows.
+        How rows become unit vectors; see `HypersphericalHeat`. `fit` resolves "auto" from the training rows.
     zero_rows : {"raise", "uniform"}, default="raise"
-        What to do with a row of zeros; see `HypersphericalHeat`.
+        How to treat a row of zeros; see `HypersphericalHeat`.
     cv : int or splitter, default=5
-        Folds of cross-validation; a number makes stratified ones.
+        Folds of cross-validation; a number means stratified folds.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     random_state : int, numpy Generator or RandomState, optional
-        Shuffles rows into folds where `cv` is a number. None takes them in their order.
+        Shuffles rows into folds if `cv` is a number. None keeps their order.
 
     Attributes
     ----------
     contrast_, t_, C_ : float
-        What was chosen: of equal means over folds the smaller C, then the smaller contrast.
+        The chosen values. At equal mean scores, the smaller C wins, then the smaller contrast.
     cv_results_ : dict of ndarray
-        ``contrast``, ``t``, ``C``, ``mean_test_score`` and ``std_test_score`` (accuracy, over folds) of all that was
+        ``contrast``, ``t``, ``C``, ``mean_test_score`` and ``std_test_score`` (accuracy, over folds) of all values
         tried; empty if nothing was tuned.
     kernel_ : HypersphericalHeat
         The kernel, with the chosen contrast.
     classes_ : ndarray, shape (n_classes,)
+        Sorted labels.
     n_features_in_ : int
-        n, of which the kernel depends: rows of another width are refused.
+        Number n of columns. The kernel depends on n, so rows of another width are refused.
     support_ : ndarray of int, shape (n_support,)
-        Training rows that the classifier keeps.
+        Positions of the support vectors in the training rows.
     support_vectors_ : ndarray or csr_array, shape (n_support, `n_features_in_`)
-        These rows as unit vectors.
+        The support vectors as unit vectors.
     pair_coef_, pair_intercept_ : ndarray, shapes (pairs_of, n_support) and (pairs_of,)
-        One-vs-one machines, for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...: positive for the first class.
+        One-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the
+        first class.
 
     Raises
     ------
     ValueError
-        In `fit`, if the Gram matrices do not fit into ``similia.config(max_memory=...)``, if `y` has one class or
-        holds fractions, or a parameter or a row is not what it must be.
+        In `fit`, if the Gram matrices do not fit into ``similia.config(max_memory=...)``, `y` has one class or holds
+        fractions, or a parameter or a row is invalid.
 
     Notes
     -----
-    Where a value s of "tune" is above n / 4, the time t = 1 / (2 s) is tried in its place: contrasts end at n, and near
-    it small changes of a are large ones of t. The kernel's slope at equal rows is about s either way.
+    For a value s of "tune" above n / 4, the time t = 1 / (2 s) is tried instead: contrasts are below n, and near n
+    small changes of a are large changes of t. The kernel's slope at equal rows is about s in both cases.
 
-    Predictions follow `decision_function`, as those of ``SVC(break_ties=True)`` do. For probabilities wrap the
-    classifier into scikit-learn's `CalibratedClassifierCV`.
+    Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. For probabilities, wrap the
+    classifier in scikit-learn's `CalibratedClassifierCV`.
 
-    Within the default ``max_memory`` of 1 GiB there is room for 6,600 rows if something is tuned, 11,500 if not.
+    The default ``max_memory`` of 1 GiB has room for 6,600 rows if anything is tuned, else for 11,500.
 
     References
     ----------
@@ -159,7 +161,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose contrast and C where they are to be tuned, and fit the classifier.
+        """Tune contrast and C if requested, and fit the classifier.
 
         Parameters
         ----------
@@ -190,7 +192,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
             best = best_of(scores.mean(axis=2))
             chosen, C = problem.candidates[best[0]], problem.Cs[best[1]]
         how: dict[str, Any] = {"mapping": problem.mapping, "zero_rows": self.zero_rows}
-        # Near n many times have about one contrast.
+        # Near n, many times have almost the same contrast.
         by_time = chosen.contrast > n / 4
         self.kernel_ = HypersphericalHeat(t=chosen.t, **how) if by_time else HypersphericalHeat(chosen.contrast, **how)
         check_columns(self, X, reset=True)
@@ -202,9 +204,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         return self
 
     def nested_scores(self, X: Any, y: Any) -> NestedScores:
-        """Return the accuracy of the whole procedure, tuning included, on folds that tuning did not see.
+        """Return the accuracy of the whole procedure, including tuning, on folds that tuning did not see.
 
-        In one to two times the time of a `fit` that tunes; the classifier itself stays as it is.
+        It takes one to two times as long as a `fit` that tunes, and does not change the classifier.
 
         Parameters
         ----------
@@ -218,7 +220,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
         Notes
         -----
-        See `similia.learn.heat_svc.nested_scores`. ``contrast="suggest"`` looks at all rows, though not at labels.
+        See `similia.learn.heat_svc.nested_scores`. ``contrast="suggest"`` uses all rows, but no labels.
         """
         problem = self._problem(X, y)
         folds = fold_numbers(self._splits(problem.labels), len(problem.labels))
@@ -230,7 +232,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return confidences, shape (m,) for two classes (above 0: the second one), else (m, n_classes).
+        """Return confidences: (m,) for two classes, positive for the second; else (m, n_classes).
 
         Parameters
         ----------
@@ -255,7 +257,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         return tags
 
     def _problem(self, X: Any, y: Any) -> _Problem:
-        """Return checked unit rows, labels and what is to be tried."""
+        """Return checked unit rows, labels and values to try."""
         rows = as_rows(X)
         labels = checked_labels(y, rows.shape[0], two=True)
         mapping = resolve_mapping(rows, self.mapping)
@@ -301,7 +303,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
 
 def _grid(n: int) -> list[_Candidate]:
-    """Return what is tried, contrasts ascending; where these would come near n, by times of the same slope."""
+    """Return the candidates of "tune", contrasts ascending; above n / 4, use times of the same slope."""
     from similia.kernels import heat_series as _heat
 
     contrasts = [_Candidate(a, _heat.time_of(a, n)) for a in _CONTRASTS if a <= n / 4]
@@ -310,7 +312,7 @@ def _grid(n: int) -> list[_Candidate]:
 
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
-    """Return the kernel of a candidate over versines V, always in one array; steep ones are tried without a warning."""
+    """Return a function that writes the kernel of a candidate to one array; steep kernels do not warn."""
     from similia.kernels import heat_series as _heat
 
     K = np.empty_like(V)
@@ -338,7 +340,7 @@ def _is(value: Any, word: str) -> bool:
 
 
 def _numbers(value: Any, name: str, words: str) -> list[float]:
-    """Return a positive number, or a sequence of them, as a list, or raise."""
+    """Return a positive number or a sequence of positive numbers as a list, or raise."""
     expected = f"; {name} is {words}, a number or a sequence of numbers"
     if isinstance(value, str) or not np.iterable(value):
         return [check_positive(value, name, hint=expected)]
@@ -349,7 +351,7 @@ def _numbers(value: Any, name: str, words: str) -> list[float]:
 
 
 def _check_folds(n_folds: int, labels: npt.NDArray) -> None:
-    """Raise if the folds cannot be stratified, which scikit-learn otherwise says in several sentences."""
+    """Raise if the folds cannot be stratified, with a shorter message than scikit-learn's."""
     counts = np.unique(labels, return_counts=True)[1]
     if n_folds > counts.max():
         raise ValueError(
