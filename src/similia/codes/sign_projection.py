@@ -111,8 +111,8 @@ class SignRandomProjection(Transformer):
     Notes
     -----
     In a data frame (``set_output``, `get_feature_names_out`), each column is a byte of eight bits:
-    signrandomprojection0 holds bits 0 to 7. Later steps of a pipeline read a frame of only such columns as packed bits. A
-    ``ColumnTransformer`` that adds columns of another type turns the bytes into plain numbers; use
+    signrandomprojection0 holds bits 0 to 7. Later steps of a pipeline read a frame of only such columns as packed
+    bits. A ``ColumnTransformer`` that adds columns of another type turns the bytes into plain numbers; use
     `similia.codes.RecordEncoder` there.
 
     A zero row gets the code of all ones (+1), whose kernel with any other code is 0 on average.

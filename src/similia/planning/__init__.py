@@ -1,4 +1,4 @@
-"""What a result will cost and how good it will be: bounds from theory, seconds and bytes from measurement."""
+"""Predict the cost and quality of results: bounds from theory, seconds and bytes from measurements."""
 
 from similia.core.lazy import attach
 

@@ -1,10 +1,10 @@
-r"""Planners from the theorems: how many features or samples an error needs, how fast a learnt function changes.
+r"""Planning from theorems: how many features or samples an error bound requires, how fast a learnt function changes.
 
-D2KE features are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), so that k~(x, y) = phi(x) . phi(y) is a mean of R
-independent numbers in [0, 1] with expectation k(x, y). The paper's theorems for a metric d are here with sharper
-constants, as the notes show. For graphs embedded by sampled graphlets there are Theorems 4 and 5 of the other paper.
+D2KE features are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), so k~(x, y) = phi(x) . phi(y) is a mean of R
+independent numbers in [0, 1] with expectation k(x, y). For a metric d, this module gives the paper's theorems with
+sharper constants, derived in the notes. Theorems 4 and 5 of the other paper cover graphs embedded by sampled graphlets.
 
-Cost: `effective_dimension` n^2 distances, the others none.
+Cost: `effective_dimension` takes n^2 distances, the other functions none.
 Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 4 and Appendix A;
 Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Theorems 4 and 5.
 """
@@ -25,12 +25,12 @@ _N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)
 
 
 class EffectiveDimension(NamedTuple):
-    """Numbers p and c with N(r) <= c r^(-p), where N(r) balls of radius r cover the objects.
+    """Numbers p and c such that N(r) <= c r^(-p), where N(r) balls of radius r cover the objects.
 
     Attributes
     ----------
     dimension : float
-        p, which has no unit.
+        p, dimensionless.
     constant : float
         c, in units of distance to the power p.
     """
@@ -40,23 +40,23 @@ class EffectiveDimension(NamedTuple):
 
 
 def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamma: float, constant: float = 1.0) -> int:
-    r"""Return a number of random features that makes D2KE's kernel right to within `eps`, everywhere at once.
+    r"""Return a number of random features for which D2KE's kernel errs by at most `eps` for all pairs at once.
 
-    With at least that many, :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`.
+    With at least this many, :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`.
 
     Parameters
     ----------
     eps : float
-        Largest error of a kernel value wanted, in (0, 1); the values lie in [0, 1].
+        Largest acceptable error of a kernel value, in (0, 1); the values lie in [0, 1].
     delta : float
-        Probability of a larger one, in (0, 1).
+        Acceptable probability of a larger error, in (0, 1).
     effective_dimension : float
         p >= 0 such that ``constant * r**-p`` balls of any radius r (or one, if that is below 1) cover the
-        objects; `similia.planning.effective_dimension` estimates both.
+        objects; `similia.planning.effective_dimension` estimates both numbers.
     gamma : float
         The parameter of D2KE, above 0.
     constant : float, default=1.0
-        c of the covering number. 1 is for distances scaled so that the objects fit into one ball of radius 1.
+        c of the covering number. 1 applies to distances scaled so that the objects fit into one ball of radius 1.
 
     Returns
     -------
@@ -83,11 +83,11 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
               R = \min_{0 < s < 1} \frac{2 \log c + 2 p \log(4 \gamma / (s\, \epsilon)) + \log(2 / \delta)}
               {2 (1 - s)^2 \epsilon^2}.
 
-    Any s gives a valid R; the least over a grid is returned. The paper's own choice is s = 1/2.
+    Any s gives a valid R; the function returns the least R over a grid. The paper uses s = 1/2.
 
-    For n given objects, and no others, take ``effective_dimension=0, constant=n``: the n objects cover
+    For n given objects, and no others, pass ``effective_dimension=0, constant=n``: the n objects cover
     themselves at radius 0, no triangle inequality is needed, and the result holds for every
-    distance, DTW and Hausdorff included. Otherwise the distance must be a metric.
+    distance, including DTW and Hausdorff. Otherwise the distance must be a metric.
 
     Examples
     --------
@@ -115,16 +115,16 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     distance : callable or "precomputed"
         ``distance(X, Y=None) -> (n, m)``. With ``"precomputed"``, X is the square matrix of distances.
     X : sequence of objects, or ndarray (n_objects, n_objects) of distances
-        At least ten different ones.
+        At least ten different objects.
     n : int, default=1000
-        Objects drawn from `X`, without replacement; all if there are fewer. It takes n^2 distances.
+        Number of objects drawn from `X`, without replacement; all if there are fewer. This takes n^2 distances.
     random_state : int, numpy Generator or None, default=0
-        Draws them.
+        Draws the objects.
 
     Returns
     -------
     EffectiveDimension
-        ``(dimension, constant)``, as `d2ke_n_components` takes them.
+        ``(dimension, constant)``, the form that `d2ke_n_components` takes.
 
     Raises
     ------
@@ -135,16 +135,16 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     -----
     The dimension is that of the correlation integral C(r), the share of pairs at distance at most r
     (Grassberger & Procaccia, 1983): the slope of log C against log r between the n / 10 and the n closest pairs.
-    Objects at distance 0 count once. Covering numbers of n objects stop at n, which at dimension p is already
-    reached at radius n^(-1/p), too coarse for a slope; pairs are n^2 and reach half that on a log scale. The
-    two dimensions agree where objects are spread evenly, else the correlation dimension is the lower one.
+    Objects at distance 0 count once. Covering numbers of n objects cannot exceed n, which dimension p reaches at
+    radius n^(-1/p), too coarse for a slope. There are n^2 pairs, which reach half that radius on a log scale. The two
+    dimensions agree for evenly spread objects; otherwise the correlation dimension is the lower one.
 
     n objects cannot show a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992): uniform points of a
     cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15 at n = 1000, with a standard deviation near 5 %.
 
-    The constant is the least c for which N(r) <= c r^(-dimension) holds of the drawn objects at all
-    radii at which they need more than one ball, with N(r) from a greedy cover: the next centre is the object
-    farthest from the centres so far.
+    The constant is the least c for which N(r) <= c r^(-dimension) holds for the drawn objects at all radii at which
+    they need more than one ball. N(r) comes from a greedy cover: the next centre is the object farthest from the
+    existing centres.
 
     Examples
     --------
@@ -167,40 +167,40 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     if pairs[0] == pairs[-1]:
         raise ValueError(f"all distances between different objects are {pairs[0]:.6g}: there is no dimension to see")
     r1, r2 = pairs[n_different // 10 - 1], pairs[n_different - 1]
-    if r1 == r2:  # distances that are whole numbers
+    if r1 == r2:  # integer distances
         r2 = pairs[min(np.searchsorted(pairs, r1, side="right"), len(pairs) - 1)]
         r1 = pairs[np.searchsorted(pairs, r2) - 1]
     c1, c2 = np.searchsorted(pairs, [r1, r2], side="right")
     dimension = float(np.log(c2 / c1) / np.log(r2 / r1))
-    # k + 1 centres are needed at all radii below radii[k - 1].
+    # At all radii below radii[k - 1], k + 1 centres are needed.
     constant = np.exp(np.max(np.log(np.arange(2, n_different + 1)) + dimension * np.log(radii)))
     return EffectiveDimension(dimension, float(constant))
 
 
 def lipschitz(model: Any) -> npt.NDArray[np.float64]:
-    r"""Return constants L with :math:`|f(x) - f(y)| \le L\, d(x, y)` for each function a model learnt on D2KE.
+    r"""Return constants L with :math:`|f(x) - f(y)| \le L\, d(x, y)` for each function that a model learnt on D2KE.
 
     Parameters
     ----------
     model : fitted scikit-learn pipeline
         `D2KE`, then any number of ``StandardScaler``, then a linear model with ``coef_``, as `similia.recipes.d2ke`
-        makes; or a fitted search (``GridSearchCV``, ``D2KESearch``) over one.
+        builds; or a fitted search (``GridSearchCV``, ``D2KESearch``) over such a pipeline.
 
     Returns
     -------
     ndarray of float64, shape (n_functions,)
-        One for each row of ``coef_``: a regression function, or the decision function of a class.
+        One constant per row of ``coef_``: a regression function, or the decision function of a class.
 
     Raises
     ------
     ValueError
-        If the distance declares that it is no metric (DTW, ModifiedHausdorff), or the model has another form.
+        If the distance declares that it is not a metric (DTW, ModifiedHausdorff), or the model has another form.
 
     Notes
     -----
-    Proposition 1 of the paper, for the features that the model has rather than for their limit: f(x) =
+    Proposition 1 of the paper, for the model's own features rather than for their limit: f(x) =
     w . phi(x) + b, and phi_j = R^(-1/2) exp(-gamma d(x, omega_j)) changes by at most R^(-1/2) gamma d(x, y) by the
-    triangle inequality, so that L = gamma \|w\|. Behind a StandardScaler with scales s, w is coef / s.
+    triangle inequality, so that L = gamma \|w\|. After a StandardScaler with scales s, w is coef / s.
     A distance without ``facts`` (a function of your own) is assumed to be a metric.
 
     Examples
@@ -216,7 +216,7 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     >>> bool(abs(f[0] - f[1]) <= L[0])  # at distance 1
     True
     """
-    fitted = getattr(model, "best_estimator_", getattr(model, "pipeline_", model))  # of a search
+    fitted = getattr(model, "best_estimator_", getattr(model, "pipeline_", model))  # a search
     steps = [step for _, step in getattr(fitted, "steps", [])]
     steps = [step for step in steps if step is not None and not isinstance(step, str)]  # "passthrough"
     if len(steps) < 2 or not hasattr(steps[0], "gamma_") or not hasattr(steps[-1], "coef_"):
@@ -239,21 +239,21 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
 
 
 def graphlet_samples(size: int, eps: float, delta: float, features: str = "match_iso") -> int:
-    r"""Return a number of sampled graphlets that makes a graph's histogram of graphlets right to within `eps`.
+    r"""Return a number of sampled graphlets for which a graph's histogram of graphlets errs by at most `eps`.
 
-    With at least that many independent samples, :math:`P\{\|\hat f - f\|_1 \ge \epsilon\} \le \delta`, for f the law of
-    the graphlets under any sampling and :math:`\hat f` their histogram.
+    With at least this many independent samples, :math:`P\{\|\hat f - f\|_1 \ge \epsilon\} \le \delta`, where f is the
+    distribution of the graphlets under any sampling and :math:`\hat f` their histogram.
 
     Parameters
     ----------
     size : int
-        Nodes of a graphlet, 2 to 11.
+        Number of nodes of a graphlet, 2 to 11.
     eps : float
-        Error wanted, in (0, 2): the L1 distance of two laws is at most 2.
+        Acceptable error, in (0, 2): the L1 distance of two distributions is at most 2.
     delta : float
-        Probability of a larger one, in (0, 1).
+        Acceptable probability of a larger error, in (0, 1).
     features : {"match_iso", "match"}, default="match_iso"
-        What is counted: graphlets up to isomorphism (2, 4, 11, 34, 156, 1044, ... of them), or adjacency patterns of
+        What to count: graphlets up to isomorphism (2, 4, 11, 34, 156, 1044, ... of them), or adjacency patterns of
         nodes in the order drawn, 2^(size (size - 1) / 2).
 
     Returns
@@ -267,12 +267,12 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
     Notes
     -----
-    Theorem 4 of the paper (from Shervashidze et al., 2009), with N what can be counted:
+    Theorem 4 of the paper (from Shervashidze et al., 2009), where N is the number of countable patterns:
 
     .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
 
     The L1 distance is twice the largest error of the probability of a set of graphlets; Hoeffding's inequality for
-    each of the 2^N sets gives exp(-s eps^2 / 2). Where a graph holds fewer different graphlets, N is their number.
+    each of the 2^N sets gives exp(-s eps^2 / 2). If a graph holds fewer different graphlets, N is their number.
 
     Examples
     --------
@@ -292,27 +292,27 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
 
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
-    r"""Return how far the squared distance of two graphs' embeddings may be from the MMD^2 of their graphlet laws.
+    r"""Bound the error of the squared distance of two graphs' embeddings, as an estimate of MMD^2 of their graphlets.
 
-    With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most that,
-    for one given pair of graphs.
+    With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this
+    bound, for one given pair of graphs.
 
     Parameters
     ----------
     n_components : int or None
-        Random features m (of ``"gaussian_complex"``: frequencies, each a cosine and a sine). None: the exact kernel, so
-        that only the samples err.
+        Number of random features m (for ``"gaussian_complex"``: frequencies, each a cosine and a sine). None: the exact
+        kernel, whose only error comes from the samples.
     n_samples : int
-        Graphlets s sampled from each graph, independently.
+        Number of graphlets s sampled from each graph, independently.
     delta : float
-        Probability of a larger error, in (0, 1).
+        Acceptable probability of a larger error, in (0, 1).
     features : {"gaussian_complex", "gaussian"}, default="gaussian_complex"
-        As in `similia.GraphletSampling`. ``"match"`` and ``"match_iso"`` go with ``n_components=None``.
+        As in `similia.GraphletSampling`. ``"match"`` and ``"match_iso"`` require ``n_components=None``.
 
     Returns
     -------
     float
-        In units of the kernel, which is 1 for equal graphlets: a bound of 4 or more says nothing.
+        In units of the kernel, which is 1 for equal graphlets: a bound of 4 or more is void.
 
     Raises
     ------
@@ -325,14 +325,14 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
     .. math:: \frac{4 \sqrt{\log(6 / \delta)}}{\sqrt m} + \frac{8 (1 + \sqrt{2 \log(3 / \delta)})}{\sqrt s}.
 
-    Complex exponentials meet the assumption, as do the exact maps of kernels with k(x, x) = 1. Features
-    :math:`\sqrt 2 \cos(w \cdot a + b)` are bounded by :math:`\sqrt 2`, and both terms double: the squares of the proof
-    range over [0, 8] in place of [0, 4], a mean is within :math:`\sqrt 2` times as much of its expectation, and
-    :math:`\|z\|` is at most :math:`\sqrt 2`. Optical features have no bound, hence no such theorem: take their exact
-    map, or the variance of one feature. Hoeffding's inequality would allow :math:`2 \sqrt 2` for the 4.
+    Complex exponentials satisfy the assumption, as do the exact maps of kernels with k(x, x) = 1. Features
+    :math:`\sqrt 2 \cos(w \cdot a + b)` are bounded by :math:`\sqrt 2`, and both terms double: the squares in the proof
+    range over [0, 8] instead of [0, 4], a mean may lie :math:`\sqrt 2` times as far from its expectation, and
+    :math:`\|z\|` is at most :math:`\sqrt 2`. Optical features have no bound, so the theorem does not apply: use their
+    exact map, or the variance of one feature. Hoeffding's inequality would allow :math:`2 \sqrt 2` for the 4.
 
-    The squared distance is a V-statistic: part of its error is a bias, (2 / s) (1 - the mean kernel) for equal
-    laws, which `similia.distances.two_sample.mmd2` can leave out. The bound is loose: ``python dev.py reproduce
+    The squared distance is a V-statistic. Part of its error is a bias, (2 / s) (1 - the mean kernel) for equal
+    distributions, which `similia.distances.two_sample.mmd2` can remove. The bound is loose: ``python dev.py reproduce
     graphlet-mmd`` prints by how much.
 
     Examples
@@ -362,7 +362,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
 
 def _scale(scaler: Any) -> npt.NDArray[np.float64]:
-    """Return what a fitted StandardScaler divides columns by."""
+    """Return the divisors of the columns in a fitted StandardScaler."""
     from sklearn.preprocessing import StandardScaler
 
     if not isinstance(scaler, StandardScaler):
@@ -374,7 +374,7 @@ def _scale(scaler: Any) -> npt.NDArray[np.float64]:
 
 
 def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Return the float64 matrix of distances among at most n objects."""
+    """Return the float64 distance matrix of at most n objects."""
     from similia.objects import take
     from similia.objects.sequences import at_least_one
     from similia.similarity import as_objects, distances_between
@@ -390,9 +390,9 @@ def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) 
 
 
 def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
-    """Return centres, each the object farthest from those before, and the radii that 1, 2, ... of them need, above 0.
+    """Return centres, each farthest from the earlier ones, and the radii above 0 that 1, 2, ... centres need.
 
-    All objects are at distance 0 from a centre, so that the centres are the different objects.
+    Every object is at distance 0 from a centre, so there are as many centres as different objects.
     """
     centres, radii, nearest = [0], [], D[0].copy()
     while nearest.max() > 0 and len(centres) < len(D):
@@ -403,6 +403,6 @@ def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
 
 
 def _check_share(value: Any, name: str, most: int = 1, why: str = "") -> None:
-    """Raise if `value` does not lie between 0 and `most`, both excluded."""
+    """Raise unless `value` lies between 0 and `most`, both excluded."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < most:
         raise ValueError(f"{name} must lie between 0 and {most}{why}, got {value!r}")

@@ -1,21 +1,21 @@
-"""Seconds of each step as a formula of its sizes, from runs of the real estimators on this machine.
+"""Model the seconds of each step as a formula of its sizes, fitted to runs of the real estimators on this machine.
 
 A formula is a sum of terms, each a constant times a product of sizes: n objects in `calls` chunks, of length L,
-against s landmarks (or random objects), b bits:
+compared with s landmarks (or random objects), b bits:
 
 ====== ==========================================================================================================
 embed  calls (1 + s + s L) + n (1 + L + s + s L + s^2): features or rows of the objects, their values with the
-       landmarks, the product with the components; s L^2 where two objects of the data are aligned, L^2 where a
-       graph is walked from each node; random objects do not grow with the data
-fit    1 + s + s L + s^2 (1 + L) + s^3: kernel values of the landmarks, eigendecomposition; of random objects 1 + L + s;
-       of an encoder given as it is, m objects that it is fitted to
+       landmarks, the product with the components; s L^2 if two objects of the data are aligned, L^2 if a graph is
+       walked from each node; the length of random objects does not grow with the data
+fit    1 + s + s L + s^2 (1 + L) + s^3: kernel values of the landmarks, eigendecomposition; random objects: 1 + L + s;
+       for a given encoder: the m objects that it is fitted to
 signs  calls + n (1 + s + s b)
 index  calls + n b, once for each time that rows are copied (`search._store`)
 search 1 + n b
 ====== ==========================================================================================================
 
-The constants are non-negative least squares of relative errors over medians of a few rounds, in which all sizes take
-turns. Cost: 5 to 20 seconds; sizes halve until a run is short enough.
+The constants minimise squared relative errors, by non-negative least squares over medians of a few rounds; every round
+runs all sizes in turn. Cost: 5 to 20 seconds; sizes are halved until a run is short enough.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from similia.search.hamming_index import HammingIndex
 from similia.storage.store import Store
 
 KINDS = ("strings", "graphs", "series", "sets", "vectors")
-_RUN, _LONG = 0.4, 0.6  # seconds of a run that are aimed at, and that are too long
-_FEWEST, _MOST, _ENOUGH = 4, 6, 8.0  # rounds; seconds after which the fewest are enough
-_SMALL = 16  # length and size at which doubling begins
-_FIT_ROWS = 256  # at least: D2KE looks at so many for the median distance
-_ENCODER_ROWS = 4096  # that an encoder of the user's is fitted to
-_SCANNED = (2**24, 2**26)  # bytes of codes searched, beyond what a cache holds
+_RUN, _LONG = 0.4, 0.6  # seconds per run: target, and limit
+_FEWEST, _MOST, _ENOUGH = 4, 6, 8.0  # rounds; after so many seconds the fewest suffice
+_SMALL = 16  # smallest length and size; larger ones are doublings
+_FIT_ROWS = 256  # minimum: D2KE uses this many for the median distance
+_ENCODER_ROWS = 4096  # rows to which a user's encoder is fitted
+_SCANNED = (2**24, 2**26)  # bytes of codes searched, more than a cache holds
 clock = time.perf_counter
 
 Sizes = dict[str, float]
@@ -65,7 +65,7 @@ Sizes = dict[str, float]
 
 @dataclass(frozen=True)
 class Formula:
-    """Seconds as a sum of terms; the name of a term is its sizes, ``"n L s"`` for n L s and "" for a constant."""
+    """Seconds as a sum of terms; a term is named by its sizes: ``"n L s"`` for n L s and "" for a constant."""
 
     constants: dict[str, float]
 
@@ -77,9 +77,9 @@ class Formula:
 
     @classmethod
     def fitted(cls, terms: tuple[str, ...], runs: list[tuple[Sizes, float]]) -> Formula:
-        """Return the formula whose relative errors at the runs (sizes, seconds) have the least squares.
+        """Fit a formula to runs (sizes, seconds) by least squares of relative errors.
 
-        The last run is that of the largest sizes, nearest to what is asked for, and counts three times.
+        The last run must have the largest sizes, nearest to those requested; it counts three times.
         """
         A = np.array([[_value(term, sizes) / seconds for term in terms] for sizes, seconds in [*runs, *runs[-1:] * 2]])
         scale = A.max(axis=0)
@@ -93,7 +93,7 @@ def _value(term: str, sizes: Sizes) -> float:
 
 @dataclass(frozen=True)
 class Objects:
-    """Objects such as the user's: drawn at random in the form described, or from `own`, a sample of theirs."""
+    """Objects like the user's: drawn at random as described, or taken from `own`, a sample of the user's objects."""
 
     kind: str
     edges: float = 1.0
@@ -102,7 +102,7 @@ class Objects:
     own: Any = None
 
     def sample(self, n: int, length: int, seed: int = 0) -> Any:
-        """Return n objects of that length as a batch (with a sample of the user's, of the lengths they have)."""
+        """Return n objects of this length as a batch; objects from a user's sample keep their own lengths."""
         rng = np.random.default_rng(seed)
         if self.own is not None:
             rows = [rng.permutation(n_objects(self.own)) for _ in range(-(-n // n_objects(self.own)))]
@@ -118,7 +118,7 @@ class Objects:
         return batch(rng.standard_normal((offsets[-1], self.channels)), offsets)
 
     def _graphs(self, offsets: npt.NDArray[np.int64], length: int, rng: np.random.Generator) -> GraphBatch:
-        """Return trees (each node hangs on one of the three before it) with further edges, nodes labelled."""
+        """Return trees, in which each node hangs on one of the three before it, plus extra edges and node labels."""
         n, first = len(offsets) - 1, np.repeat(offsets[:-1], length)
         place = np.tile(np.arange(length), n)
         child = np.flatnonzero(place > 0)
@@ -132,7 +132,7 @@ class Objects:
 
 
 def kind_of(comparison: Any) -> str | None:
-    """Return the kind of objects that a kernel or distance is for: the only batch it takes as it is, else None."""
+    """Return the kind of objects that a kernel or distance takes, if it takes only one batch type, else None."""
     if not hasattr(comparison, "as_objects"):
         return None
     kinds = [kind for kind in KINDS if _takes(comparison, Objects(kind, channels=2).sample(2, 3))]
@@ -148,7 +148,7 @@ def _takes(comparison: Any, batch: Any) -> bool:
 
 @dataclass(frozen=True)
 class Method:
-    """What makes bits: a kernel by landmarks, a distance by landmarks or random objects, or an `encoder` as it is."""
+    """How bits are made: by a kernel with landmarks, a distance with landmarks or random objects, or an `encoder`."""
 
     comparison: Any = None
     is_distance: bool = False
@@ -162,7 +162,7 @@ class Method:
         return f"{'D2KE' if self.is_distance else 'Nystroem'} of {name}, signs of random projections"
 
     def embedding(self, s: int) -> Any:
-        """Return the unfitted step from objects to vectors (the whole encoder, if it was given)."""
+        """Return the unfitted step from objects to vectors, or the whole encoder if one was given."""
         if self.encoder is not None:
             return clone(self.encoder)
         if not self.is_distance:
@@ -191,7 +191,7 @@ class Method:
 
 @dataclass
 class Costs:
-    """Formulas of the steps, and what was measured beside them.
+    """Formulas of the steps, and the measurements behind them.
 
     Attributes
     ----------
@@ -199,17 +199,17 @@ class Costs:
         Seconds on `cores` cores.
     cores : int
     bytes_per_length, bytes_of_random : float
-        Of an object in memory, for each unit of its length; of one random object.
+        Size of an object in memory per unit of its length; size of one random object.
     features : float or None
-        Different features of an object for each unit of its length, of a kernel that counts.
+        Number of different features of an object per unit of its length, for kernels that count features.
     random_length : float
         Mean length of the random objects.
     measured : dict
         Largest sizes that were run.
     seconds : float
-        That the calibration took.
+        Duration of the calibration.
     load : float
-        Processes that ran or waited before, in the mean of a minute; 0 where the system does not say.
+        Mean number of running or waiting processes in the minute before; 0 if the system does not report it.
     """
 
     embed: Formula
@@ -228,7 +228,7 @@ class Costs:
 
 
 class _Runs:
-    """Calls that are timed in turns."""
+    """Calls to be timed in turns."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Sizes, Callable[[], object]]] = []
@@ -237,7 +237,7 @@ class _Runs:
         self.calls.append((step, sizes, call))
 
     def times(self) -> dict[str, list[tuple[Sizes, float]]]:
-        """Return sizes and median seconds of the calls of each step, after one round that is not counted."""
+        """Return sizes and median seconds of the calls of each step, after one untimed round."""
         taken: list[list[float]] = []
         while len(taken) < _FEWEST or (len(taken) < _MOST and sum(map(sum, taken)) < _ENOUGH):
             taken.append([_seconds(call) for _, _, call in self.calls])
@@ -248,7 +248,7 @@ class _Runs:
 
 
 def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits: int, cores: int) -> Costs:
-    """Return what the steps cost here, from runs at most of that length, size and number of bits.
+    """Measure what the steps cost on this machine, in runs up to the given length, size and number of bits.
 
     Parameters
     ----------
@@ -257,14 +257,14 @@ def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits:
     length : int
         Length of an object: letters, points, nodes, numbers.
     size : int
-        Landmarks or random objects.
+        Number of landmarks or random objects.
     bits : int
     cores : int
-        Threads that may be used.
+        Number of threads to use.
     """
     start, load = clock(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     with limited_to(cores), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
-        warnings.simplefilter("ignore")  # of the random objects, not of the user's
+        warnings.simplefilter("ignore")  # about the random objects, not the user's
         runs = _Runs()
         facts = _add_embeddings(runs, method, objects, length, size)
         width = min(int(facts["measured"]["s"]), 512)
@@ -278,7 +278,7 @@ def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits:
 
 
 def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, size: int) -> dict[str, Any]:
-    """Add runs of `fit` and `embed` at two lengths and sizes; return facts of the largest."""
+    """Add runs of `fit` and `embed` at two lengths and sizes; return facts about the largest."""
     length, size = _affordable(method, objects, length, size)
     facts: dict[str, Any] = {}
     for L in sorted({max(1, length // 2) if objects.own is None else length, length}):
@@ -287,7 +287,7 @@ def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, 
             fitted = method.embedding(s).fit(some)
             one = take(some, np.arange(1))
             each = _best(partial(fitted.transform, some)) / n_objects(some)
-            n = int(np.clip(_RUN / each, 32, CHUNK))  # a chunk where possible: few objects are not shared among threads
+            n = int(np.clip(_RUN / each, 32, CHUNK))  # a full chunk if possible: threads do not share few objects
             many = objects.sample(n, L, seed=1)
             runs.add("fit", partial(method.embedding(s).fit, some), m=n_objects(some), L=L, s=s)
             for part in (one, many):
@@ -297,7 +297,7 @@ def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, 
 
 
 def _affordable(method: Method, objects: Objects, length: int, size: int) -> tuple[int, int]:
-    """Return length and size, or half, a quarter, ... of both where fit and the embedding of one object take long."""
+    """Return length and size, both halved until fit and the embedding of one object are fast enough."""
     if method.encoder is not None:
         return length, size
     small = [max(1, length // _SMALL).bit_length() - 1, max(1, size // _SMALL).bit_length() - 1]
@@ -307,9 +307,9 @@ def _affordable(method: Method, objects: Objects, length: int, size: int) -> tup
         some = objects.sample(_fit_rows(method, s), L)
         embedding, one = method.embedding(s), take(some, np.arange(1))
         if step == max(small):
-            embedding.fit(some).transform(some)  # compiles or loads
+            embedding.fit(some).transform(some)  # compile or load
         if _seconds(partial(embedding.fit, some)) + _seconds(partial(embedding.transform, one)) > _LONG / 8:
-            break  # with both doubled, it may be 8 times as long
+            break  # doubling both may take 8 times as long
     return L, s
 
 
@@ -344,7 +344,7 @@ def _add_index(runs: _Runs, bits: int, folder: Path) -> None:
     """Add runs of appending chunks of codes to a folder, and of one search."""
     rng = np.random.default_rng(0)
     codes = rng.integers(256, size=(8 * _SCANNED[-1] // bits, bits // 8), dtype=np.uint8)
-    codes.flags.writeable = False  # searched where it lies
+    codes.flags.writeable = False  # searched in place
     for n in (1000, CHUNK):
         store = Store.create(folder / str(n), bits)
         runs.add("index", partial(store.append, codes[:n]), calls=1, n=n, b=bits)
@@ -354,7 +354,7 @@ def _add_index(runs: _Runs, bits: int, folder: Path) -> None:
 
 
 def n_bytes(batch: Any) -> int:
-    """Return the bytes of the arrays of a batch, or of an array."""
+    """Return the size in bytes of a batch or an array."""
     if isinstance(batch, list):  # objects of a similarity that is a Python function
         return sum(map(sys.getsizeof, batch))
     arrays = [batch] if isinstance(batch, np.ndarray) else list(vars(batch).values())

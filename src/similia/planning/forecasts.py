@@ -1,12 +1,12 @@
-r"""What a run over n objects will cost: kernel evaluations, operations, bytes and hours, before it is started.
+r"""Forecast the cost of a run over n objects before it starts: kernel evaluations, operations, bytes and hours.
 
 .. math:: T = \underbrace{T_{fit} + n_0\, t(L, s)}_{\text{fit}} + \underbrace{n\, t(L, s)}_{\text{encode}} + T_{index},
 
-with t(L, s) the seconds that an object of length L takes with s landmarks or random objects, and n_0 = min(n, 20,000)
-the objects that an encoder is fitted to. Evaluations and bytes are counted; the constants of the seconds are measured
-anew on this machine, by running the estimators at sizes up to those asked for (`planning.costs`).
+where t(L, s) is the seconds per object of length L with s landmarks or random objects, and n_0 = min(n, 20,000) is the
+number of objects that an encoder is fitted to. Evaluations and bytes are counted. The constants of the seconds are
+measured on this machine, by running the estimators at sizes up to those requested (`planning.costs`).
 
-Cost: that of the calibration, 5 to 20 seconds; with `costs` of an earlier plan, none.
+Cost: that of the calibration, 5 to 20 seconds; none with the `costs` of an earlier plan.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from similia.similarity import as_objects, check_kernel
 from similia.sources.rows import kind_of_item
 
 _EIGEN = 9  # operations of a symmetric eigendecomposition with vectors, over s^3 (Golub & Van Loan, Section 8.3)
-_BUSY = 0.5  # load of others above which they are mentioned
-_WORD, _WORD_STEPS = 64, 15  # letters that an edit distance handles together, and operations on such a word
+_BUSY = 0.5  # report the load of other processes above this value
+_WORD, _WORD_STEPS = 64, 15  # letters that an edit distance processes together, and operations per such word
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will cost.
+    """The predicted cost of a run.
 
     Attributes
     ----------
     objects : int
         Number n of objects.
     kind : str
-        Of the objects: strings, graphs, series, sets or vectors.
+        Kind of the objects: strings, graphs, series, sets or vectors.
     length : float
         Letters, nodes, points or numbers of an object.
     method : str
     size : int or None
-        Landmarks or random objects; None of an encoder that was given as it is.
+        Number of landmarks or random objects; None if an encoder was given.
     bits, cores : int
     evaluations : dict of str to int
         Kernel values or distances of ``fit``, ``encode`` and one ``search``.
     flops : dict of str to float or None
-        Arithmetic operations of the same; None where those of a kernel value are not known.
+        Arithmetic operations of the same steps; None where the operations per kernel value are unknown.
     bytes : dict of str to float
         ``input`` in memory layout, ``working`` memory of a chunk, ``model``, ``codes``, and ``index`` on disk.
     seconds : dict of str to float
-        Of ``fit``, ``encode``, ``index`` and one ``search``.
+        Seconds of ``fit``, ``encode``, ``index`` and one ``search``.
     formulas : dict of str to str
-        Seconds by size on the cores of this machine.
+        Formulas of the seconds on the cores of this machine.
     assumptions : list of str
     costs : Costs
-        What was measured; another plan for the same kind of run may take it instead of measuring again.
+        The measurements; pass them to another plan of the same kind of run to avoid measuring again.
     """
 
     objects: int
@@ -80,11 +80,11 @@ class Plan:
 
     @property
     def hours(self) -> float:
-        """Hours of fit, encode and index."""
+        """Total hours of fit, encode and index."""
         return sum(self.seconds[step] for step in ("fit", "encode", "index")) / 3600
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but `costs`, and `hours`, as what JSON can hold."""
+        """Return `hours` and everything but `costs` as JSON-serialisable values."""
         fields = {name: value for name, value in vars(self).items() if name != "costs"}
         costs = self.costs
         calibration = {"seconds": costs.seconds, "cores": costs.cores, "largest": costs.measured, "load": costs.load}
@@ -109,9 +109,9 @@ def plan(
     encoder: Any = None,
     costs: Costs | None = None,
 ) -> Plan:
-    """Predict what it costs to make packed bits of many objects and to search them.
+    """Predict the cost of turning many objects into packed bits and searching them.
 
-    A kernel goes through `Nystroem`, a distance through `D2KE`, then `SignRandomProjection`, 10,000 objects at a time.
+    `Nystroem` embeds a kernel, `D2KE` a distance; `SignRandomProjection` follows. Chunks hold 10,000 objects.
 
     Parameters
     ----------
@@ -119,31 +119,31 @@ def plan(
         Number of objects.
     length : float, optional
         Mean length: letters of a string, nodes of a graph, points of a series or set, numbers of a vector. Not needed
-        with a `sample`.
+        if `sample` is given.
     kernel, distance : callable
-        One of the two, unless there is an `encoder`.
+        Exactly one of the two, unless an `encoder` is given.
     landmarks : int, default=300
-        Objects of the data that others are compared with.
+        Number of objects of the data that others are compared with.
     random : int, optional
-        Random objects to take instead of landmarks, with a distance.
+        Number of random objects to use instead of landmarks, with a distance.
     bits : int, default=1024
-        Of a code.
+        Length of a code.
     cores : int, optional
-        All of this machine if not given.
+        All cores of this machine by default.
     kind : {"strings", "graphs", "series", "sets", "vectors"}, optional
-        Of the objects, where the kernel or distance leaves it open.
+        Kind of the objects, if the kernel or distance accepts several kinds.
     edges : float, optional
-        Mean edges of a graph; as many as nodes if not given.
+        Mean number of edges of a graph; by default the number of nodes.
     letters : int, default=4
-        Different letters of strings, or labels of nodes.
+        Number of different letters of strings, or labels of nodes.
     channels : int, optional
-        Numbers of a point of a series (1 if not given) or set (2).
+        Numbers per point of a series (default 1) or set (default 2).
     sample : collection of objects, optional
-        Of the user's data, to calibrate on instead of random objects.
+        A sample of the user's data, used for calibration instead of random objects.
     encoder : estimator, optional
-        An unfitted transformer from objects to packed bits, run as it is, instead of a kernel or distance.
+        An unfitted transformer from objects to packed bits, run unchanged, instead of a kernel or distance.
     costs : Costs, optional
-        ``costs`` of an earlier plan of the same method and kind of objects: nothing is measured.
+        ``costs`` of an earlier plan of the same method and kind of objects; nothing is then measured.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def plan(
     Raises
     ------
     ValueError, TypeError
-        If a number is out of range, or it is open what is compared or how.
+        If a number is out of range, or the arguments do not determine what is compared or how.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def plan(
     like = _like(kind, edges, length, letters, channels, sample)
     L = _length(length, kind, batch)
     if s is not None and not method.random:
-        s = min(s, n)  # as in `Nystroem.fit`
+        s = min(s, n)  # same as in `Nystroem.fit`
     if costs is None:
         here = min(cores, n_threads())
         costs = calibrate(method, like, length=max(1, round(L)), size=s or 1, bits=bits, cores=here)
@@ -198,7 +198,7 @@ def plan(
 
 
 def _count(value: Any, name: str) -> int:
-    """Return a number of objects, which may be written 1e9."""
+    """Convert a number of objects, which may be written as 1e9, to an int."""
     return check_positive_int(int(value) if isinstance(value, float) and value.is_integer() else value, name)
 
 
@@ -218,7 +218,7 @@ def _method(kernel: Any, distance: Any, encoder: Any, landmarks: Any, random: An
 
 
 def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
-    """Return a sample in the layout that is compared, and as a batch or an array of vectors, whose lengths count."""
+    """Return a sample in the layout that is compared, and as a batch or array of vectors that tells the lengths."""
     sample = sample if comparison is None else as_objects(comparison, sample)
     at_least_one(sample, "sample")
     if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
@@ -272,7 +272,7 @@ def _evaluations(method: Method, n: int, s: int | None) -> dict[str, int]:
 
 
 def _flops(method: Method, like: Objects, costs: Costs, sizes: dict[str, float]) -> dict[str, float | None]:
-    """Return operations; those of a kernel value times their number, then products, signs and the scan."""
+    """Return operations: those per kernel value times their number, plus products, signs and the scan."""
     n, s, b = sizes["n"], sizes["s"], sizes["b"]
     each = _operations(method, like, costs, sizes["L"])
     scan = 3 * n * b / _WORD  # xor, count, add
@@ -285,17 +285,17 @@ def _flops(method: Method, like: Objects, costs: Costs, sizes: dict[str, float])
 
 
 def _operations(method: Method, like: Objects, costs: Costs, L: float) -> float | None:
-    """Return the operations of a kernel value or distance of objects of length L, or None if not known."""
+    """Return the operations of a kernel value or distance of objects of length L, or None if unknown."""
     other = costs.random_length if method.random else L
     if costs.features is not None:
-        return 2 * costs.features * L  # at most: features that both have
+        return 2 * costs.features * L  # at most: features that both objects have
     if like.kind == "vectors":
         return 2 * L
     if method.encoder is not None or like.kind == "graphs":
         return None
     if like.kind == "strings":
         return _WORD_STEPS * L * np.ceil(other / _WORD)
-    return L * other * (3 * like.channels + (3 if like.kind == "series" else 0))  # a cell: `distances._dtw`
+    return L * other * (3 * like.channels + (3 if like.kind == "series" else 0))  # per cell: `distances._dtw`
 
 
 def _bytes(method: Method, costs: Costs, sizes: dict[str, float]) -> dict[str, float]:
@@ -305,7 +305,7 @@ def _bytes(method: Method, costs: Costs, sizes: dict[str, float]) -> dict[str, f
     kept = costs.bytes_of_random if method.random else an_object
     wide = method.encoder is None
     values = min(8.0 * chunk * (2 * s if method.is_distance else 3 * s), settings().max_memory) if wide else 0.0
-    rank = 0 if method.is_distance else s  # columns of the components
+    rank = 0 if method.is_distance else s  # number of columns of the components
     return {
         "input": n * an_object,
         "working": chunk * (an_object + b / 8 + (8 * s if wide else 0)) + values,
@@ -316,7 +316,7 @@ def _bytes(method: Method, costs: Costs, sizes: dict[str, float]) -> dict[str, f
 
 
 def _seconds(method: Method, costs: Costs, sizes: dict[str, float], cores: int) -> dict[str, float]:
-    """Return seconds of the steps; objects are shared among cores, and codes where they are searched."""
+    """Return the seconds of each step; objects, and codes during a search, are shared among cores."""
     n, share = sizes["n"], costs.cores / cores if cores > costs.cores else 1.0
 
     def encode(m: float, size: float) -> float:
@@ -324,7 +324,7 @@ def _seconds(method: Method, costs: Costs, sizes: dict[str, float], cores: int) 
         return costs.embed(**at) + (costs.signs(**at) if method.encoder is None else 0.0)
 
     calls = float(np.ceil(n / CHUNK))
-    copies = 1 + np.log2(max(1.0, calls / 64)) / 2  # how often `search._store` writes a row, counted
+    copies = 1 + np.log2(max(1.0, calls / 64)) / 2  # counted: how often `search._store` writes a row
     n0 = min(n, FIT_ON)
     fit = costs.fit(**sizes, m=n0) + (costs.embed(**{**sizes, "n": n0, "calls": 1}) if method.encoder is None else 0.0)
     return {

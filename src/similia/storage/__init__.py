@@ -1,4 +1,4 @@
-"""What is kept: model files without pickle, folders that commit atomically, journals."""
+"""Persistence: model files without pickle, folders with atomic commits, and journals."""
 
 from similia.core.lazy import attach
 

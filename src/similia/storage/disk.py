@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all, and a lock between processes."""
+"""Atomic file writes, and a lock between processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def says_full(error: BaseException) -> str | None:
-    """Return what to say of an error of a full disk (of one's share of it, of the size of a file), None of another."""
+    """Return a message if the error means that a disk, quota or file size limit is exhausted, else None."""
     if isinstance(error, OSError) and error.errno in _FULL:
         return f"the disk is full ({error.strerror})"
     return None
@@ -29,7 +29,7 @@ def says_full(error: BaseException) -> str | None:
 
 @contextmanager
 def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """Turn the error of a full disk into a sentence that ends with how to go on; ``state()`` says what is kept."""
+    """Turn the error of a full disk into a message that says how to continue; ``state()`` describes what is kept."""
     try:
         yield
     except OSError as error:
@@ -40,7 +40,7 @@ def disk_full(state: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Any]:
-    """Open a temporary file that takes the place of `path`, with its mode, when it is complete and on the disk."""
+    """Open a temporary file that replaces `path`, keeping its mode, once it is complete and flushed to the disk."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
     try:
         with open(temporary, "xb") as stream:
@@ -51,18 +51,18 @@ def replacing(path: Path) -> Iterator[Any]:
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)  # on a full disk, its room is needed
+        temporary.unlink(missing_ok=True)  # frees its space on a full disk
         raise
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file that is there complete or not at all."""
+    """Write a file atomically."""
     with replacing(path) as stream:
         stream.write(data)
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, where the system can."""
+    """Flush the entries of a folder to the disk, where the system supports it."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -72,17 +72,17 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is one that was never completed."""
+    """Whether this is the name of an unfinished temporary file."""
     return name.startswith(".") and name.endswith(TEMPORARY)
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a file of this name may be in a folder that holds no index yet."""
+    """Whether a folder that holds no index yet may contain a file of this name."""
     return name == LOCK or is_temporary(name)
 
 
 def take_lock(folder: Path) -> Any:
-    """Return an open file that holds the lock of `folder` until it is closed; raise if another has it."""
+    """Return an open file that holds the lock of `folder` until it is closed; raise if another process has it."""
     stream = open(folder / LOCK, "ab")  # noqa: SIM115 - closed by the caller, when the change is done
     if fcntl is not None:
         try:

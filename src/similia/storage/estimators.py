@@ -1,8 +1,8 @@
-"""What a model file may hold of scikit-learn: which estimators and parts of them, and in which state.
+"""Which scikit-learn estimators a model file may hold, with which parts and state.
 
-Compiled code walks decision trees without looking at bounds. So a tree is checked before it is made, and an ensemble
-against what it gives its trees: children come after their parent (a walk ends), features exist, sizes are those of the
-arrays. The same holds for the support vectors of libsvm.
+The compiled code of decision trees does not check bounds. Trees are therefore checked before they are built, and each
+ensemble against its trees: children come after their parent (so that a walk ends), features exist, and sizes match
+the arrays. Support vectors of libsvm are checked in the same way.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LEAF = -1
 
 
 def is_public_estimator(name: str) -> bool:
-    """Whether scikit-learn exports this estimator, and defines it in the module that the name gives."""
+    """Whether scikit-learn exports this estimator and defines it in the named module."""
     module, _, cls = name.rpartition(".")
     parts = module.split(".")
     if parts[0] != "sklearn" or len(parts) < 2 or parts[1] not in _PUBLIC or cls.startswith("_"):
@@ -63,7 +63,7 @@ def is_public_estimator(name: str) -> bool:
 
 
 def check_tree(arguments: Any, state: Any) -> None:
-    """Raise ValueError unless the arguments and the state of a `sklearn.tree._tree.Tree` fit each other."""
+    """Raise ValueError unless the arguments and the state of a `sklearn.tree._tree.Tree` are consistent."""
     try:
         n_features, n_classes, n_outputs = arguments
         nodes, values = state["nodes"], state["values"]
@@ -81,7 +81,7 @@ def check_tree(arguments: Any, state: Any) -> None:
 
 
 def _walks_end(nodes: Any, n_features: int) -> bool:
-    """Whether each node is a leaf or asks for a feature there is, and has two children behind it."""
+    """Whether each node is a leaf, or tests an existing feature and has two children that come after it."""
     left, right, numbers = nodes["left_child"], nodes["right_child"], np.arange(len(nodes))
     inner = left != _LEAF
     children = np.concatenate([left[inner], right[inner]])
@@ -91,7 +91,7 @@ def _walks_end(nodes: Any, n_features: int) -> bool:
 
 
 def check_trees_of(name: str, state: dict[str, Any]) -> None:
-    """Raise ValueError unless the trees of an estimator of scikit-learn fit it; `name` is that of its class."""
+    """Raise ValueError unless the trees of a scikit-learn estimator match it; `name` is the name of its class."""
     if name == "IsolationForest" and "estimators_" in state:
         raise ValueError("an IsolationForest cannot be checked on loading; similia does not save it")
     if name in TREES and "tree_" in state:
@@ -145,7 +145,7 @@ def _fits_boosting(state: dict[str, Any]) -> bool:
 
 
 def _is_steps(value: Any, sizes: Sizes) -> bool:
-    """Whether this is a list of (name, estimator), all but the last transformers."""
+    """Whether this is a list of (name, estimator) in which all but the last are transformers."""
     if not isinstance(value, list) or not value:
         return False
     if not all(isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in value):
@@ -158,7 +158,7 @@ def _is_steps(value: Any, sizes: Sizes) -> bool:
 
 
 def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Whether the arrays that libsvm reads fit each other."""
+    """Whether the arrays that libsvm reads are consistent."""
     import scipy.sparse as sp
 
     c, s, counts, places = sizes["c"], sizes["s"], state["_n_support"], state["support_"]
@@ -186,7 +186,7 @@ _LIBSVM = State(
     },
     frozenset(), (_svc_fits,),
 )  # fmt: skip
-STATES = {  # of classes of scikit-learn, and of those derived from them
+STATES = {  # states of scikit-learn classes and their subclasses
     "sklearn.svm._classes.SVC": _LIBSVM,
     "sklearn.svm._classes.NuSVC": _LIBSVM,
     "sklearn.pipeline.Pipeline": State({"steps": _is_steps, "memory": one_of(None)}, frozenset(), ()),

@@ -1,13 +1,13 @@
-"""A file that grows chunk by chunk and is as long as its journal says, whatever happened in between.
+"""A data file that grows chunk by chunk, with a journal that makes it safe to interrupt.
 
-``data`` holds the rows, ``journal`` a line for each chunk: number of objects so far, bytes and crc32 of the chunk, the
-mark where reading goes on, and a checksum of the line itself. A chunk counts when its line is on the disk, which is
-after its rows are: a crash leaves at most rows without a line (cut off) or half a line (dropped). When a run goes on,
-each chunk is compared with its checksum, and at the first that differs both files are cut. Each chunk costs the same,
-however many there are, since nothing is written twice.
+``data`` holds the rows. ``journal`` holds one line per chunk: the number of objects so far, bytes and crc32 of the
+chunk, the mark where reading resumes, and a checksum of the line itself. Rows are flushed to the disk before their
+line, and a chunk counts once its line is on the disk. A crash therefore leaves at most rows without a line, or half a
+line; both are cut off. A resumed run compares each chunk with its checksum and cuts both files at the first mismatch.
+Nothing is written twice, so every chunk costs the same.
 
-The folder disappears when the file is complete and has been moved to its name. One process at a time may write (a lock,
-where the system has `fcntl`).
+When the file is complete, it is moved to its final name and the folder is removed. One process at a time may write (a
+lock, where the system has `fcntl`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from similia.storage.disk import LOCK, disk_full, sync_folder, take_lock
 
 DATA, JOURNAL = "data", "journal"
 _FORMAT = "similia-journal"
-_BLOCK = 2**20  # bytes compared at a time
+_BLOCK = 2**20  # bytes read at a time to compute checksums
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A chunk: objects `start` to `stop`, and how many bytes they take."""
+    """A chunk: objects `start` to `stop`, and its size in bytes."""
 
     start: int
     stop: int
@@ -40,38 +40,38 @@ class Entry:
 
 
 class Journal:
-    """A data file and its journal in a folder of their own, which this process alone may write to.
+    """A data file and its journal in their own folder, to which only this process may write.
 
-    Use it in a ``with`` block. Then either `start` anew, or `resume` if `header` says that the files belong to the same
-    work; `append` chunks; `finish`.
+    Use it in a ``with`` block: call `start` for a new run, or `resume` if `header` shows that the files belong to the
+    same work; then `append` chunks and `finish`.
 
     Parameters
     ----------
     folder : pathlib.Path
-        Made if it does not exist; its parent must.
+        Created if it does not exist; its parent must exist.
 
     Attributes
     ----------
     header : dict or None
-        What `start` was given by the run that began the files, if one did.
+        The argument of `start` in the run that created the files, or None.
     done : int
-        Objects that are on the disk.
+        Number of objects on the disk.
     mark : str or None
-        Where reading goes on after them.
+        Where to resume reading after them.
 
     Raises
     ------
     ValueError
-        If another process is writing there.
+        If another process is writing to the folder.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.done = 0
         self.mark: str | None = None
-        self._files: dict[str, int] = {}  # descriptors
-        self._sizes: dict[str, int] = {}  # bytes that count
-        self._offset = 0  # of the first chunk
+        self._files: dict[str, int] = {}  # file descriptors
+        self._sizes: dict[str, int] = {}  # number of valid bytes
+        self._offset = 0  # start of the first chunk
         self._lock = _locked(folder)
         try:
             self.header = self._read_header()
@@ -80,9 +80,9 @@ class Journal:
             raise
 
     def start(self, header: dict[str, Any], offset: int) -> None:
-        """Begin empty files; the first `offset` bytes of the data are left for `finish` to write."""
+        """Create empty files; reserve the first `offset` bytes of the data for `finish`."""
         self._shut()
-        for name in (JOURNAL, DATA):  # the journal first: without it, data are nothing
+        for name in (JOURNAL, DATA):  # the journal first: without it, data do not count
             (self.folder / name).unlink(missing_ok=True)
         line = _line({"format": _FORMAT, "version": 1, "offset": offset, "header": header})
         with disk_full(self._state):
@@ -95,7 +95,7 @@ class Journal:
         self.header, self._offset, self.done, self.mark = header, offset, 0, None
 
     def resume(self) -> str | None:
-        """Cut off what a crash left or what is damaged; return what must be done again because of damage, or None."""
+        """Cut off remains of a crash and damaged chunks; return what must be recomputed due to damage, or None."""
         for name in (DATA, JOURNAL):
             self._files[name] = os.open(self.folder / name, os.O_RDWR | _BINARY)
         entries, last, damaged = self._read_entries()
@@ -115,12 +115,12 @@ class Journal:
         return f"{self.folder} was damaged after object {self.done}; {again} are done again"
 
     def append(self, data: Any, stop: int, mark: str | None = None) -> None:
-        """Add the bytes of the objects up to number `stop`; they count when this returns.
+        """Append the bytes of the objects up to number `stop`; they are on the disk when this returns.
 
         Raises
         ------
         OSError
-            If the disk is full: what was there before stays, and the files can be gone on with.
+            If the disk is full; earlier chunks stay intact, and the run can resume.
         """
         data = memoryview(data).cast("B")
         entry = {"start": self.done, "stop": stop, "bytes": len(data), "crc32": zlib.crc32(data), "mark": mark}
@@ -156,7 +156,7 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Give the files and the lock up; the folder stays if something was started in it."""
+        """Release the files and the lock; the folder stays if it holds a started run."""
         self._shut()
         if self._lock is None:
             return
@@ -189,7 +189,7 @@ class Journal:
         self._files = {}
 
     def _cut(self) -> None:
-        """Cut both files to what counts, the journal first."""
+        """Truncate both files to their valid part, the journal first."""
         for name in (JOURNAL, DATA):
             os.ftruncate(self._files[name], self._sizes[name])
             os.fsync(self._files[name])
@@ -207,7 +207,7 @@ class Journal:
         return header
 
     def _read_entries(self) -> tuple[list[Entry], int, bool]:
-        """Return the chunks before the first bad line, the last object that any line speaks of, and if one is bad."""
+        """Return the chunks before the first bad line, the last object in any line, and whether there is a bad line."""
         entries: list[Entry] = []
         last, damaged = 0, False
         with open(self.folder / JOURNAL, "rb") as journal:
@@ -217,12 +217,12 @@ class Journal:
                 last = max(last, found["stop"] if found else 0)
                 if found and not damaged and found["start"] == (entries[-1].stop if entries else 0):
                     entries.append(Entry(**found))
-                elif line.endswith(b"\n"):  # half a line at the end is what a crash leaves
+                elif line.endswith(b"\n"):  # a crash can leave half a line at the end
                     damaged = True
         return entries, last, damaged
 
     def _checksum(self, size: int) -> int | None:
-        """Return the crc32 of the next chunk of the data, None if there is less."""
+        """Return the crc32 of the next chunk of the data, or None if the data end before it."""
         found = 0
         os.lseek(self._files[DATA], self._sizes[DATA], os.SEEK_SET)
         while size:
@@ -249,7 +249,7 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Return the content of a line, or None if it is not as `_line` wrote it."""
+    """Parse a line that `_line` wrote; return None for any other."""
     text, _, checksum = line.rpartition(b"\t")
     if checksum != b"%08x\n" % zlib.crc32(text):
         return None
@@ -258,7 +258,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _locked(folder: Path) -> Any:
-    """Make the folder if need be and take its lock."""
+    """Create the folder if necessary and take its lock."""
     while True:
         folder.mkdir(exist_ok=True)
         try:

@@ -1,13 +1,13 @@
-"""What a model file says of itself, checked before anything is made of it.
+"""Validate the description of a model file before any object is created from it.
 
-A model is a zip archive: ``schema.json`` describes a tree of *nodes* (each with a loader, a class and its content),
-arrays are members of their own (the skops format). skops holds the classes against a list, but trusts the rest: that
-the tree is one, that members have the size they claim, that arrays are no pickles. Here
+A model is a zip archive in the skops format: ``schema.json`` describes a tree of *nodes* (each with a loader, a class
+and its content), and arrays are separate members. skops checks classes against a list, but trusts everything else: that
+the nodes form a tree, that members have the size they claim, that arrays are not pickles. This module enforces that
 
-- members are stored, not compressed, and take no more bytes together than the file: no bomb;
-- loaders are those that models of similia need: none that calls what the file names;
-- every node is written where it is used: none refers to itself or, again and again, to a large one;
-- arrays hold no Python objects and are as long as they say; sparse arrays point into themselves.
+- members are stored without compression and are together no larger than the file, which rules out zip bombs;
+- loaders are only those that models of similia need; none of them calls a function that the file names;
+- every node is written where it is used, so none can refer to itself, or repeatedly to a large one;
+- arrays hold no Python objects and have the stated length; indices of sparse arrays stay within bounds.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from similia.storage.estimators import LOSSES, PARTS, TREE, check_tree, is_publi
 from similia.storage.states import public_class, public_name
 
 _SCHEMA = "schema.json"
-_DEEPEST = 60  # nodes in nodes; a pipeline in a search has about 25
+_DEEPEST = 60  # maximum depth of nested nodes; a pipeline in a search has about 25
 _SCALARS = {"bool", "bool_", "str_", "datetime64", "timedelta64"} | {
     f"{kind}{size}" for kind, sizes in (("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)), ("float", (16, 32, 64)))
     for size in sizes
 }  # fmt: skip
 _CONTAINERS = {"ListNode": "list", "TupleNode": "tuple", "SetNode": "set"}
-_PLAIN = ("JsonNode", "TypeNode", "FunctionNode", "SliceNode")  # without nodes inside; skops checks types by its list
+_PLAIN = ("JsonNode", "TypeNode", "FunctionNode", "SliceNode")  # without inner nodes; skops checks types by its list
 _FILES = ("NdArrayNode", "SparseMatrixNode", "BytesNode", "BytearrayNode")
 _BUILTINS = {"int", "float", "str", "bool", "list", "set", "tuple"}
-_MADE_OF = {  # loaders that make one thing each
+_MADE_OF = {  # each of these loaders makes one kind of object
     "DictNode": ("builtins.dict", "collections.OrderedDict"), "ListNode": ("builtins.list",),
     "TupleNode": ("builtins.tuple",), "SetNode": ("builtins.set",), "BytesNode": ("builtins.bytes",),
     "BytearrayNode": ("builtins.bytearray",), "SliceNode": ("builtins.slice",), "TreeNode": (TREE,),
@@ -51,10 +51,10 @@ _MADE_OF = {  # loaders that make one thing each
 
 
 def canonical(data: bytes, **facts: str | int) -> bytes:
-    """Return an archive of skops written so that equal models make equal bytes; `facts` stand in its description.
+    """Rewrite a skops archive so that equal models give equal bytes; `facts` are added to its description.
 
-    Addresses in memory become numbers in the order in which they occur, members are named by these and dated 1980, sets
-    are sorted, and classes of similia get their public names.
+    Memory addresses are replaced by numbers in order of occurrence, which also name the members. Members are dated
+    1980, sets are sorted, and classes of similia get their public names.
     """
     numbers: dict[int, int] = {}
     names: dict[str, str] = {}
@@ -96,7 +96,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def written_by(stream: IO[bytes]) -> str | None:
-    """Return the version of similia that wrote a file, None if the file does not say so."""
+    """Return the version of similia that wrote a file, or None if the file does not state it."""
     try:
         with zipfile.ZipFile(stream) as archive:
             version = json.loads(archive.read(_SCHEMA)).get("similia")
@@ -106,7 +106,7 @@ def written_by(stream: IO[bytes]) -> str | None:
 
 
 def check_model_file(stream: IO[bytes]) -> Any:
-    """Return the description, or raise ValueError unless the archive is whole and its description can be followed."""
+    """Return the description; raise ValueError unless the archive is intact and its description is valid."""
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_archive(archive)
@@ -131,26 +131,26 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
 
 
 class _Description:
-    """The nodes of a model; a walk through them that ends."""
+    """The nodes of a model, with a walk through them that always terminates."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
-        self.left = sum(info.file_size for info in archive.infolist())  # bytes that arrays may take in all
-        self.written = 0  # nodes in the file
-        self.sizes: dict[Any, int] = {}  # of finished nodes by id: how many nodes are in them
-        self.open: set[Any] = set()  # ids of the nodes around this one
+        self.left = sum(info.file_size for info in archive.infolist())  # total bytes that arrays may still take
+        self.written = 0  # number of nodes in the file
+        self.sizes: dict[Any, int] = {}  # number of nodes within each finished node, by id
+        self.open: set[Any] = set()  # ids of the nodes that enclose the current one
 
     def check(self) -> Any:
         try:
             root = json.loads(self.archive.read(_SCHEMA))
         except (ValueError, RecursionError):
             raise ValueError("is damaged: its description is no JSON; save the model again") from None
-        if self._walk(root, 0) > 2 * self.written:  # skops looks at a node again wherever its number stands
+        if self._walk(root, 0) > 2 * self.written:  # skops visits a node again wherever its number occurs
             raise _refused("has a description that refers to the same parts over and over")
         return root
 
     def _walk(self, node: Any, depth: int) -> int:
-        """Check a node and those in it; return how many they are."""
+        """Check a node and its inner nodes; return their number."""
         if not isinstance(node, dict) or depth > _DEEPEST:
             raise _refused("has a description that is nested too deeply" if depth > _DEEPEST else "lacks a description")
         name = node.get("__id__")
@@ -170,7 +170,7 @@ class _Description:
         return size
 
     def _inner(self, node: dict[str, Any]) -> Iterator[Any]:
-        """Check a node alone; return the nodes in it."""
+        """Check one node; yield its inner nodes."""
         loader, cls, module = (node.get(key) for key in ("__loader__", "__class__", "__module__"))
         if not all(isinstance(text, str) for text in (loader, cls, module)):
             raise _refused("lacks a class in its description")
@@ -203,7 +203,7 @@ class _Description:
         raise _refused(f"holds {short(place)} by way of {short(loader)}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
-        """Return the member that a node names, whose bytes are counted: a member may be read only once."""
+        """Return the member that a node names and count its bytes; a member may be read only once."""
         try:
             info = self.archive.getinfo(_typed(node.get("file"), str))
         except KeyError:
@@ -225,7 +225,7 @@ class _Description:
 
 
 def _count(node: Any) -> int:
-    """Return how many nodes are written in a node, itself included."""
+    """Return the number of nodes written in a node, including itself."""
     n, stack = 0, [node]
     while stack:
         value = stack.pop()
@@ -247,7 +247,7 @@ def _check_npy(stream: IO[bytes], info: zipfile.ZipInfo) -> None:
 
 
 def _check_sparse(data: bytes) -> None:
-    """Raise unless a sparse array, itself a small (compressed) archive, fits the memory and points into itself."""
+    """Raise unless a sparse array, a small compressed archive, fits into memory and its indices are in bounds."""
     from scipy.sparse import load_npz
 
     try:
@@ -279,7 +279,7 @@ def _typed(value: Any, kind: type) -> Any:
 
 
 class _Refused(ValueError):
-    """A file that is not loaded."""
+    """A file that is refused."""
 
 
 def _refused(what: str) -> _Refused:
@@ -287,7 +287,7 @@ def _refused(what: str) -> _Refused:
 
 
 def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the nodes of a description, in the order they are written."""
+    """Yield the nodes of a description in the order in which they are written."""
     stack = [schema]
     while stack:
         value = stack.pop()
@@ -300,7 +300,7 @@ def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def refused_names(schema: Any) -> list[str]:
-    """Return the names in a description that a model file may not hold, sorted."""
+    """Return, sorted, the names in a description that a model file may not contain."""
     return sorted({_name(node) for node in nodes_of(schema) if not _is_allowed(node)})
 
 
@@ -324,7 +324,7 @@ def _is_allowed(node: dict[str, Any]) -> bool:
 
 
 def _ufunc(node: dict[str, Any]) -> Any:
-    """Return the function a node names if it is a ufunc of numpy or scipy.special."""
+    """Return the function that a node names if it is a ufunc of numpy or scipy.special."""
     package = str(node["__module__"]).partition(".")[0]
     if package not in ("numpy", "scipy"):
         return None
@@ -333,7 +333,7 @@ def _ufunc(node: dict[str, Any]) -> Any:
 
 
 def _plain_type(node: dict[str, Any]) -> Any:
-    """Return the type a node names if it is a plain one of Python, or of the scalars of numpy."""
+    """Return the type that a node names if it is a plain Python type or a numpy scalar type."""
     module, cls = node["__module__"], node["__class__"]
     if module == "builtins" and cls in _BUILTINS:
         return {"int": int, "float": float, "str": str, "bool": bool, "list": list, "set": set, "tuple": tuple}[cls]
@@ -342,14 +342,14 @@ def _plain_type(node: dict[str, Any]) -> Any:
 
 
 class Builder:
-    """Makes the objects of a description whose names are allowed; each node that has a number is made once."""
+    """Create the objects of a description whose names are allowed; each numbered node is created once."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
         self.made: dict[int, Any] = {}
 
     def make(self, node: dict[str, Any]) -> Any:
-        """Return the object of a node."""
+        """Create the object of a node."""
         number = node.get("__id__")
         if number is not None and number in self.made:
             return self.made[number]

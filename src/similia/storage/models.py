@@ -1,8 +1,8 @@
-"""Models on disk, without pickle: a loaded file cannot run code.
+"""Model files without pickle: loading a file cannot run code from it.
 
-A model is a zip archive of arrays and one JSON description (the skops format), which names the version of similia
-that wrote it. A description may name the classes that similia hands out and that declare their state (`states`), those
-of scikit-learn in `estimators`, and ufuncs; no other function.
+A model is a zip archive of arrays and one JSON description (the skops format), which records the version of similia
+that wrote it. A description may name public classes of similia that declare their state (`states`), those of
+scikit-learn in `estimators`, and ufuncs; no other functions.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from similia.storage.disk import write_atomically
 from similia.storage.model_file import Builder, canonical, check_model_file, refused_names, written_by
 from similia.storage.states import check_states, public_class, written
 
-_HEADER, _VERSION = "similia-model", 2  # 1 named classes by their modules
-_FOLDERS = {"search.similia": "SimilaritySearch", "index.json": "HammingIndex"}  # a file that tells, and who reads it
+_HEADER, _VERSION = "similia-model", 2  # format 1 named classes by their modules
+_FOLDERS = {"search.similia": "SimilaritySearch", "index.json": "HammingIndex"}  # identifying file, and its reader
 
 
 def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """Write a fitted model to one file.
 
-    The file appears complete or not at all: it is written beside `path` and then moved there. Saving a model twice
-    gives the same bytes.
+    The write is atomic: the file is written next to `path` and then moved there. Saving a model twice gives the same
+    bytes.
 
     Parameters
     ----------
     model : object
         A similia or scikit-learn estimator, or a pipeline of them.
     path : str, path or binary file
-        Where to write; the folder must exist. A binary file, such as `io.BytesIO`, is written to where it stands.
+        Where to write; the folder must exist. For a binary file, such as `io.BytesIO`, writing starts at its position.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     ValueError
         If the model holds something that `load` would refuse: a user's kernel or distance, or parts of scikit-learn
-        that cannot be checked (k-d trees, histogram gradient boosting). The sentence names it and the way out.
+        that cannot be checked (k-d trees, histogram gradient boosting). The message names it and a way out.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
 
 
 def _file_or_path(path: Any, method: str) -> Any:
-    """Return a path, or a binary file as it is."""
+    """Convert to a path; return a binary file unchanged."""
     if hasattr(path, method):
         if isinstance(path, io.TextIOBase):
             raise TypeError("the file is open for text; open it for bytes, with mode 'wb' or 'rb'")
@@ -96,7 +96,7 @@ def _dumped(content: Any) -> bytes:
 
 
 def refused_types(model: Any) -> list[str]:
-    """Return the names of the classes and functions in `model` for which `save` refuses it, sorted."""
+    """Return, sorted, the names of the classes and functions in `model` that make `save` refuse it."""
     return _refused(_dumped(model))
 
 
@@ -106,7 +106,7 @@ def _refused(data: bytes) -> list[str]:
 
 
 def _way_out(held: list[str]) -> str:
-    """Return what a user can do whose model holds these classes and functions."""
+    """Return advice for a user whose model holds these classes and functions."""
     trusting = "joblib.dump(model, path) and joblib.load, for files from those you trust"
     if any(name.startswith(("sklearn.model_selection.", "sklearn.metrics._scorer.")) for name in held):
         return "save search.best_estimator_ instead of the search"
@@ -119,7 +119,7 @@ def _way_out(held: list[str]) -> str:
 
 
 def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
-    """Read a model that `save` wrote, or the folder of a search or an index.
+    """Read a model that `save` wrote, or a folder that holds a search or an index.
 
     Parameters
     ----------
@@ -135,11 +135,11 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the file is truncated, corrupted or of another program, has a format that this similia does not read, or
-        names a class that may not be loaded. The message names the version of similia that wrote the file if that is
-        another one.
+        If the file is truncated, corrupted or from another program, has a format that this similia does not read, or
+        names a class that may not be loaded. If another version of similia wrote the file, the message names that
+        version.
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def _load(stream: IO[bytes], name: str) -> Any:
 
 
 def _read(stream: IO[bytes]) -> Any:
-    """Return the model of a file, or raise what to say of it behind its name."""
+    """Return the model of a file; errors carry the text that follows the file's name."""
     schema = check_model_file(stream)
     if "similia" in schema and (found := schema.get("version", 1)) != _VERSION:
         newer = isinstance(found, int) and found > _VERSION
@@ -189,7 +189,7 @@ def _read(stream: IO[bytes]) -> Any:
         check_states(content)
     except _NotLoadedError:
         raise
-    except (Exception, RecursionError, MemoryError) as error:  # whatever a part raises that was tampered with
+    except (Exception, RecursionError, MemoryError) as error:  # tampered parts may raise anything
         problem = short(f"{type(error).__name__}: {error}", 200)[1:-1]
         raise ValueError(f"is not a model that similia.save wrote ({problem})") from error
     if not isinstance(content, dict) or content.get("format") != _HEADER or "model" not in content:
@@ -198,4 +198,4 @@ def _read(stream: IO[bytes]) -> Any:
 
 
 class _NotLoadedError(ValueError):
-    """The file names what may not be loaded."""
+    """The file names something that may not be loaded."""

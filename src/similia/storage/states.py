@@ -1,8 +1,8 @@
-"""Which classes of similia a model file may name, and whether a loaded model is what they declare (`core.state`).
+"""Which classes of similia a model file may name, and whether a loaded model matches their declarations (`core.state`).
 
-A file names a class as users do, ``similia.Nystroem`` or ``similia.kernels.Spectrum``: what a room's `__init__` hands
-out and what has a declaration. Kernels and distances check their parameters in each call, batches of objects in
-`Batch.__setstate__`.
+A file uses the public name of a class, such as ``similia.Nystroem`` or ``similia.kernels.Spectrum``: the class must be
+exported by the `__init__` of its package and have a declaration. Kernels and distances check their parameters in each
+call; batches of objects are checked in `Batch.__setstate__`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from similia.core.text import short
 from similia.storage.estimators import STATES, check_trees_of
 
 _LARGEST = 2**31 - 1
-_MOST = {  # parameters that the cost of a call grows with, which no array in a file bounds
+_MOST = {  # limits of parameters that drive the cost of a call and that no array in a file bounds
     "n_bits": 2**24, "n": 2**16, "n_levels": 2**20, "n_iter": 10**4, "max_iter": 10**6, "n_samples": 10**7,
     "n_projections": 10**5, "k": 10**4, "gaps": 10**3, "mismatches": 20, "degree": 10**4, "size": 10**2,
     "n_components": 2**24, "n_features": _LARGEST, "n_candidates": 10**7, "n_hashes": 2**16, "n_links": 2**12,
 }  # fmt: skip
 
 
-_UNLISTED = {  # classes that models hold and no user names: their modules
+_UNLISTED = {  # modules of classes that models hold but that are not public
     "similia.embeddings": {
         "FeatureScaler": "vectors",
         **dict.fromkeys(("Match", "MatchClasses", "Quadratic", "Waves", "PerPattern", "Spectra"), "graphlets"),
@@ -36,7 +36,7 @@ _UNLISTED = {  # classes that models hold and no user names: their modules
 
 
 def public_class(module: str, name: str) -> type | None:
-    """Return the class that a file names, None if it may not name it."""
+    """Return the class that a file names, or None if the file may not name it."""
     package, _, room = module.partition(".")
     if package != "similia" or (room and room not in importlib.import_module("similia").__all__):
         return None
@@ -45,7 +45,7 @@ def public_class(module: str, name: str) -> type | None:
 
 
 def public_name(cls: type) -> tuple[str, str] | None:
-    """Return the module and the name by which a file names a class, None if it may not be loaded."""
+    """Return the module and name of a class in a file, or None if the class may not be loaded."""
     if declared(cls) is None or not cls.__module__.startswith("similia."):
         return None
     room = ".".join(cls.__module__.split(".")[:2])
@@ -61,9 +61,9 @@ def _handed_out(door: str, name: str) -> Any:
 
 
 def check_states(root: Any, state_of: Callable[[Any], dict[str, Any]] = vars) -> None:
-    """Raise ValueError unless all objects in a model hold what their classes declare.
+    """Raise ValueError unless every object in a model matches the declaration of its class.
 
-    `state_of` is `written` for a model that is not read from a file yet.
+    `state_of` is `written` for a model that was not read from a file.
     """
     for value in _inside(root, state_of):
         cls, name, state = type(value), type(value).__name__, state_of(value)
@@ -91,7 +91,7 @@ def _check_declared(name: str, value: Any, state: dict[str, Any], declaration: S
                 raise ValueError(f"a {name} names a folder of joblib, which holds pickles; set memory=None first")
             raise ValueError(f"a {name} has {attribute} that does not fit it: {_described(state[attribute])}")
     known = list(declaration.checks)
-    if hasattr(value, "_get_param_names"):  # parameters apart, all or none
+    if hasattr(value, "_get_param_names"):  # apart from parameters, all or none
         known = [attribute for attribute in known if attribute.startswith("_") or attribute.endswith("_")]
     needed = [attribute for attribute in known if attribute not in declaration.may_lack]
     lacking = [attribute for attribute in needed if attribute not in state]
@@ -102,7 +102,7 @@ def _check_declared(name: str, value: Any, state: dict[str, Any], declaration: S
 
 
 def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
-    """Check what holds for all classes: no method is covered, parameters are there and like their defaults."""
+    """Check rules of all classes: no method is overwritten; parameters exist and are like their defaults."""
     for attribute in state:
         if callable(getattr(type(value), attribute, None)):
             raise ValueError(f"a {name} holds {short(attribute)}, the name of a method")
@@ -128,7 +128,7 @@ def _parameters(cls: type) -> list[tuple[str, Any]]:
 
 
 def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[Any]:
-    """Yield the objects in a tree of lists, tuples, dicts and objects, each once."""
+    """Yield each object in a tree of lists, tuples, dicts and objects once."""
     stack, met = [root], set()
     while stack:
         value = stack.pop()
@@ -148,7 +148,7 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
 
 
 def written(value: Any) -> dict[str, Any]:
-    """Return what a file holds of an object: a search and its index leave out what they keep for speed."""
+    """Return the state of an object as a file holds it: without the caches of a search and its index."""
     return value.__getstate__() if type(value).__name__ in ("SimilaritySearch", "HammingIndex") else vars(value)
 
 

@@ -1,13 +1,13 @@
-"""Codes and ids on disk: a folder of array files and one manifest, which alone says what counts.
+"""Codes and ids on disk: a folder of array files, and a manifest that determines which of them count.
 
-``index.json`` names the array files of each segment (codes and ids of rows, in order), the files of row numbers that
-are removed, and how far an input was read (``progress``). A change writes new files under names never used before,
-flushes them to the disk, and then replaces the manifest in one step (`os.replace`): a crash at any moment
-leaves the index as it was before the change or after it. Files that no manifest names are cleaned up by the next
-change. One process writes at a time (a lock on ``index.lock``, where the system has `fcntl`); any number may read.
+``index.json`` names the array files of each segment (codes and ids of rows, in order), the files with the numbers of
+removed rows, and how far an input was read (``progress``). A change writes new files under names never used before,
+flushes them to the disk, and then replaces the manifest in one step (`os.replace`). A crash at any moment leaves the
+index as it was before or after the change. The next change deletes files that the manifest does not name. One process
+may write at a time (a lock on ``index.lock``, where the system has `fcntl`); any number may read.
 
-A row keeps its number until `compact`. More than 64 segments are merged, newest first, with those that are at most
-twice as large together: every row is copied O(log n) times, and opening stays quick.
+A row keeps its number until `compact`. If there are more than 64 segments, the newest are merged, each with those that
+are together at most twice as large. Every row is thus copied O(log n) times, and opening stays fast.
 
 This module imports nothing heavy.
 """
@@ -34,29 +34,29 @@ from similia.storage.disk import is_leftover, is_temporary, replacing, sync_fold
 
 _MAX_SEGMENTS = 64
 _BLOCK = 2**16  # rows copied at a time
-_ATTEMPTS = 5  # at reading what another process is changing
+_ATTEMPTS = 5  # attempts to read while another process writes
 _TYPES = {"codes": np.uint8, "ids": np.int64, "dead": np.int64, "structure": np.uint8}
 Codes = npt.NDArray[np.uint8]
 T = TypeVar("T")
 FORMAT, VERSION = "similia-index", 1
 MANIFEST = "index.json"
-_MOST_BITS = 2**31  # of a code: distances are int32
+_MOST_BITS = 2**31  # maximum bits of a code, because distances are int32
 OURS = re.compile(r"(codes|ids|dead|structure)-[0-9]{6,18}\.npy")  # names of array files
 MAX_ID = 2**63 - 1
 Ids = npt.NDArray[np.int64]
 
 
 class Store:
-    """Rows of codes with ids in a folder; see the head of this file for what a crash can do.
+    """Codes with ids in a folder. Changes survive crashes; see the head of this file.
 
-    Made by `create` or `open`. All methods that change the folder take its lock, read the manifest anew, and
-    commit once or not at all.
+    Construct it with `create` or `open`. Every method that changes the folder takes its lock, rereads the manifest, and
+    commits once or not at all.
 
     Attributes
     ----------
     folder : pathlib.Path
     manifest : dict
-        What ``index.json`` said when it was last read.
+        The content of ``index.json`` when it was last read.
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
@@ -73,10 +73,10 @@ class Store:
         meta: dict[str, Any] | None = None,
         first: Callable[[], None] | None = None,
     ) -> Store:
-        """Make an empty index in `folder`, which must be new or empty.
+        """Create an empty index in `folder`, which must be new or empty.
 
-        `settings` (of the search) and `meta` (the user's) are JSON dicts kept in the manifest; ``first()`` is called
-        before it is written, while no other process can make the same index.
+        The manifest keeps `settings` (of the search) and `meta` (the user's), both JSON dicts. ``first()`` is called
+        before the manifest is written, while no other process can create the same index.
         """
         folder = Path(folder)
         if folder.exists() and (not folder.is_dir() or any(not is_leftover(name) for name in _names(folder))):
@@ -108,7 +108,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
-        """Read the manifest of an index and check that its files are there and as long as it says."""
+        """Read the manifest of an index; check that its files exist and have the stated sizes."""
 
         def checked(store: Store) -> Store:
             for entry in store._entries():
@@ -119,17 +119,17 @@ class Store:
 
     @property
     def n_bits(self) -> int:
-        """Bits of a code."""
+        """Number of bits per code."""
         return int(self.manifest["n_bits"])
 
     @property
     def n_rows(self) -> int:
-        """Rows, removed ones included."""
+        """Number of rows, including removed ones."""
         return sum(segment["rows"] for segment in self.manifest["segments"])
 
     @property
     def n_dead(self) -> int:
-        """Removed rows that still take space."""
+        """Number of removed rows that still take space."""
         return sum(entry["rows"] for entry in self.manifest["dead"])
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ class Store:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """The dict given with the last `append` that had one."""
+        """The `progress` given to the last `append` that had one."""
         return dict(self.manifest["progress"])
 
     @property
@@ -152,13 +152,13 @@ class Store:
 
     @property
     def version(self) -> tuple[str, int]:
-        """Changes with every commit, and differs between indexes."""
+        """Identifier that changes with every commit and differs between indexes."""
         return self.manifest["token"], self.manifest["commit"]
 
     # reading
 
     def arrays(self, mmap: bool = False) -> list[tuple[Codes, Ids]]:
-        """Return codes and ids of each segment, as read-only memory maps or read and checked in full."""
+        """Return codes and ids of each segment: as read-only memory maps, or read completely and checked."""
         return [
             (self._array(segment["codes"], mmap), self._array(segment["ids"], mmap))
             for segment in self.manifest["segments"]
@@ -175,12 +175,12 @@ class Store:
         return rows
 
     def structure(self) -> tuple[Codes, int] | None:
-        """Return the bytes of a search structure and the number of rows in it, if one is kept."""
+        """Return the bytes of a stored search structure and the number of its rows, or None."""
         entry = self.manifest["structure"]
         return None if entry is None else (self._array(entry, False), int(entry["covers"]))
 
     def find(self, ids: Ids) -> Ids:
-        """Return the row number of each of `ids`, -1 where no live row has it."""
+        """Return the row number of each of `ids`, or -1 if no live row has it."""
         rows = np.full(len(ids), -1, np.int64)
         if not len(ids):
             return rows
@@ -197,7 +197,7 @@ class Store:
         return rows
 
     def verify(self) -> None:
-        """Read every file and compare its checksum."""
+        """Read every file and verify its checksum."""
         for entry in self._entries():
             self._same(entry, self._array(entry, True))
 
@@ -205,7 +205,7 @@ class Store:
 
     @contextmanager
     def writing(self, fresh: bool = False) -> Iterator[None]:
-        """Hold the lock, so that several changes are not mixed with those of another process; may be nested."""
+        """Hold the lock, so that no other process can write between several changes; may be nested."""
         if self._lock is not None:
             yield
             return
@@ -219,10 +219,10 @@ class Store:
             self._lock = None
 
     def append(self, codes: Any, ids: Any = None, progress: dict[str, Any] | None = None) -> Ids:
-        """Add rows in one commit and return their ids, by default counted on from the largest ever given.
+        """Add rows in one commit and return their ids, which by default continue after the largest ever used.
 
-        `progress`, a JSON dict, replaces the one kept so far in that same commit: a killed run reads it and
-        goes on from there without loss or doubling.
+        `progress`, a JSON dict, replaces the stored one in the same commit. After a crash, a run reads it and resumes
+        there without losing or duplicating rows.
         """
         with self.writing():
             codes = check_codes(codes, n_bits=self.n_bits)
@@ -231,7 +231,7 @@ class Store:
             return ids
 
     def remove(self, ids: Any) -> None:
-        """Remove rows by id in one commit; compacts if more than half of the rows are removed then."""
+        """Remove rows by id in one commit; compact if more than half of the rows are removed afterwards."""
         with self.writing():
             ids = check_ids(ids)
             rows = self.find(ids)
@@ -247,7 +247,7 @@ class Store:
             self._commit({**self.manifest, "meta": meta})
 
     def compact(self) -> None:
-        """Write the live rows anew, in their order, into one segment."""
+        """Rewrite the live rows, in order, as one segment."""
         with self.writing():
             alive = np.ones(self.n_rows, np.bool_)
             alive[self.dead_rows()] = False
@@ -268,9 +268,9 @@ class Store:
         structure: tuple[Codes, int] | None = None,
         **fields: Any,
     ) -> None:
-        """Commit new rows, removals (by row number), a search structure and manifest fields at once; unchecked.
+        """Commit new rows, removals (by row number), a search structure and manifest fields at once, without checks.
 
-        `replace` drops what was there. Fields that are None stay as they are.
+        `replace` drops the previous content. Fields that are None stay as they are.
         """
         with self.writing():
             manifest = {**self.manifest, **{name: value for name, value in fields.items() if value is not None}}
@@ -290,7 +290,7 @@ class Store:
             self._commit(manifest)
 
     def new_ids(self, ids: Any, n: int) -> Ids:
-        """Return ids for `n` new rows: those given, if none is in the index, or counted on."""
+        """Return ids for `n` new rows: those given, which must be new, or the next unused ones."""
         if ids is None:
             return count_on(self.manifest["next_id"], n)
         ids = check_ids(ids, n)
@@ -300,7 +300,7 @@ class Store:
         return ids
 
     def _merge(self, manifest: dict[str, Any]) -> None:
-        """Merge the newest segments if there are too many; their rows keep their numbers."""
+        """Merge the newest segments if there are too many; rows keep their numbers."""
         segments = manifest["segments"]
         if len(segments) > _MAX_SEGMENTS:
             first, rows = len(segments) - 1, segments[-1]["rows"]
@@ -314,7 +314,7 @@ class Store:
             manifest["dead"] = [self._write(manifest, "dead", dead, sum(map(len, dead)))]
 
     def _write_segment(self, manifest: dict[str, Any], parts: list[Any], n: int) -> dict[str, Any]:
-        """Write the rows of `parts` (codes, ids, mask of those to keep or None) as one segment."""
+        """Write the rows of `parts` (codes, ids, mask of rows to keep or None) as one segment."""
         lowest = min((int(ids.min()) for _, ids, _ in parts if len(ids)), default=0)
         highest = max((int(ids.max()) for _, ids, _ in parts if len(ids)), default=-1)
         width = manifest["n_bits"] // 8
@@ -327,7 +327,7 @@ class Store:
         }
 
     def _write(self, manifest: dict[str, Any], name: str, blocks: Iterable[npt.NDArray], n: int, *width: int) -> dict:
-        """Write blocks as one .npy file under a new name, flushed to the disk."""
+        """Write blocks as one .npy file under a new name, and flush it to the disk."""
         file = f"{name}-{manifest['next_file']:06d}.npy"
         manifest["next_file"] += 1
         dtype = np.dtype(_TYPES[name])
@@ -348,7 +348,7 @@ class Store:
             text = json.dumps(manifest)
         except (TypeError, ValueError) as error:
             raise ValueError(f"progress, meta and settings must be JSON: {error}") from None
-        sync_folder(self.folder)  # the array files first, then the manifest that names them
+        sync_folder(self.folder)  # array files first, then the manifest that names them
         with replacing(self.folder / MANIFEST) as stream:
             stream.write(sealed(text))
         sync_folder(self.folder)
@@ -356,11 +356,11 @@ class Store:
         self._clean()
 
     def _clean(self) -> None:
-        """Delete what a killed process left and what no manifest names any more."""
+        """Delete remains of killed processes and files that the manifest no longer names."""
         named = {entry["file"] for entry in self._entries()}
         for name in _names(self.folder):
             if is_temporary(name) or (OURS.fullmatch(name) and name not in named):
-                with suppress(OSError):  # Windows keeps files that someone has mapped
+                with suppress(OSError):  # on Windows, mapped files cannot be deleted
                     (self.folder / name).unlink()
 
     def _entries(self) -> Iterator[dict[str, Any]]:
@@ -400,13 +400,13 @@ class Store:
         return array
 
     def _whole(self, segment: dict[str, Any]) -> tuple[Codes, Ids]:
-        """Map a segment that is to be written anew: its new checksums must not be those of damaged rows."""
+        """Map a segment for rewriting; check it first, so that damaged rows do not get valid checksums."""
         codes, ids = (self._same(segment[name], self._array(segment[name], True)) for name in ("codes", "ids"))
         return codes, ids
 
 
 def consistent(folder: Path, read: Callable[[Store], T]) -> T:
-    """Return ``read(store)`` of an index, once more if a writer merged files away between manifest and reading."""
+    """Return ``read(store)`` of an index; retry if a writer merged files between reading the manifest and the files."""
     for attempt in count(1):
         store = Store(folder, read_manifest(folder))
         try:
@@ -429,7 +429,7 @@ def _blocks(parts: Iterable[tuple[npt.NDArray, npt.NDArray[np.bool_] | None]]) -
 
 
 def _bytes(array: npt.NDArray) -> memoryview:
-    """View an array as its bytes, without a copy."""
+    """View an array as bytes, without a copy."""
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -447,7 +447,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         found = short(manifest["version"])
         raise ValueError(f"{path} has format {found}, this similia reads up to {VERSION}; upgrade it")
     try:
-        if manifest.pop("crc32", None) not in (None, _checksum(manifest)):  # older ones have none
+        if manifest.pop("crc32", None) not in (None, _checksum(manifest)):  # older manifests have no checksum
             raise ValueError
         _check_manifest(manifest)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError):
@@ -456,7 +456,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def sealed(text: str) -> bytes:
-    """Return the content of the file: the manifest and its checksum."""
+    """Return the text of the manifest file, with its checksum."""
     manifest = json.loads(text)
     return json.dumps({**manifest, "crc32": _checksum(manifest)}).encode()
 
@@ -479,7 +479,7 @@ def _check_manifest(manifest: dict[str, Any]) -> None:
     if structure is not None and not _naturals([structure["covers"]], sum(s["rows"] for s in manifest["segments"])):
         raise ValueError
     for kind, entry in entries:
-        named = OURS.fullmatch(entry["file"])  # a path out of the folder is not
+        named = OURS.fullmatch(entry["file"])  # refuses paths outside the folder
         if not named or named[1] != kind or not _naturals((entry["rows"], entry["bytes"], entry["crc32"])):
             raise ValueError
     dicts = (manifest["settings"], manifest["meta"], manifest["progress"])
@@ -493,14 +493,14 @@ def _naturals(values: Iterable[Any], most: int = 2**63) -> bool:
 
 
 def count_on(next_id: int, n: int) -> Ids:
-    """Return the `n` ids from `next_id` on."""
+    """Return the `n` ids that follow from `next_id`."""
     if next_id + n > MAX_ID + 1:
         raise ValueError(f"ids cannot be counted on from {next_id}: they end at 2**63 - 1; give ids")
     return np.arange(next_id, next_id + n, dtype=np.int64) if n else np.empty(0, np.int64)
 
 
 def check_ids(ids: Any, n: int | None = None) -> Ids:
-    """Return ids as distinct int64 >= 0, as many as `n`, or raise."""
+    """Convert ids to distinct int64 >= 0 and check that there are `n` of them, or raise."""
     ids = np.asarray(ids)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
