@@ -194,7 +194,7 @@ def test_build_prints_the_recall_of_its_own_objects(tmp_path):
     assert "recall 1.00" in more  # of all candidates
     options = ("--rerank", "none", "--bits", 8)
     plain = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "bits", *options)
-    assert "nearest by what the encoder compares by" in plain.output
+    assert "nearest by the kernel or distance of the encoder" in plain.output
     assert "--rerank kernel compares the --candidates again and finds more" in plain.stderr
     options = ("--rerank", "kernel", "--bits", 8)
     better = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "sorted", *options)

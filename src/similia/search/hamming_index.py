@@ -85,6 +85,7 @@ class HammingIndex(BaseEstimator):
         Number of bit runs of ``"multihash"``.
     random_state : int, numpy generator or None, default=None
         Seeds the initial centres of ``"ivf"``.
+
     Examples
     --------
     >>> import numpy as np
