@@ -1,4 +1,4 @@
-r"""D2KE: any distance becomes a feature vector, one number for each random object.
+r"""D2KE: turn any distance into feature vectors, with one number for each random object.
 
 .. math:: \phi_j(x) = R^{-1/2} e^{-\gamma d(x, \omega_j)}, \qquad j = 1, \dots, R,
 
@@ -63,8 +63,8 @@ class D2KE(ComparesObjects, Transformer):
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`; any object
         with ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects (it is called with n = 256); or
-        a collection, all of which is used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` by what the
-        distance works on, `Representatives` for anything else.
+        a collection, all of which is used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance
+        works on strings, series or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Decay of a feature with distance. "median" is 1 / the median distance between (at most 256) training objects and
         64 random objects, or 1 if that is 0; ``"4*median"`` is four times as much.
@@ -72,13 +72,13 @@ class D2KE(ComparesObjects, Transformer):
         Draws the random objects, in `fit`.
     memory : str, path, joblib.Memory or None, default=None
         Where to cache distance matrices, so that another gamma computes no distances. Use it with an integer
-        `random_state`, which draws the same random objects again. Your own function is identified by its code and what
-        it uses: if that changes, distances are computed anew.
+        `random_state`, which draws the same random objects again. A custom function is identified by its code and what
+        it uses; if these change, distances are computed anew.
 
     Attributes
     ----------
     random_objects_ : collection of objects, length R
-        The random objects, in the layout the distance works on.
+        The random objects, in the layout that the distance uses.
     gamma_ : float
         The decay in use.
     seed_ : int
@@ -140,12 +140,12 @@ class D2KE(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random objects and settle gamma.
+        """Draw the random objects and compute gamma.
 
         Parameters
         ----------
         X : collection of n objects
-            A sampler of your own gets a Dask collection as an object with ``len(X)`` and ``X.take(indices)``.
+            A custom sampler gets a Dask collection as an object with ``len(X)`` and ``X.take(indices)``.
         y : collection of n labels, optional
             Only counted.
 
@@ -211,7 +211,7 @@ class D2KE(ComparesObjects, Transformer):
         ----------
         X : collection of n objects
         start : int, default=0
-            First random object to compare with, to skip those from before an `extend`.
+            First random object to compare with. Use it to skip the random objects drawn before an `extend`.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @all_at_once
     def extend(self, n_components: int, X: Any = None) -> Self:
-        """Draw more random objects; those drawn before, and gamma, stay.
+        """Draw more random objects; keep the earlier ones and gamma.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class D2KE(ComparesObjects, Transformer):
         Raises
         ------
         ValueError
-            If `n_components` is below what there is, or there are no more objects.
+            If `n_components` is below the current number, or there are no more objects.
         """
         check_is_fitted(self)
         had = self._n_features_out
@@ -281,7 +281,7 @@ class D2KE(ComparesObjects, Transformer):
         return self
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the parts as ``objects__length`` and the like; see scikit-learn."""
+        """Set parameters, also nested ones such as ``objects__length``; see scikit-learn."""
         nested = [key for key in params if key.startswith("objects__")]
         if nested and isinstance(params.get("objects", self.objects), str):
             raise ValueError(
@@ -315,7 +315,7 @@ class D2KE(ComparesObjects, Transformer):
         return objects.complete(X) if hasattr(objects, "complete") else objects
 
     def _draw(self, X: Any, R: int) -> Any:
-        """Return the first R random objects, or all where there are fewer."""
+        """Return the first R random objects, or all if there are fewer."""
         if self.sampler_ is None:
             return as_objects(self.distance, self.objects)
         if isinstance(self.sampler_, Representatives):
@@ -327,7 +327,7 @@ class D2KE(ComparesObjects, Transformer):
         return random_stream(self.seed_, 0).permutation(n)
 
     def _keep(self, objects: Any, R: int, n: int = 0) -> None:
-        """Make the first R of `objects` the random objects, all of them where they are a given collection."""
+        """Store the first R of `objects` as the random objects, or all if they are a given collection."""
         R = at_least_one(objects, "objects") if self.sampler_ is None else min(R, n_objects(objects))
         if isinstance(self.sampler_, Representatives):
             if self.sampler_.hold_out and n == R:
@@ -341,7 +341,7 @@ class D2KE(ComparesObjects, Transformer):
 
 
 def _remembered(key: str, distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return `distance_matrix`; the cache knows a distance by `key`, which changes with the code of a function."""
+    """Return `distance_matrix`; the cache identifies a distance by `key`, which changes with a function's code."""
     return distance_matrix(distance, X, objects)
 
 
@@ -357,7 +357,7 @@ def gamma_spec(gamma: Any) -> tuple[float, str | None]:
 
 
 def _seed(random_state: RandomState) -> int:
-    """Return the integer that was given, or one drawn from the generator that was."""
+    """Return the given integer, or draw one from the given generator."""
     if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)
     return int(generator(random_state).integers(2**63))

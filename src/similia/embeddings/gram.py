@@ -1,7 +1,7 @@
-"""Entries of matrices of kernel values or distances: computed when asked for, given, or looked up; and their checks.
+"""Access to entries of kernel and distance matrices, computed on demand or precomputed, and checks of these matrices.
 
-The landmark strategies and `Nystroem` see a kernel only through a `Gram`: a block of rows and columns, whole columns,
-the diagonal. Nothing of size n x n is ever formed.
+The landmark strategies and `Nystroem` read a kernel only through a `Gram`: a block of rows and columns, whole columns,
+or the diagonal. No n x n matrix is ever formed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Gram:
     Attributes
     ----------
     X : collection of objects
-        In the layout the kernel works on.
+        The objects, in the layout that the kernel uses.
     n : int
         Number of objects.
     """
@@ -56,7 +56,7 @@ class Gram:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def diagonal(self) -> npt.NDArray:
-        """Return k(x, x) for all objects, float64 (n,), by the kernel's ``diag`` where it has one."""
+        """Return k(x, x) for all objects, float64 (n,), using the kernel's ``diag`` if it has one."""
         if isinstance(self.X, Distributed):
             return np.concatenate([*self.X.map(_diagonal, self.kernel)])
         return _diagonal(self.X, 0, self.kernel)
@@ -67,13 +67,13 @@ class Gram:
 
 
 class PrecomputedGram(Gram):
-    """A kernel matrix that is already there: all of it, or the columns of some objects only.
+    """A precomputed kernel matrix: all of it, or only the columns of some objects.
 
     Parameters
     ----------
     K : ndarray of float32 or float64, shape (n, n) or (n, n_columns)
     columns : ndarray of int64, shape (n_columns,), optional
-        Objects that the columns belong to; all of them if not given.
+        The objects to which the columns belong. By default all objects.
     """
 
     kernel: Any
@@ -97,7 +97,7 @@ class PrecomputedGram(Gram):
 
 
 def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:
-    """Return which columns of a precomputed matrix are those of the landmarks, given all columns or these only."""
+    """Return the landmarks' columns in a precomputed matrix that has all columns or only those of the landmarks."""
     if M.shape[1] not in (len(indices), n_train):
         raise ValueError(
             f"{name} has {M.shape[1]} columns, expected {n_train} (all training objects) or {len(indices)} "
@@ -107,7 +107,7 @@ def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) ->
 
 
 def check_symmetric(M: npt.NDArray, indices: Index, tolerance: float, what: str) -> None:
-    """Raise, naming the worst pair of objects, if a kernel or distance matrix is not symmetric up to rounding."""
+    """Raise if a kernel or distance matrix is not symmetric up to rounding; the message names the worst pair."""
     gap = np.abs(M - M.T)
     i, j = np.unravel_index(gap.argmax(), M.shape)
     if gap[i, j] > tolerance * np.abs(M).max():
@@ -143,7 +143,7 @@ def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterat
 def check_finite(
     values: npt.NDArray, rows: npt.ArrayLike | range, columns: npt.ArrayLike | range, pair: str
 ) -> npt.NDArray:
-    """Return `values`, or raise naming, in the words of `pair`, the first pair with NaN or infinity."""
+    """Return `values`; raise if one is NaN or infinite, naming the first such pair with the template `pair`."""
     finite = np.isfinite(values)
     if not finite.all():
         i, j = np.argwhere(~finite)[0]

@@ -1,8 +1,8 @@
-"""Which objects become landmarks: one small function for each strategy.
+"""Choose landmarks: one small function for each strategy.
 
-A strategy is ``f(gram, n_components, rng) -> indices``: it sees the kernel matrix K through a window (`gram.n`,
-`gram.diagonal()`, `gram.columns(indices)`, `gram.block(rows, columns)`) and returns distinct positions, in the order of
-choice. With n objects and s landmarks:
+A strategy is ``f(gram, n_components, rng) -> indices``. It reads the kernel matrix K only through `gram.n`,
+`gram.diagonal()`, `gram.columns(indices)` and `gram.block(rows, columns)`, and returns distinct positions in the order
+of choice. With n objects and s landmarks:
 
 ============== ========================================================= ============================
 name           chooses                                                   kernel values, memory
@@ -59,9 +59,9 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
     """Choose landmarks as k-means++ chooses its first centres, in the kernel's feature space.
 
     The next landmark is x with probability proportional to the minimum over those chosen, z, of
-    ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007). Drawn in batches: proposals
-    from the distances before the batch are accepted with probability (distance now) / (distance before), which gives
-    the same law in fewer kernel calls.
+    ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007). Landmarks are drawn in
+    batches: proposals use the distances before the batch and are accepted with probability
+    (distance now) / (distance before). This gives the same distribution with fewer kernel calls.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
 
 
 def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.random.Generator) -> list[int]:
-    """Return positions of the proposals that rejection sampling by squared distance keeps."""
+    """Return the positions of the proposals accepted by rejection sampling on squared distances."""
     now = before.copy()
     accepted = []
     for i, u in enumerate(rng.random(len(before))):
@@ -113,8 +113,8 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
     With F F^T the Nystroem approximation on the pivots chosen so far, the next pivot is i with probability proportional
     to (K - F F^T)_ii. E tr(K - F F^T) is then at most (1 + e) times that of the best rank-r approximation after
     r / e + r log(1 / (e h)) pivots, h being its relative error (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3).
-    Drawn in batches by rejection, which has the same law (Epperly, Tropp & Webber, 2025). Stops when the residual is
-    rounding noise.
+    Pivots are drawn in batches by rejection, which gives the same distribution (Epperly, Tropp & Webber, 2025). The
+    function stops when the residual is rounding noise.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
         residual[proposals] = np.minimum(residual[proposals], R.diagonal())
         accepted, L = _accept_unexplained(residual[proposals], R, noise, rng)
         new = proposals[accepted][: n_components - k]
-        if len(new) == 0:  # all proposals proved to be explained; their residual is 0 from now on
+        if len(new) == 0:  # the pivots explain all proposals, whose residual is now 0
             continue
         G = gram.columns(new) - F[:, :k] @ F[new, :k].T
         F[:, k : k + len(new)] = solve_triangular(L[: len(new), : len(new)], G.T, lower=True).T
@@ -151,7 +151,7 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
 
 
 def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.Generator) -> tuple[list[int], Floats]:
-    """Return positions of the proposals that rejection by the residual keeps, and their Cholesky factor."""
+    """Return the positions of the proposals accepted by rejection on the residual, and their Cholesky factor."""
     R = (R + R.T) / 2
     accepted, factor = [], []
     for i, u in enumerate(rng.random(len(before))):
@@ -193,7 +193,7 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
         scores = _ridge_scores(gram, diagonal, objects, sample, weights, math.ceil(s / (4 * oversampling)))
         probability = np.minimum(1.0, oversampling * scores)
         drawn = np.flatnonzero(rng.random(size) < probability)
-        if len(drawn) == 0:  # all scores 0: any sample is as good
+        if len(drawn) == 0:  # all scores are 0, so any sample will do
             drawn, probability = rng.choice(size, min(s, size), replace=False), np.ones(size)
         sample, weights = objects[drawn], 1.0 / np.sqrt(probability[drawn])
     scores = _ridge_scores(gram, diagonal, np.arange(n), sample, weights, math.ceil(s / (4 * oversampling)))
@@ -216,10 +216,10 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
     """Choose landmarks in rounds, by the residual of the columns sampled so far.
 
     With C the sampled columns and H their rows at the landmarks, an object is drawn with probability proportional to
-    the squared norm of its row of C - C Q Q^T, Q the leading half of the eigenvectors of H: what a Nystroem
-    approximation of half the rank misses of C. The first round is uniform (Kumar, Mohri & Talwalkar, 2012, Section 4,
-    "adaptive-partial" sampling). An object similar to no landmark yet has a zero row of C and is not drawn: if a kernel
-    has isolated groups of objects, ``rpcholesky`` and ``kmeans++`` do better.
+    the squared norm of its row of C - C Q Q^T, Q the leading half of the eigenvectors of H. This is the part of C that
+    a Nystroem approximation of half the rank misses. The first round is uniform (Kumar, Mohri & Talwalkar, 2012,
+    Section 4, "adaptive-partial" sampling). An object that is not similar to any landmark so far has a zero row in C
+    and is not drawn. If the kernel has isolated groups of objects, use ``rpcholesky`` or ``kmeans++``.
 
     Parameters
     ----------
@@ -250,19 +250,19 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
 
 
 def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts: int = 4) -> list[Index]:
-    """Choose landmarks uniformly and deal them to experts, each its own Nystroem approximation.
+    """Choose landmarks uniformly and divide them among experts, each its own Nystroem approximation.
 
     The embedding is the concatenation of sqrt(mu_r) times the experts' embeddings, so that its Gram matrix is the
-    mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5); `Nystroem` fits the weights mu. Less exact than
-    one approximation on all landmarks, but with p experts O(s^3) becomes O(s^3 / p^2), and the product with the
-    components n s^2 / p operations: for many landmarks.
+    mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5); `Nystroem` fits the weights mu. An ensemble is
+    less exact than one approximation on all landmarks. With p experts, fitting costs O(s^3 / p^2) in place of O(s^3),
+    and the product with the components n s^2 / p operations, which pays with many landmarks.
 
     Parameters
     ----------
     gram : Gram
         Window on the kernel matrix; only ``gram.n`` is used.
     n_components : int
-        Landmarks of all experts together.
+        Total number of landmarks of all experts.
     rng : numpy.random.Generator
     n_experts : int, default=4
 
@@ -291,7 +291,7 @@ def _propose(mass: Floats, n_components: int, rng: np.random.Generator) -> Index
 
 
 def _without_replacement(mass: Floats, size: int, rng: np.random.Generator, exclude: npt.ArrayLike = ()) -> Index:
-    """Draw distinct positions by `mass`; where too few have any, fill up uniformly from the others."""
+    """Draw distinct positions by `mass`; if too few have positive mass, draw the rest uniformly from the others."""
     allowed = np.ones(len(mass), dtype=bool)
     allowed[np.asarray(exclude, dtype=np.int64)] = False
     positive = np.flatnonzero(allowed & (mass > 0))

@@ -55,13 +55,13 @@ from similia.sources.dask import Distributed
 from similia.sources.lazily import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
-_FEW = 16  # objects that a service asks for at a time
-_WEIGHED = 256  # objects by which the experts of an ensemble are weighed
-_BLOCK = 2**14  # objects at a time: counts of k-mers and kernel values stay near the caches, a fifth faster than all
+_FEW = 16  # up to this many objects, as in a service, `transform` reuses what it computed for the landmarks
+_WEIGHED = 256  # number of objects used to fit the weights of an ensemble's experts
+_BLOCK = 2**14  # objects per block: counts and kernel values stay near the caches, a fifth faster than all at once
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Whether blocks of the matrix (s, r) lie on its diagonal, from the first to the last corner."""
+    """Return whether the blocks of the matrix (s, r) cover its diagonal, from the first to the last corner."""
     corners = state["_corners"]
     if len(corners) < 2 or (corners[0] != 0).any() or (np.diff(corners, axis=0) < 0).any():
         return False
@@ -106,9 +106,9 @@ class Nystroem(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : kernel
-        `kernel`, with what it leaves to the data (``mapping="auto"`` of vectors) decided by the training objects.
+        `kernel`, with data-dependent parameters (``mapping="auto"`` of vectors) set from the training objects.
     landmarks_ : collection of objects, length n_landmarks
-        The landmarks, in the layout the kernel works on; their indices where it is precomputed.
+        The landmarks, in the layout that the kernel uses; their indices if the kernel is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Their positions in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
@@ -118,7 +118,7 @@ class Nystroem(ComparesObjects, Transformer):
     rank_ : int
         Number of columns of the embedding, at most n_landmarks.
     weights_ : ndarray of float64, shape (n_experts,)
-        Weights mu of the experts that have one above 0; ``[1.0]`` unless `landmarks` makes an ensemble.
+        Positive weights mu of the experts; ``[1.0]`` unless `landmarks` makes an ensemble.
 
     Raises
     ------
@@ -204,7 +204,7 @@ class Nystroem(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit to objects, which are read once, and embed them; see `fit` and `transform`."""
+        """Fit to objects and embed them, reading them once; see `fit` and `transform`."""
         objects = self._fit(X, y)
         return self.transform(objects) if isinstance(objects, Distributed) else self._embed(objects)
 
@@ -212,7 +212,7 @@ class Nystroem(ComparesObjects, Transformer):
         """Learn from objects and return them in the layout of the kernel."""
         precomputed = self._check_parameters()
         rng = generator(self.random_state)
-        # One BLAS thread: a sum that differs in its last bit can choose another landmark or turn an eigenvector.
+        # One BLAS thread: a sum that differs in its last bit can choose another landmark or flip an eigenvector.
         with one_blas_thread():
             kernel = self.kernel if precomputed else decided(self.kernel, X)
             gram = self._gram(kernel, X)
@@ -311,7 +311,7 @@ class Nystroem(ComparesObjects, Transformer):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if isinstance(self.kernel, Kernel):  # ours return float64
+        if isinstance(self.kernel, Kernel):  # kernels of this library return float64
             tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -394,7 +394,7 @@ class Nystroem(ComparesObjects, Transformer):
             yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
 
     def _values(self, X: Any, n: int) -> npt.NDArray:
-        """Return the kernel of objects and landmarks; what few objects need of the landmarks is kept between calls."""
+        """Return the kernel of objects and landmarks; for few objects, reuse the landmarks' counts between calls."""
         counts = isinstance(self.kernel_, FeatureKernel) and type(self.kernel_).__call__ is FeatureKernel.__call__
         if n <= _FEW and counts and isinstance(self.landmarks_, Batch):
             return self.kernel_.against(X, self.landmarks_)  # type: ignore[union-attr]

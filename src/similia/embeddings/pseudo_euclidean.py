@@ -1,15 +1,14 @@
-r"""Pseudo-Euclidean embedding: vectors whose differences, squared with signs, are the squared distances.
+r"""Pseudo-Euclidean embedding: vectors whose signed squared differences add up to the squared distances.
 
 With D the distances of s landmarks and J = I - 11^T / s, classical scaling decomposes
 
 .. math:: B = -\tfrac12 J D^{(2)} J = Q \Lambda Q^T, \qquad Z = Q_k |\Lambda_k|^{1/2},
 
-keeping the k eigenvalues of largest size. Eigenvalues below zero, which only a distance that is not Euclidean has, are
-the directions in which a squared difference counts negative: with p positive and q negative ones, D^(2) is
-that of R^(p, q). A new object x with squared distances delta to the landmarks has the inner products
-b = -(delta - mean(D^(2))) J / 2 with them, and Z M z = b with M = sign(Lambda) gives z = M |Lambda_k|^(-1/2) Q_k^T b:
-exact for landmarks, the projection of x for others. It is linear in delta, the constant
-terms vanish (Q_k^T 1 = 0), and J drops out.
+keeping the k eigenvalues of largest size. Only a non-Euclidean distance has negative eigenvalues; squared differences
+in their directions count negative. With p positive and q negative eigenvalues, D^(2) is that of R^(p, q). A new object
+x with squared distances delta to the landmarks has the inner products b = -(delta - mean(D^(2))) J / 2 with them, and
+Z M z = b with M = sign(Lambda) gives z = M |Lambda_k|^(-1/2) Q_k^T b. This is exact for landmarks, and the projection
+of x for other objects. It is linear in delta, the constant terms vanish (Q_k^T 1 = 0), and J drops out.
 
 Cost: s^2 distances and O(s^3) to fit; s distances and 2 s k operations to transform an object.
 Papers: Goldfarb, "A unified approach to pattern recognition", 1984; Pekalska, Paclik & Duin, "A generalized kernel
@@ -38,7 +37,7 @@ from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_floats, as_objects, check_distance, distances_between, read_objects
 from similia.sources.lazily import from_parts, lazily, refuse_lazy
 
-_SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # distances whose squares are float64
+_SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # range of distances whose squares fit into float64
 
 
 @state(
@@ -47,7 +46,7 @@ _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # distances whose squares are f
     _n_train=count(),
 )  # fmt: skip
 class PseudoEuclidean(ComparesObjects, Transformer):
-    """Embed objects so that distances become those of a pseudo-Euclidean space.
+    """Embed objects in a pseudo-Euclidean space that reproduces their distances.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Attributes
     ----------
     landmarks_ : collection of objects, length n_landmarks
-        In the layout the distance works on; their indices where it is precomputed.
+        The landmarks, in the layout that the distance uses; their indices if it is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Their positions in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
@@ -155,7 +154,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit and embed the training objects; where all are landmarks, no distance is computed twice.
+        """Fit and embed the training objects; if all are landmarks, no distance is computed twice.
 
         Parameters
         ----------
@@ -208,7 +207,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
         """Embed training and test objects together, as the D2KE paper does for GDK_LED.
 
-        Training vectors then depend on the test objects, so a score does not tell how a model does on new objects. With
+        Training vectors then depend on the test objects, so scores do not estimate the performance on new objects. With
         a matrix D of all distances, ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` is the same.
 
         Parameters

@@ -2,7 +2,7 @@
 
 H = Q diag(lambda) Q^T; with f the policy for negative eigenvalues, components = Q f(lambda)^(-1/2) over the eigenvalues
 f(lambda) > rcond max f(lambda), so that (C components)(C components)^T = C H^+ C^T for a positive semi-definite H.
-Always in float64, and on one BLAS thread: eigenvectors change in their last bits, or by a sign, with the number of
+Always run in float64 and on one BLAS thread, since the last bits and signs of eigenvectors depend on the number of
 threads. Cost: O(s^3).
 """
 
@@ -22,8 +22,8 @@ def decompose(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return (eigenvalues (rank,), components (s, rank)) of a symmetric matrix, largest eigenvalue first.
 
-    `policy` is the `spectrum` of `Nystroem`; `eps` is the precision of the kernel values: negative eigenvalues below
-    s * eps are rounding.
+    `policy` is the `spectrum` of `Nystroem`. `eps` is the precision of the kernel values: negative eigenvalues below
+    s * eps count as rounding.
     """
     if not H.any():
         raise ValueError(
@@ -46,7 +46,7 @@ def decompose(
 
 
 def with_signs(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return eigenvectors with their largest entry positive; LAPACK leaves their signs open."""
+    """Return eigenvectors with their largest entry positive, since LAPACK does not fix their signs."""
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     return vectors * np.sign(largest)
 

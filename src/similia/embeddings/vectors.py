@@ -1,8 +1,8 @@
-"""Small steps on vectors: standardised columns, and series of one length as rows.
+"""Small transformers of vectors: standardise columns, and turn series of one length into rows.
 
-Means and variances have the same bits wherever the objects are: sums are taken over blocks of `BLOCK` objects, cut by
-their numbers, and added in the order of the blocks. The variance takes a second pass, over differences from the mean,
-so that it keeps its digits where the mean is large: within 1e-12, relatively, of numpy's ``var`` up to 1e8 vectors.
+Means and variances are the same, bit for bit, for any partitioning of the objects: each block of `BLOCK` consecutive
+objects is summed, and the block sums are added in order. The variance takes a second pass over differences from the
+mean, so it stays accurate if the mean is large: relative error 1e-12 to numpy's ``var`` up to 1e8 vectors.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from similia.sources.lazily import from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 BLOCK = 256
-_SMALLEST = 1e-145  # difference whose square has all digits
+_SMALLEST = 1e-145  # smallest difference whose square keeps full precision
 
 
 @state()
 class FeatureScaler(Transformer):
-    """Standardise vectors: dense ones to mean 0 and deviation 1, sparse ones, to stay sparse, to deviation 1 only.
+    """Standardise columns: dense ones to mean 0 and deviation 1; sparse ones only to deviation 1, to stay sparse.
 
     Attributes
     ----------
     scaler_ : sklearn.preprocessing.StandardScaler
-        Fitted.
+        The fitted scaler.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class FeatureScaler(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Any:
-        """Return the vectors scaled, in the form they came in, shape (n, n_features)."""
+        """Return the scaled vectors, dense or sparse like `X`, shape (n, n_features)."""
         check_is_fitted(self)
         check_table(self, X, reset=False)
         scaled = self.scaler_.transform(X)
@@ -94,7 +94,7 @@ class FeatureScaler(Transformer):
         return scaled
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return the names of the columns, as they were."""
+        """Return the names of the columns, unchanged."""
         check_is_fitted(self)
         names: npt.NDArray[Any] = self.scaler_.get_feature_names_out(input_features)
         return names
@@ -102,13 +102,14 @@ class FeatureScaler(Transformer):
 
 @state(length_=count(least=1), n_channels_=count(least=1), _n_features_out=count(least=1))
 class SeriesVectors(Transformer):
-    """Turn time series that are all of one length into vectors.
+    """Turn time series of equal length into vectors.
 
     Attributes
     ----------
     length_ : int
-        Time points of a series.
+        Number of time points in a series.
     n_channels_ : int
+        Number of channels.
 
     Examples
     --------
@@ -149,7 +150,7 @@ class SeriesVectors(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the series as vectors, shape (n, `length_` * `n_channels_`); raises for another length."""
+        """Return the series as vectors, shape (n, `length_` * `n_channels_`); raise if a length differs from fit."""
         check_is_fitted(self)
         batch = as_series(X)
         self._check(batch)
@@ -168,7 +169,7 @@ class SeriesVectors(Transformer):
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
-    """Return rows as a dense array of finite floats, or raise naming the first that is not."""
+    """Return rows as a dense array of finite floats; raise for the first row with NaN or infinity."""
     rows = np.ascontiguousarray(X.toarray() if issparse(X) else X)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
@@ -184,8 +185,8 @@ def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Fl
     ----------
     X : collection of objects, or a `Distributed` one
     vectors : callable
-        ``vectors(block, start)`` returns those of some objects, shape (n_vectors, p); a function of a module, since it
-        travels to where the objects are.
+        ``vectors(block, start)`` returns the vectors of a block of objects, shape (n_vectors, p). It must be a
+        module-level function, since it may run on another machine.
     """
     n, total = 0, np.zeros(1)
     for n_more, sums in each_block(X, BLOCK, _sums, vectors):
