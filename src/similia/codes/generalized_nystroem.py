@@ -68,7 +68,6 @@ class GeneralizedNystroemPCA(Transformer):
         ConstantTimeSVD: gamma ||W||_F^2). By default, only directions within rounding error are dropped.
     random_state : int, numpy generator or None, default=None
         Draws features, then rows, in `fit`.
-        Draws features, then rows, in `fit`.
 
     Attributes
     ----------

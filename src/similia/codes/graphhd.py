@@ -70,7 +70,6 @@ class GraphHDEncoder(HypervectorEncoder):
         The majority of the edges as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
         Draws the seed of the rank vectors, once, in `fit`.
-        Draws the seed of the ranks' vectors, once, in `fit`.
 
     Attributes
     ----------
