@@ -170,7 +170,7 @@ class GeneralizedNystroemPCA(Transformer):
         ------
         ValueError
             If the sample has fewer than `n_components` usable directions (the largest feasible number is named),
-            a sampled row holds NaN or infinity (it is named), a parameter or the source is none of the above,
+            a sampled row holds NaN or infinity (it is named), a parameter or the source is not as described,
             or neither the sample nor P fits into memory (the message names the number that does).
         ImportError
             If the file is Parquet and pyarrow is not installed.
