@@ -1,4 +1,4 @@
-"""What can be compared: collections of strings, graphs, series and point sets in one memory layout, and readers."""
+"""Collections of strings, graphs, series and point sets in one memory layout, and functions that read them."""
 
 from similia.core.lazy import attach
 

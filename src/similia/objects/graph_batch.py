@@ -17,9 +17,8 @@ from similia.objects.sequences import Batch, check_array, check_offsets, joined,
 class GraphBatch(Batch):
     """A collection of graphs.
 
-    An undirected edge is two arcs, a self-loop one; arcs of a node are sorted by target and
-    none is repeated. `from_arrays` brings arcs into that order and checks them; the bare
-    constructor trusts its arguments.
+    An undirected edge is two arcs, a self-loop one. The arcs of a node are sorted by target, without repeats.
+    `from_arrays` sorts and checks arcs; the plain constructor trusts its arguments.
 
     Attributes
     ----------
@@ -80,16 +79,16 @@ class GraphBatch(Batch):
         node_labels : array-like of int, shape (n_nodes,), optional
         node_attributes : array-like of float, shape (n_nodes, n_attributes), optional
         edge_labels : array-like of int, shape (n_arcs,), optional
-            Of a repeated arc, the first is kept.
+            A repeated arc keeps its first label.
         edge_weights : array-like of float, shape (n_arcs,), optional
         repeated : {"sum", "first"}
-            Which weight a repeated arc gets.
+            Weight of a repeated arc: the sum of its weights, or the first.
 
         Raises
         ------
         ValueError
             If shapes do not fit, labels are not integers, an arc leaves its graph or the batch, or
-            attributes or weights are NaN or infinite; the sentence names the node or arc.
+            attributes or weights are NaN or infinite; the message names the node or arc.
         """
         offsets = check_offsets(node_offsets, "node_offsets")
         n_nodes = int(offsets[-1])
@@ -120,7 +119,7 @@ class GraphBatch(Batch):
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes in all graphs together."""
+        """Total number of nodes."""
         return len(self.indptr) - 1
 
     @property
@@ -130,7 +129,7 @@ class GraphBatch(Batch):
 
     @property
     def graph_of_node(self) -> npt.NDArray[np.int64]:
-        """Number of the graph that each node belongs to, shape (n_nodes,)."""
+        """Index of each node's graph, shape (n_nodes,)."""
         return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.node_offsets))
 
     @property
@@ -152,10 +151,10 @@ class GraphBatch(Batch):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the graphs of one or more batches, one batch after another; raises if some lack what others have.
+        """Return the graphs of one or more batches in order; raise if only some have labels or attributes.
 
         As in `as_graphs`, arcs without weights among weighted ones weigh 1, and batches without nodes (or arcs) need
-        no labels.
+        no labels for them.
         """
         side = {field.name: _joined_side(field.name, batches) for field in fields(cls)[3:]}
         firsts = np.cumsum([0, *(batch.n_nodes for batch in batches[:-1])])
@@ -245,7 +244,7 @@ def _check_column(name: str, value: npt.NDArray[Any], size: int) -> npt.NDArray[
 
 
 def _sorted_arcs(arcs: npt.NDArray[np.int64], n_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the order of arcs by source and target, and where in that order each distinct arc begins."""
+    """Return the order of arcs by source and target, and the start of each distinct arc in that order."""
     keys = arcs[0] * n_nodes + arcs[1]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]

@@ -1,15 +1,15 @@
-r"""Graphlets: small induced subgraphs drawn from graphs, each one integer.
+r"""Graphlets: small induced subgraphs of graphs, each stored as one integer.
 
 A graphlet of k nodes v_0 .. v_{k-1} (k from 2 to 11), in the order they were drawn, is the uint64 *code*
 
 .. math:: c = \sum_{0 \le i < j < k} A[v_i, v_j] \, 2^{j (j - 1) / 2 + i},
 
-so it has D = k (k - 1) / 2 bits, and the low bits are the code of the first nodes. Graphs are taken as simple
-and undirected: an arc in either direction is an edge, self-loops are dropped, weights and labels are ignored.
+so it has D = k (k - 1) / 2 bits, and the low bits are the code of the first nodes. Graphs become simple and
+undirected: an arc in either direction is an edge, self-loops are dropped, weights and labels are ignored.
 
-Cost: a uniform graphlet takes k draws, a walked one as many steps as the walk needs to see k nodes; both
-k (k - 1) / 2 looks at a bit matrix. Memory: n**2 / 8 bytes for a graph of n nodes, at most 4 MiB for each
-thread; in larger graphs edges are looked up among sorted neighbours, which gives the same graphlets.
+Cost: a uniform graphlet takes k draws, a random walk as many steps as it needs to see k nodes; both take
+k (k - 1) / 2 lookups in a bit matrix. Memory: n**2 / 8 bytes for a graph of n nodes, at most 4 MiB for each
+thread; larger graphs look edges up among sorted neighbours, with the same results.
 Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
 """
 
@@ -32,14 +32,14 @@ from similia.objects.graph_batch import GraphBatch
 from similia.objects.graphs import as_graphs
 from similia.objects.sequences import runs
 
-_GRAIN = 2048  # graphlets worth a call of the compiled loop
-_MOMENT_GRAIN = 2**14  # of the loop of moments
+_GRAIN = 2048  # minimum number of graphlets per call of the compiled loop
+_MOMENT_GRAIN = 2**14  # the same for the loop of moments
 _MOST_SUBSETS = 2 * 10**8
 SAMPLINGS = ("uniform", "random_walk")
 
 
 class Patterns(NamedTuple):
-    """How often each code occurs in each of n rows.
+    """Counts of each code in each of n rows.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class _Simple(NamedTuple):
 
 
 def as_structures(X: Any) -> GraphBatch:
-    """Return graphs as `as_graphs` does, but without reading labels, attributes and weights (a batch passes as it is).
+    """Return graphs like `as_graphs`, without labels, attributes and weights (a batch is returned unchanged).
 
-    What is not compared need not be there in all graphs, nor be numbers.
+    Labels and attributes that are not compared may be missing in some graphs or have any type.
     """
     return as_graphs(X, node_label=None, node_attributes=None, edge_label=None, edge_weight=None)
 
@@ -103,21 +103,21 @@ def sample_graphlets(
     size : int
         Number of nodes k of a graphlet, 2 to 11.
     n_samples : int
-        Graphlets drawn from each graph.
+        Number of graphlets to draw from each graph.
     sampling : {"random_walk", "uniform"}
         ``"uniform"``: k distinct nodes in random order. ``"random_walk"``: the first k distinct nodes of a
-        walk, in the order of the first visit. The walk starts at a uniform node among those in
-        components of at least k nodes; each step flies back to the start with probability `flyback`, or else
-        goes to a uniform neighbour. In a graph without such a component, the walk starts at any node, and
-        starts anew at a uniform node not yet visited when it has seen its whole component.
+        walk, in the order of the first visit. The walk starts at a uniform node among those in components of at least
+        k nodes. Each step returns to the start with probability `flyback`, or else goes to a uniform neighbour. If no
+        component has k nodes, the walk starts at any node; when it has seen its whole component, it restarts at a
+        uniform unvisited node.
     flyback : float, default=0.15
         Probability of a jump back to the start, at least 0 and below 1. Not used by ``"uniform"``.
     small : {"pad", "raise"}
-        What becomes of a graph with fewer than k nodes: isolated nodes are added, or an error.
+        How to treat a graph with fewer than k nodes: add isolated nodes, or raise an error.
     seed : int, default=0
-        The graphlets of a graph depend on the seed and on the graph's own edges and numbers of
-        nodes only, not on other graphs nor on threads; fewer samples are the first of more.
-        Two equal graphs get equal graphlets.
+        The graphlets of a graph depend only on the seed and on the graph's edges and number of nodes, not on other
+        graphs or threads. A smaller `n_samples` gives the first graphlets of a larger one. Equal graphs get equal
+        graphlets.
 
     Returns
     -------
@@ -128,13 +128,13 @@ def sample_graphlets(
     ------
     ValueError
         If `size` is above 11 (a code would need more than 64 bits) or below 2, another parameter is out of
-        range, or ``small="raise"`` and a graph has too few nodes; the sentence names the graph.
+        range, or ``small="raise"`` and a graph has too few nodes; the message names the graph.
 
     Notes
     -----
-    `flyback` holds to within 2**-32, a uniform choice among d nodes to within d 2**-32 of each probability. A walk
-    that has taken 64 steps without an end (a flyback near 1, a long path) gets its next new node from the exact
-    law of where it would leave the nodes it has seen, so any flyback takes bounded time.
+    `flyback` is exact to 2**-32, and each probability of a uniform choice among d nodes to d 2**-32. If a walk takes 64
+    steps without a new node (a flyback near 1, a long path), its next new node is drawn from the exact distribution of
+    the node by which the walk leaves the visited ones. So any flyback takes bounded time.
 
     References
     ----------
@@ -143,7 +143,7 @@ def sample_graphlets(
 
     Examples
     --------
-    Three nodes of a path of three are always the path, seen in the order of the walk:
+    Three nodes of a path of three always form the path, numbered in the order of the walk:
 
     >>> from similia.objects.graphlets import sample_graphlets, unpack_graphlets
     >>> path = ([[0, 1, 1, 2], [1, 0, 2, 1]], 3)
@@ -224,7 +224,7 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
 
 
 def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
-    """Count the codes of all subsets of `size` nodes of each graph, nodes ascending.
+    """Count the codes of all subsets of `size` nodes of each graph, with nodes in ascending order.
 
     Parameters
     ----------
@@ -235,12 +235,12 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     Returns
     -------
     Patterns
-        A graph with fewer than `size` nodes has none.
+        Counts of the codes; a graph with fewer than `size` nodes has none.
 
     Raises
     ------
     ValueError
-        If `size` is out of range or a graph has more than 2e8 subsets; the sentence names the graph.
+        If `size` is out of range or a graph has more than 2e8 subsets; the message names the graph.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
 
 
 def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
-    """Return `enumerate_graphlets` of a checked size; `instead` is what a sentence advises for too large graphs."""
+    """Return `enumerate_graphlets` of a checked size; `instead` is the advice in the error for too large graphs."""
     from similia.objects import _graphlets as loops
 
     simple = _simple(graphs, 0, "pad")
@@ -321,10 +321,10 @@ def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
 
 
 def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.float64]:
-    """Return how often two edges of a graphlet are there at once: the mean of a_p a_q over a graph's samples, p <= q.
+    """Return how often two edges of a graphlet occur together: the mean of a_p a_q over a graph's samples, p <= q.
 
-    Samples are turned into bit planes, 64 at a time, so that one AND and one popcount serve 64 samples. Cost for
-    D bits: s (D**2 / 128 + 9) word operations a graph.
+    Samples become bit planes, 64 at a time, so one AND and one popcount handle 64 samples. Cost for D bits:
+    s (D**2 / 128 + 9) word operations per graph.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ def canonical_forms(size: int) -> CanonicalForms:
     Returns
     -------
     CanonicalForms
-        Computed once and kept; read-only arrays.
+        Read-only arrays, computed once and cached.
 
     Raises
     ------
@@ -373,8 +373,8 @@ def canonical_forms(size: int) -> CanonicalForms:
 
     Notes
     -----
-    Classes are orbits of the codes under renumbering of the nodes, which the exchange of the first two nodes
-    and the rotation of all generate.
+    Classes are orbits of the codes under permutations of the nodes, generated by swapping the first two nodes and
+    rotating all.
 
     Examples
     --------
@@ -406,7 +406,7 @@ def canonical_forms(size: int) -> CanonicalForms:
 
 
 def n_pairs(size: int) -> int:
-    """Return D = size (size - 1) / 2, the bits of a code, or raise for a size out of range."""
+    """Return D = size (size - 1) / 2, the number of bits of a code, or raise if the size is out of range."""
     size = _check_size(size)
     return size * (size - 1) // 2
 

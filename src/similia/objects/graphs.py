@@ -1,4 +1,4 @@
-"""Graphs: from the collections that users have to one `GraphBatch`."""
+"""Convert collections of graphs in many forms to a `GraphBatch`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from similia.objects.graph_batch import GraphBatch
 from similia.objects.graph_forms import Names, Part, is_graph, read_graph
 from similia.objects.tables import is_frame, not_a_column, objects_in
 
-_IDENTITIES = ("name", "_nx_name")  # what igraph calls a node, which says nothing of its kind
+_IDENTITIES = ("name", "_nx_name")  # names of single nodes, which say nothing about their kind
 
 
 def as_graphs(
@@ -46,39 +46,36 @@ def as_graphs(
           ``-``, ``=``, ``#`` or ``:`` (aromatic); `from_smiles` reads texts;
         - a `GraphBatch` of one graph.
 
-        A data frame of one column is the graphs in it. A `GraphBatch` is returned as it is. A path is read by
-        `read_tudataset`.
+        The graphs may be the single column of a data frame. A `GraphBatch` is returned unchanged. `read_tudataset`
+        reads a path.
     node_label, node_attributes, edge_label, edge_weight : str or None
-        Names under which networkx and igraph graphs keep them: ``"label"``, ``"attributes"``,
-        ``"label"`` and ``"weight"`` by default, where the graphs have data of that name. None
-        leaves them out (in any form). Integer labels are kept, other labels become a 64-bit hash
-        of their text.
+        Names under which networkx and igraph graphs store them; by default ``"label"``, ``"attributes"``, ``"label"``
+        and ``"weight"``, if the graphs have such data. None leaves them out, for graphs of any form. Integer labels
+        are kept; other labels become a 64-bit hash of their text.
 
     Returns
     -------
     GraphBatch
-        Directed graphs, matrices and edge indices keep their arcs as given; an undirected edge
-        of networkx and igraph is two arcs. Repeated arcs are merged: the first label is kept,
-        weights are summed. A self-loop is one arc. An arc without a weight among weighted ones
-        weighs 1. `X` is not changed.
+        Directed graphs, matrices and edge indices keep their arcs as given; an undirected edge of networkx and igraph
+        becomes two arcs. Repeated arcs are merged: the first label is kept, weights are summed. A self-loop is one
+        arc. An arc without a weight among weighted ones gets weight 1. `X` is not changed.
 
     Raises
     ------
     TypeError
-        If `X` is one graph or no sequence, or an item is not a graph.
+        If `X` is a single graph or not a sequence, or an item is not a graph.
     ValueError
-        If `X` is empty or a graph does not fit: an arc names a node that does not exist, rows of
-        labels or attributes are missing or too many, numbers are NaN, or labels or attributes are
-        present in some graphs only. The sentence names the graph. Also if a name other than the
-        default is that of no data in any graph, or if graphs claim more nodes without arcs than
-        ``similia.config(max_memory=...)`` holds at 8 bytes each.
+        If `X` is empty or a graph is invalid: an arc names a node that does not exist, there are too few or too many
+        labels or attributes, numbers are NaN, or only some graphs have labels or attributes. The message names the
+        graph. Also if no graph has data under a name other than the default, or if graphs claim more nodes without
+        arcs than fit into ``similia.config(max_memory=...)`` at 8 bytes each.
     FileNotFoundError
-        If `X` is a path where no TUDataset is.
+        If `X` is a path without a TUDataset.
 
     Warns
     -----
     UserWarning
-        If nodes carry data, but none of it under the default names.
+        If nodes carry data, but none under the default names.
 
     Examples
     --------
@@ -135,7 +132,7 @@ def _read(i: int, graph: Any, names: Names) -> Part:
 
 
 def _check_names(parts: list[Part], names: Names) -> None:
-    """Raise for a name the user chose that no graph has; warn if the data of the nodes has other names."""
+    """Raise if no graph has a name that the user chose; warn if the nodes' data has other names."""
     node_names = [*dict.fromkeys(name for part in parts for name in part.node_names)]
     edge_names = [*dict.fromkeys(name for part in parts for name in part.edge_names)]
     any_node = any(part.n_nodes for part in parts)
@@ -189,7 +186,7 @@ def _check(i: int, part: Part) -> None:
 
 
 def _check_claims(parts: list[Part]) -> None:
-    """Raise if numbers of nodes that nothing shows would take more than the working memory."""
+    """Raise if claimed numbers of nodes without arcs would exceed the working memory."""
     limit, claimed = settings().max_memory // 8, 0
     for i, part in enumerate(parts):
         rows = [column for column in (part.node_labels, part.node_attributes) if column is not None]
@@ -228,12 +225,12 @@ def _fill_weights(parts: list[Part]) -> None:
 
 
 def _column(parts: list[Part], name: str) -> Any:
-    """Return a column of all graphs, or None if none has it; a graph without nodes (arcs) needs none."""
+    """Return a column of all graphs, or None if none has it; graphs without nodes (arcs) may lack it."""
     columns = [getattr(part, name) for part in parts]
     having = [i for i, column in enumerate(columns) if column is not None]
     if not having:
         return None
-    having.sort(key=lambda i: len(columns[i]) == 0)  # a graph with rows is the example
+    having.sort(key=lambda i: len(columns[i]) == 0)  # a graph with rows comes first as the example
     example = columns[having[0]]
     for i, (part, column) in enumerate(zip(parts, columns, strict=True)):
         size = part.n_nodes if name.startswith("node") else part.edge_index.shape[1]

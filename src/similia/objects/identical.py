@@ -1,4 +1,4 @@
-"""Which objects of a collection are the same, byte for byte: what must not be on both sides of a fold."""
+"""Find objects that are identical byte for byte, to keep them on one side of a fold."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from similia.objects.strings import StringBatch
 
 
 def identical(batch: Any) -> npt.NDArray[np.int64]:
-    """Return the same number for objects that are the same, shape (n,): 0 for the first, then in order of appearance.
+    """Return a number for each object, shape (n,), equal for identical objects; numbers count first appearances from 0.
 
     Parameters
     ----------
     batch : batch, ndarray, sparse matrix or sequence
-        In the layout of its kind. Sets of points are the same in any order of points; graphs whose nodes are numbered
-        differently are not recognised. Objects of no known kind are the same if they print the same.
+        Objects in the layout of their kind. The order of points in a set does not matter. Equal graphs with different
+        node numbers are not recognised. Objects of an unknown kind are identical if they print the same.
     """
     numbers: dict[bytes, int] = {}
     found = [numbers.setdefault(_digest(part), len(numbers)) for part in _bytes(batch)]
@@ -34,14 +34,14 @@ def identical(batch: Any) -> npt.NDArray[np.int64]:
 
 
 def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int64]:
-    """Return the group of each object, where groups that have identical objects (of one number in `same`) are joined.
+    """Return the group of each object after joining groups that share identical objects (equal numbers in `same`).
 
     Parameters
     ----------
     same : ndarray of int64, shape (n,)
-        What `identical` returns.
+        Result of `identical`.
     groups : array-like of shape (n,)
-        Names or numbers.
+        Names or numbers of the groups.
     """
     n, groups = len(same), np.asarray(groups)
     if groups.shape != (n,):
@@ -60,7 +60,7 @@ def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int6
 
 
 def are_among(batch: Any, others: Any) -> npt.NDArray[np.bool_]:
-    """Return which objects of a batch equal one of another batch of the same layout."""
+    """Return a mask of the objects of a batch that occur in another batch of the same layout."""
     met = {_digest(part) for part in _bytes(others)}
     return np.array([_digest(part) in met for part in _bytes(batch)], dtype=bool)
 
@@ -92,7 +92,7 @@ def _bytes(batch: Any) -> Iterator[bytes]:
 
 
 def _object_bytes(x: Any) -> bytes:
-    """Return the bytes of an array, what another object prints, or what tells apart one that prints nothing."""
+    """Return the bytes of an array, the printed form of another object, or a unique key if it has none."""
     if isinstance(x, np.ndarray) and x.dtype != object:
         return _plain(x)
     own = type(x).__repr__ is object.__repr__
@@ -100,7 +100,7 @@ def _object_bytes(x: Any) -> bytes:
 
 
 def _plain(part: npt.NDArray) -> bytes:
-    """Return the bytes of numbers, with one zero."""
+    """Return the bytes of numbers, with -0 as 0."""
     part = np.asarray(part)
     return np.ascontiguousarray(part + 0 if part.dtype.kind in "fc" else part).tobytes()
 

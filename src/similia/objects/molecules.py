@@ -1,9 +1,9 @@
-"""Molecules as graphs, from SMILES, by RDKit (``pip install 'similia[molecules]'``).
+"""Read molecules from SMILES as graphs, with RDKit (``pip install 'similia[molecules]'``).
 
-An atom's label is its symbol, as in a networkx graph whose nodes are labelled "C" and "O": a 64-bit hash in the batch.
-Symbols are few, so whoever shows a batch knows them again by a fixed table (`_labels.SYMBOLS`), after slicing,
-joining, saving and in other processes, and nothing has to be kept beside the labels. Atomic numbers would not do: in
-many data sets 6 is another atom than carbon.
+The label of an atom is its symbol, as in a networkx graph with nodes labelled "C" and "O", stored as a 64-bit hash.
+Symbols are few, so a fixed table (`_labels.SYMBOLS`) recovers them after slicing, joining, saving and in other
+processes, without further data beside the labels. Atomic numbers would be ambiguous: in many data sets, 6 is an atom
+other than carbon.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ _BOND_TYPES = {"-": "SINGLE", "=": "DOUBLE", "#": "TRIPLE", ":": "AROMATIC"}
 
 
 def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
-    """Return molecules written as SMILES as graphs.
+    """Convert molecules from SMILES to graphs.
 
     Parameters
     ----------
     smiles : sequence of n str
-        Whatever `as_strings` takes: a list, a column of a table. An empty text is a molecule without atoms.
+        Texts in any form that `as_strings` takes, such as a list or a column of a table. An empty text is a molecule
+        without atoms.
     hydrogens : bool, default=False
-        Make hydrogens nodes, also those that SMILES leave out.
+        Whether hydrogens become nodes, including those that SMILES leave implicit.
 
     Returns
     -------
     GraphBatch
-        Atoms are nodes, labelled by symbol, bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:``
-        (aromatic); both as 64-bit hashes, like all labels that are texts, which ``explain`` and reports show as these
-        texts. Aromaticity is RDKit's, whichever way the SMILES writes it.
+        Atoms are nodes, labelled by symbol; bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:``
+        (aromatic). Labels are 64-bit hashes, like all text labels; ``explain`` and reports show the texts. RDKit
+        determines aromaticity, regardless of how the SMILES writes it.
 
     Raises
     ------
     ValueError
-        If there are none, or a text is no SMILES, or no molecule that RDKit can sanitise (a carbon of five bonds); the
-        sentence names its position and the text.
+        If there are no texts, a text is not a SMILES, or RDKit cannot sanitise the molecule (a carbon with five bonds);
+        the message gives the position and the text.
     TypeError
-        If `smiles` is one text, or an item is missing or no text.
+        If `smiles` is a single text, or an item is missing or not a text.
     ModuleNotFoundError
         If RDKit is not installed.
 
@@ -75,10 +76,10 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
 
 
 def read_smiles(smiles: Any, hydrogens: bool = False, bad: Callable[[int, str], None] | None = None) -> GraphBatch:
-    """Return molecules as graphs; ``bad(i, why)`` hears of texts that are none, which are left out unless it raises."""
+    """Return molecules as graphs; invalid texts are passed to ``bad(i, why)`` and left out unless it raises."""
     Chem, rdBase = import_rdkit()
     parts: list[Part] = []
-    with rdBase.BlockLogs():  # RDKit also prints what is raised here
+    with rdBase.BlockLogs():  # otherwise RDKit also prints the errors raised here
         for i, text in enumerate(as_strings(smiles)):
             text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
             molecule = Chem.MolFromSmiles(text)
@@ -106,7 +107,7 @@ def import_rdkit() -> tuple[Any, Any]:
 
 @cache
 def has_rdkit() -> bool:
-    """Whether RDKit and its drawing are installed."""
+    """Return whether RDKit and its drawing module are installed."""
     try:
         from rdkit.Chem import rdDepictor
         from rdkit.Chem.Draw import rdMolDraw2D
@@ -116,7 +117,7 @@ def has_rdkit() -> bool:
 
 
 def in_the_plane(symbols: Sequence[str], bonds: Iterable[tuple[int, int, str]]) -> Any:
-    """Return a molecule of RDKit with places in the plane from atoms and bonds ``-``, ``=``, ``#`` and ``:``.
+    """Return an RDKit molecule with 2-D coordinates from atoms and bonds ``-``, ``=``, ``#`` and ``:``.
 
     Nothing is added or checked: no hydrogens, no charges, aromatic bonds stay aromatic.
     """
@@ -142,7 +143,7 @@ def in_the_plane(symbols: Sequence[str], bonds: Iterable[tuple[int, int, str]]) 
 
 
 def _problem(Chem: Any, text: str) -> str:
-    """Return what is wrong with a text that is no molecule."""
+    """Return the reason why a text is not a molecule."""
     molecule = Chem.MolFromSmiles(text, sanitize=False)
     if molecule is None:
         return "no SMILES"

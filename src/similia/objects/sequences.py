@@ -1,4 +1,4 @@
-"""Counting and picking objects, whatever kind of collection the user keeps them in."""
+"""Count, select and join objects in any kind of collection."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def at_least_one(X: Any, name: str = "X") -> int:
 
 
 def take(X: Any, indices: npt.ArrayLike) -> Any:
-    """Return the objects at `indices`, in that order, in the kind of collection they came in.
+    """Return the objects at `indices`, in that order, in the same kind of collection.
 
     Parameters
     ----------
     X : sequence of objects
-        As for `n_objects`. Arrays, sparse matrices, frames and batches give their own kind
-        back; any other sequence gives a list.
+        As for `n_objects`. Arrays, sparse matrices, frames and batches keep their kind; any other sequence becomes a
+        list.
     indices : array-like of int, or mask of bool, shape (n_taken,) or (n,)
         Positions; negative ones count from the end, repeats are allowed.
 
@@ -71,7 +71,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     TypeError
         If `X` is not a collection.
     IndexError
-        If an index is out of range or a mask has another length.
+        If an index is out of range or a mask does not have length n.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
 
 
 def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return the objects that are named by their positions, each once, and the place of each number among them."""
+    """Return the distinct objects at positions, and the index of each position among them."""
     met, places = np.unique(np.asarray(numbers), return_inverse=True)
     return take(X, met), places.astype(np.int64, copy=False)
 
@@ -109,13 +109,13 @@ def concatenate(collections: Sequence[Any]) -> Any:
     Parameters
     ----------
     collections : sequence of collections
-        As for `n_objects`. Batches, arrays, sparse matrices (as CSR) and pandas objects of one kind give that
-        kind back; anything else gives a list.
+        As for `n_objects`. Batches, arrays, sparse matrices (as CSR) and pandas objects of one kind keep that kind;
+        anything else becomes a list.
 
     Raises
     ------
     ValueError, TypeError
-        If there is no collection, or batches do not fit together (vectors of another dimension, str and bytes).
+        If there is no collection, or batches are incompatible (vectors of different dimensions, str and bytes).
 
     Examples
     --------
@@ -141,7 +141,7 @@ def concatenate(collections: Sequence[Any]) -> Any:
 
 
 def as_csr(X: Any) -> sp.csr_array:
-    """Return a matrix as csr_array with sorted indices, entries at one place summed; `X` is not changed."""
+    """Return a matrix as csr_array with sorted indices, duplicate entries summed; `X` is not changed."""
     X = sp.csr_array(X)
     if not X.has_canonical_format:
         X = X.copy()
@@ -153,12 +153,12 @@ def as_csr(X: Any) -> sp.csr_array:
 class Batch:
     """A sequence of objects in one memory layout.
 
-    Indexing by an integer gives one object; by a slice, an index array or a boolean mask, a batch.
+    An integer index gives an object; a slice, an index array or a boolean mask gives a batch.
 
     Attributes
     ----------
     kind : {"strings", "graphs", "series", "sets"}
-        What the objects are.
+        Kind of the objects.
     """
 
     kind: ClassVar[str]
@@ -179,11 +179,11 @@ class Batch:
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Raise if the arrays do not fit together: compiled loops read them without looking at bounds."""
+        """Raise if the arrays are inconsistent: compiled loops read them without bounds checks."""
         raise NotImplementedError
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a batch from a file or another process, neither of which is trusted."""
+        """Restore and check a batch from a file or another process."""
         names = {field.name for field in fields(self)}  # type: ignore[arg-type]
         if set(state) != names:
             raise ValueError(f"a stored {type(self).__name__} holds {sorted(state)}, expected {sorted(names)}")
@@ -257,13 +257,13 @@ def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> 
 
 
 def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return the offsets of ragged rows laid one collection after another."""
+    """Return the offsets of the concatenated ragged rows of several collections."""
     lengths = np.concatenate([np.diff(part) for part in offsets])
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
 def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Yield runs of ragged rows that hold at most `most` values together (one row at least), in order."""
+    """Yield consecutive slices of ragged rows with at most `most` values each, but at least one row."""
     start, n = 0, len(offsets) - 1
     while start < n:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)

@@ -1,4 +1,4 @@
-"""Time series: from the collections that users have to one `SeriesBatch`."""
+"""Convert collections of time series in many forms to a `SeriesBatch`."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
         - a list, tuple or object array of arrays (or lists of numbers) of shape ``(length,)`` or
           ``(length, n_channels)``, whose lengths may differ;
         - a pandas or polars Series of lists or arrays, an Arrow list array, or a data frame of one such column;
-        - a 2-D array ``(n, length)``: n series of one channel. One series x of shape ``(length, n_channels)`` is
-          written ``[x]``: nothing tells it from n series of one channel;
+        - a 2-D array ``(n, length)``: n series of one channel. Pass a single series x of shape
+          ``(length, n_channels)`` as ``[x]``, as it looks like n series of one channel;
         - a wide data frame of numbers, one series of one channel in each row;
-        - a 3-D array, the order of whose axes must be said by `axes`;
-        - a `SeriesBatch`, which is returned as it is.
+        - a 3-D array, which requires `axes`;
+        - a `SeriesBatch`, which is returned unchanged.
 
-        In 2-D and 3-D arrays, NaN in all channels from some time point to the end is padding and left out.
+        In 2-D and 3-D arrays, trailing time points with NaN in all channels are padding and left out.
     axes : {"time, channel", "channel, time"}, optional
         Order of the last two axes. tslearn keeps ``(n, length, n_channels)``, which is ``"time, channel"``; aeon
-        and sktime keep ``(n, n_channels, length)``, which is ``"channel, time"``. A 3-D array needs it: both orders
-        are common, and a wrong guess would be silent. 2-D arrays in a list are ``"time, channel"`` if it is not given.
+        and sktime keep ``(n, n_channels, length)``, which is ``"channel, time"``. Required for a 3-D array, as both
+        orders are common and a wrong guess would go unnoticed. 2-D arrays in a list are ``"time, channel"`` by default.
 
     Returns
     -------
@@ -67,11 +67,12 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     Raises
     ------
     TypeError
-        If `X` is one series, a table of anything else (for long ones there is `series_from_long`) or no sequence, or
-        if an item holds no real numbers.
+        If `X` is a single series, another kind of table (use `series_from_long` for long ones) or not a sequence, or
+        if an item does not hold real numbers.
     ValueError
-        If `X` is empty, or a table that may be long or wide; if a series has length 0, holds NaN or infinity or has
-        another number of channels than the first; or if `axes` is wrong or missing. The sentence names the series.
+        If `X` is empty, or a table that may be long or wide; if a series has length 0, holds NaN or infinity or
+        differs from the first in its number of channels; or if `axes` is wrong or missing. The message names the
+        series.
 
     Examples
     --------
@@ -103,17 +104,17 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
 def series_from_long(
     frame: Any, *, id: str, time: str, values: str | Sequence[str]
 ) -> tuple[SeriesBatch, npt.NDArray[Any]]:
-    """Return the time series of a long table, one row for each series and time point.
+    """Return the time series of a long table, which has one row for each series and time point.
 
     Parameters
     ----------
     frame : pandas or polars DataFrame, or Arrow table
         Rows may come in any order.
     id : str
-        Column that names the series of a row: numbers, strings, categories, dates.
+        Column with the series of each row: numbers, strings, categories or dates.
     time : str
-        Column by which the rows of a series are sorted: numbers or dates. Only the order counts: distances
-        between time points are not used.
+        Column that sorts the rows of a series: numbers or dates. Only the order matters, not the distances between time
+        points.
     values : str or sequence of str
         One column for each channel.
 
@@ -127,10 +128,10 @@ def series_from_long(
     Raises
     ------
     TypeError
-        If `frame` is no table, times are neither numbers nor dates, or values are not real numbers.
+        If `frame` is not a table, times are neither numbers nor dates, or values are not real numbers.
     ValueError
         If the table is empty, a column does not exist, an id, time or value is missing or infinite, or a series
-        has two rows at one time. The sentence names the row (counted from 0).
+        has two rows at one time. The message names the row (counted from 0).
 
     Examples
     --------
@@ -162,7 +163,7 @@ def series_from_long(
 
 
 def from_aeon(X: Any) -> SeriesBatch:
-    """Return time series as aeon keeps them: channels first.
+    """Convert time series from aeon's formats, which put channels first.
 
     Parameters
     ----------
@@ -172,12 +173,12 @@ def from_aeon(X: Any) -> SeriesBatch:
         - "numpy3D": an array ``(n, n_channels, length)``;
         - "np-list": a list of arrays ``(n_channels, length)`` of any lengths; 1-D arrays have one channel;
         - "numpy2D" and "pd-wide": an array or frame ``(n, length)``, one channel;
-        - "df-list", "nested_univ" and "pd-multiindex", which are sktime's: see `from_sktime`.
+        - "df-list", "nested_univ" and "pd-multiindex", which come from sktime: see `from_sktime`.
 
     Returns
     -------
     SeriesBatch
-        Time points at the end of an array that are NaN in all channels are taken for padding and left out.
+        Series without padding: trailing time points that are NaN in all channels are left out.
 
     Raises
     ------
@@ -202,7 +203,7 @@ def from_aeon(X: Any) -> SeriesBatch:
 
 
 def from_sktime(X: Any) -> SeriesBatch:
-    """Return time series as sktime keeps them: a panel.
+    """Convert time series from sktime's panel formats.
 
     Parameters
     ----------
@@ -218,14 +219,14 @@ def from_sktime(X: Any) -> SeriesBatch:
     Returns
     -------
     SeriesBatch
-        In the order of the rows, or of the first appearance of an instance.
+        Series in the order of the rows, or of the first appearance of each instance.
 
     Raises
     ------
     TypeError
-        If `X` is none of these, or holds no numbers.
+        If `X` is none of these, or does not hold numbers.
     ValueError
-        If `X` is empty, the channels of a row have different lengths, or a value is missing; the sentence names it.
+        If `X` is empty, the channels of a row have different lengths, or a value is missing; the message names it.
 
     Examples
     --------
@@ -258,18 +259,18 @@ def from_sktime(X: Any) -> SeriesBatch:
 
 
 def from_tslearn(X: Any) -> SeriesBatch:
-    """Return time series as tslearn keeps them: time first, padded with NaN.
+    """Convert time series from tslearn's format: time first, padded with NaN.
 
     Parameters
     ----------
     X : array or sequence of n series
-        What ``tslearn.utils.to_time_series_dataset`` makes, an array ``(n, longest length, n_channels)``; an array
+        An array ``(n, longest length, n_channels)``, as from ``tslearn.utils.to_time_series_dataset``; an array
         ``(n, length)`` of one channel; or a list of arrays ``(length, n_channels)``, padded or not.
 
     Returns
     -------
     SeriesBatch
-        Without the padding: time points at the end that are NaN in all channels.
+        Series without padding: trailing time points that are NaN in all channels are left out.
 
     Raises
     ------
@@ -293,7 +294,7 @@ def from_tslearn(X: Any) -> SeriesBatch:
 
 
 def _from_array(X: npt.NDArray, axes: str | None) -> SeriesBatch:
-    """Return the series of a rectangular array, without the padding at their ends."""
+    """Return the series of a rectangular array without padding."""
     if X.ndim == 2:
         if axes is not None:
             raise BadValue(
@@ -355,7 +356,7 @@ def _float_type(*dtypes: np.dtype) -> type[np.floating]:
 def _column(frame: Any, name: str) -> npt.NDArray[Any]:
     """Return a column of a table as a 1-D array."""
     names = None
-    if hasattr(frame, "__len__"):  # not a lazy frame, which warns when asked for its columns
+    if hasattr(frame, "__len__"):  # lazy frames warn when asked for their columns
         names = getattr(frame, "column_names", getattr(frame, "columns", None))  # Arrow, the others
     if names is None:
         raise TypeError(f"expected a pandas or polars DataFrame or an Arrow table, got {type(frame).__name__}")
@@ -383,7 +384,7 @@ def _refuse_missing(column: npt.NDArray[Any], name: str, hint: str) -> None:
 
 
 def _numbered(column: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the number of each row's id, in order of first appearance, and the row where each id appears first."""
+    """Return the number of each row's id, by first appearance, and the first row of each id."""
     _refuse_missing(column, name, "every row needs the id of its series")
     number: dict[Any, int] = {}
     codes = np.array([number.setdefault(value, len(number)) for value in column.tolist()])
@@ -391,7 +392,7 @@ def _numbered(column: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64
 
 
 def _sortable(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-    """Return numbers that sort as the times do."""
+    """Return numbers that sort like the times."""
     _refuse_missing(column, name, "every row needs a time")
     if column.dtype.kind in "SUT" or (column.dtype == object and isinstance(column[0], str | bytes)):
         raise TypeError(
@@ -410,7 +411,7 @@ def _sortable(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 def _floats(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.floating]:
     """Return a column of finite values."""
     _refuse_missing(column, name, "drop the row or interpolate")
-    if column.dtype == object:  # numbers that pandas or Arrow keep as Python objects
+    if column.dtype == object:  # pandas and Arrow may store numbers as Python objects
         column = np.array(column.tolist(), dtype=None if np.isscalar(column[0]) else object)
     if column.dtype.kind not in "fiub":
         raise TypeError(f"column {name!r} holds {short(column.tolist()[0])}, expected real numbers")
@@ -448,7 +449,7 @@ def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
 
 
 def _unpadded(x: Any) -> Any:
-    """Return a series without the time points at its end that are NaN in all channels."""
+    """Drop trailing time points that are NaN in all channels."""
     array = np.asarray(x)
     if array.dtype.kind != "f" or array.ndim not in (1, 2):
         return x

@@ -1,4 +1,4 @@
-"""Point sets: from the collections that users have to one `SetBatch`."""
+"""Convert collections of point sets in many forms to a `SetBatch`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from similia.objects.vectors import VectorsBatch, check_finite, collection, laid
 
 
 class SetBatch(VectorsBatch):
-    """A collection of point sets: object i is a (size, n_dims) array whose order means nothing.
+    """A collection of point sets: object i is a (size, n_dims) array whose rows have no order.
 
     Attributes
     ----------
@@ -38,10 +38,10 @@ def as_sets(X: Any) -> SetBatch:
         - a list, tuple or object array of arrays (or lists of points) of shape ``(size, p)``, whose sizes may differ;
         - a pandas or polars Series, an Arrow array, or a data frame of one column, of lists of points;
         - a 3-D array ``(n, size, p)``: n sets of one size;
-        - a `SetBatch`, which is returned as it is.
+        - a `SetBatch`, which is returned unchanged.
 
-        A set may be empty: an array of shape ``(0, p)``, or an empty list beside sets that are not. The order of the
-        points of a set means nothing; a point may occur more than once.
+        A set may be empty: an array of shape ``(0, p)``, or an empty list beside nonempty sets. The order of the points
+        in a set does not matter; a point may occur more than once.
 
     Returns
     -------
@@ -52,10 +52,10 @@ def as_sets(X: Any) -> SetBatch:
     Raises
     ------
     TypeError
-        If `X` is one set, a table or no sequence, or if an item holds no real numbers.
+        If `X` is a single set, a table or not a sequence, or if an item does not hold real numbers.
     ValueError
-        If `X` is empty, all sets are empty and none says its dimension, a set has points of another dimension than
-        those before it, or holds NaN or infinity. The sentence names the set.
+        If `X` is empty, all sets are empty and of unknown dimension, or a set differs in dimension from those before it
+        or holds NaN or infinity. The message names the set.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def _from_each(X: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
         if dimension != p or p == 0:
             found = f"holds points of dimension {dimension}" + (f", but {{other}} of {p}" if p else "")
             raise BadValue(i, found, "one dimension" if p else "at least 1", kind="set", other=first)
-    # An empty set says nothing of the dtype: numpy makes float64 of [].
+    # Ignore the dtype of empty sets: numpy makes float64 of [].
     dtypes = {array.dtype for array in arrays if array.size} or {array.dtype for array in arrays}
     dtype = np.float32 if np.can_cast(np.result_type(*dtypes), np.float32) else np.float64
     return laid_out([array.reshape(-1, p) for array in arrays], dtype)

@@ -1,4 +1,4 @@
-"""Strings: from the collections that users have to one `StringBatch`."""
+"""Convert collections of strings in many forms to a `StringBatch`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ class StringBatch(Batch):
     Attributes
     ----------
     values : ndarray of uint8 or uint32, shape (total_length,)
-        Code points of all strings, one after the other; uint8 where all are below 128 or the
-        strings were bytes.
+        Code points of all strings, one after the other; uint8 if all are below 128 or the strings were bytes.
     offsets : ndarray of int64, shape (n + 1,)
         String i is ``values[offsets[i]:offsets[i + 1]]``.
     is_bytes : bool
-        Whether the strings were bytes: items are given back as bytes.
+        Whether the strings were bytes; if so, items are returned as bytes.
 
     Examples
     --------
@@ -67,7 +66,7 @@ class StringBatch(Batch):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the strings of one or more batches, one batch after another; raises if str meet bytes."""
+        """Return the strings of one or more batches, one batch after another; raise if str meet bytes."""
         if len({batch.is_bytes for batch in batches}) > 1:
             raise TypeError("some batches hold str and others bytes, expected one kind; use bytes.decode or str.encode")
         values = np.concatenate([batch.values for batch in batches])
@@ -110,9 +109,9 @@ def as_strings(X: Any) -> StringBatch:
     X : sequence of str, of bytes or of Biopython sequences
         List, tuple, numpy array (object, str, bytes or `StringDType`), pandas or polars Series,
         Arrow array (plain, large, dictionary-encoded, chunked), a data frame of one column, a Biopython
-        alignment (its rows, gaps included) or a `StringBatch`, which is returned as it is. Of a Biopython ``Seq`` or
-        ``SeqRecord`` the letters are taken. Strings are compared by Unicode code point (no normalisation), bytes
-        by byte. Empty strings are objects like any other.
+        alignment (its rows, gaps included) or a `StringBatch`, which is returned unchanged. A Biopython ``Seq`` or
+        ``SeqRecord`` counts as its letters. Strings are compared by Unicode code point (no normalisation), bytes by
+        byte. Empty strings are allowed.
 
     Returns
     -------
@@ -122,8 +121,8 @@ def as_strings(X: Any) -> StringBatch:
     Raises
     ------
     TypeError
-        If `X` is one string, not a sequence, has more than one axis, or an item is missing
-        (None, NaN), not a string, bytes among str, or a sequence without known letters.
+        If `X` is a single string, not a sequence or has more than one axis, or if an item is missing (None, NaN), not a
+        string, bytes among str, or a sequence without known letters.
     ValueError
         If `X` is empty.
 
@@ -152,7 +151,7 @@ def _items(X: Any) -> list[str] | list[bytes]:
         raise BadType(None, f"is one string, {short(X)}", "a collection of strings", "write [x]")
     if isinstance(X, Mapping | Set | range) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
         raise BadType(None, f"is {type(X).__name__}", "an ordered collection of strings", "use a list")
-    if hasattr(X, "coordinates") and hasattr(X, "sequences"):  # an alignment of Biopython, which has a shape
+    if hasattr(X, "coordinates") and hasattr(X, "sequences"):  # a Biopython alignment
         X = [X[i] for i in range(len(X))]
     if len(getattr(X, "shape", (0,))) != 1:
         found = f"{type(X).__name__} of {X.dtype} and shape" if hasattr(X, "dtype") else f"{type(X).__name__} of shape"
@@ -172,7 +171,7 @@ def _to_list(X: Any) -> list:
 
 
 def _checked(items: list) -> list:
-    """Return `items` with scalars of other libraries as str or bytes, or raise naming the first bad one."""
+    """Convert scalars of other libraries to str or bytes, or raise an error that names the first bad item."""
     kind: type | None = None
     checked = []
     for i, item in enumerate(items):
@@ -191,14 +190,14 @@ def _checked(items: list) -> list:
 
 
 def _is_biological(value: Any) -> bool:
-    """Return whether this is one Seq, MutableSeq or SeqRecord of Biopython."""
+    """Return whether a value is a Seq, MutableSeq or SeqRecord of Biopython."""
     return hasattr(value, "reverse_complement") and hasattr(value, "translate")
 
 
 def _letters(i: int, sequence: Any) -> str:
     try:
         return str(getattr(sequence, "seq", sequence))
-    except Exception as error:  # a length without letters
+    except Exception as error:  # a sequence of known length without letters
         raise BadType(i, f"is {short(sequence)}, whose letters are unknown ({error})", remedy="drop it") from None
 
 
@@ -210,5 +209,5 @@ def _no_string(i: int, value: Any) -> BadType:
 
 
 def _array(data: bytes, dtype: type[np.uint8] | type[np.uint32]) -> npt.NDArray:
-    """Return a writable copy: numba compiles once more for read-only arrays."""
+    """Return a writable copy; numba would compile again for read-only arrays."""
     return np.frombuffer(data, dtype).copy()

@@ -1,6 +1,6 @@
-"""Objects in data frames: a frame of one column is the objects in it, a wide frame of numbers one series for each row.
+"""Read objects from data frames: one column holds the objects, or each row of a wide frame of numbers is a series.
 
-Pandas, polars and Arrow; none of them is imported.
+This supports pandas, polars and Arrow without importing them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _OF_LONG_TABLES = {"id", "ids", "time", "times", "t", "date", "datetime", "times
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether `X` is a data frame of pandas or polars or an Arrow table that is here."""
+    """Return whether `X` is a data frame of pandas or polars, not lazy or distributed, or an Arrow table."""
     return hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2 and not hasattr(X, "__dask_graph__")
 
 
 def objects_in(X: Any, *, numbers: bool = False) -> Any:
-    """Return the column of a table of one column, anything else as it is.
+    """Return the column of a table that has only one; return anything else unchanged.
 
     Parameters
     ----------
     X : collection
         Tables are data frames, Arrow tables, and arrays of objects or texts of shape (n, 1).
     numbers : bool, default=False
-        Whether to return a column of numbers as well; otherwise it stays a table of vectors.
+        Whether this includes a column of numbers; otherwise it remains a table of vectors.
     """
     if isinstance(X, np.ndarray):
         return X[:, 0] if X.ndim == 2 and X.shape[1] == 1 and X.dtype.kind in "OSUT" else X
@@ -42,7 +42,7 @@ def objects_in(X: Any, *, numbers: bool = False) -> Any:
 
 
 def wide_series(X: Any) -> Any:
-    """Return the rows of a data frame of numbers as an array, other frames as `objects_in` does, or raise."""
+    """Return the rows of a data frame of numbers as an array; treat other frames like `objects_in`, or raise."""
     X = objects_in(X)
     if not is_frame(X) or getattr(getattr(X, "index", None), "nlevels", 1) > 1:
         return X
@@ -106,7 +106,7 @@ def _holds_real_numbers(column: Any) -> bool:
 
 
 def not_a_column(X: Any, what: str) -> BadType:
-    """Return the error of a table of several columns where one of objects is wanted."""
+    """Return the error for a table of several columns where one column of objects is expected."""
     names = [str(name) for name in getattr(X, "column_names", X.columns)]
     shown = ", ".join([*map(short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
     found = f"is a table of {len(names)} columns ({shown})"

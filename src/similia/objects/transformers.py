@@ -1,7 +1,7 @@
-"""Objects as one column of a table, for those parts of scikit-learn that insist on two axes.
+"""Put objects into one column of a table, for parts of scikit-learn that require two axes; scale node attributes.
 
 ``BaggingClassifier`` and ``permutation_importance`` slice a table by rows and columns. A column of n objects is an
-object array of shape (n, 1): nothing is copied but references.
+object array of shape (n, 1); only references are copied.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from similia.objects.sequences import at_least_one
 
 
 def as_column(X: Any) -> npt.NDArray[Any]:
-    """Return a collection of objects as a table of one column.
+    """Convert a collection of objects to a table of one column.
 
-    scikit-learn's ``BaggingClassifier``, ``permutation_importance`` and others refuse objects with one axis. Give them
-    this column, and begin the pipeline with `FromColumn`.
+    scikit-learn's ``BaggingClassifier``, ``permutation_importance`` and others refuse collections with one axis. Give
+    them this column, and begin the pipeline with `FromColumn`.
 
     Parameters
     ----------
@@ -65,10 +65,10 @@ def as_column(X: Any) -> npt.NDArray[Any]:
 
 @state()
 class FromColumn(ObjectsOut):
-    """Take a table of one column of objects and hand the objects on, with one axis.
+    """Convert a table of one column to its objects, with one axis.
 
-    The first step of a pipeline inside what insists on tables; see `as_column`. Objects that come with one axis
-    already are handed on as they are. Nothing is learnt.
+    Use it as the first step of a pipeline inside a meta-estimator that requires tables; see `as_column`. Collections
+    with one axis pass unchanged. Nothing is learnt.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class FromColumn(ObjectsOut):
 class AttributeScaler(ObjectsOut):
     """Shift and scale each node attribute to mean 0 and standard deviation 1 over the nodes seen in ``fit``.
 
-    A constant attribute becomes 0. Graphs in, graphs out: put it before `Nystroem` in a pipeline.
+    A constant attribute becomes 0. The output is graphs again, so put it before `Nystroem` in a pipeline.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class AttributeScaler(ObjectsOut):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn mean and standard deviation of each attribute.
+        """Learn the mean and standard deviation of each attribute.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class AttributeScaler(ObjectsOut):
         return self
 
     def transform(self, X: Any) -> GraphBatch:
-        """Return the graphs with scaled attributes; `X` stays as it is."""
+        """Return the graphs with scaled attributes; `X` is not changed."""
         check_is_fitted(self)
         graphs = as_graphs(X)
         attributes = self._attributes(graphs)

@@ -1,8 +1,8 @@
-"""The text format of TUDataset (https://chrsmrrs.github.io/datasets): a collection of graphs in a few files.
+"""Read the text format of TUDataset (https://chrsmrrs.github.io/datasets): a collection of graphs in a few files.
 
-``NAME_A.txt`` holds one arc a line (source, target; nodes numbered from 1 over the whole
-collection), ``NAME_graph_indicator.txt`` the graph of each node (numbered from 1); the other files
-hold one line for each node, arc or graph. Reading costs one pass over each file.
+``NAME_A.txt`` holds one arc per line (source, target; nodes numbered from 1 over the whole collection),
+``NAME_graph_indicator.txt`` the graph of each node (numbered from 1). The other files hold one line for each node, arc
+or graph. Reading takes one pass over each file.
 """
 
 from __future__ import annotations
@@ -43,20 +43,18 @@ def read_tudataset(
     path : path
         The folder or the zip file of one data set. Lines may be written ``a, b`` or ``a,b``.
     target : {"labels", "attributes"}, optional
-        What to return as `y`: the graph labels (classes) or the graph attributes (regression
-        targets). None takes the labels, the attributes where there are no labels, and None where
-        there is neither.
+        What to return as `y`: the graph labels (classes) or the graph attributes (regression targets). None takes the
+        labels, or the attributes if there are no labels; `y` is None if there are neither.
     edge_weight : int or None
         Column of the edge attributes that becomes `edge_weights`; None leaves them out.
 
     Returns
     -------
     graphs : GraphBatch
-        With node labels, node attributes, edge labels and edge weights as far as there are files.
-        Labels in several columns become one label (a hash of the row). Arcs are taken as
-        written: the published sets list both directions of an edge. A repeated line counts once
-        (its first label and weight are kept), a self-loop is one arc. A graph number that no
-        node has is a graph without nodes.
+        Graphs with those of node labels, node attributes, edge labels and edge weights that have a file. Labels in
+        several columns become one label (a hash of the row). Arcs are read as written: the published sets list both
+        directions of an edge. A repeated line counts once (its first label and weight are kept); a self-loop is one
+        arc. A graph number that no node has is a graph without nodes.
     y : ndarray, shape (n_graphs,) or (n_graphs, n_columns), or None
         int64 labels or float64 attributes.
 
@@ -65,11 +63,10 @@ def read_tudataset(
     FileNotFoundError
         If `path` or a needed file does not exist.
     ValueError
-        If a file is truncated or of another kind, numbers of lines disagree, or an edge leaves
-        its graph; the sentence names the file and the line. Also if the files are larger together
-        than ``similia.config(max_memory=...)`` (1 GiB by default), whatever a zip says of their sizes,
-        if graph numbers reach so far that empty graphs would exceed it, or if a zip holds two files of
-        one name, a link, or a name that leads out of it. Nothing is unpacked to the disk.
+        If a file is truncated or of another kind, numbers of lines disagree, or an edge leaves its graph; the message
+        names the file and the line. Also if the files together exceed ``similia.config(max_memory=...)`` (1 GiB by
+        default), whatever sizes a zip claims; if graph numbers are so large that empty graphs would exceed it; or if a
+        zip holds two files of one name, a link, or a name that leads out of it. Nothing is unpacked to disk.
 
     Examples
     --------
@@ -118,16 +115,16 @@ def _open(path: Path) -> _Files:
     try:
         with zipfile.ZipFile(path) as archive:
             return _select(path, [_member(path, archive, info) for info in archive.infolist() if _wanted(info)])
-    except FileNotFoundError:  # of a file that the archive lacks
+    except FileNotFoundError:  # the archive lacks the file
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        # encrypted, of an unknown method, of several disks
+        # encrypted, unknown method, several disks
         problem = short(str(error), 120)[1:-1]
         raise ValueError(f"{path} is not a whole zip file ({problem}); download it again") from None
 
 
 class _Source(NamedTuple):
-    """A file in the folder or archive; `size` is what it says of itself."""
+    """A file in the folder or archive; `size` is its declared size."""
 
     name: str
     size: int
@@ -144,7 +141,7 @@ def _wanted(info: zipfile.ZipInfo) -> bool:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Source:
-    """Return a file in an archive, or raise if its name leads elsewhere: nothing is unpacked, but who packs so?"""
+    """Return a file in an archive, or raise if its name leads out of it, although nothing is unpacked."""
     place = PurePosixPath(info.filename.replace("\\", "/"))
     if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
         raise ValueError(f"{path} holds {short(info.filename)}, which leads out of it; download it again")
@@ -176,12 +173,12 @@ def _select(path: Path, found: list[_Source]) -> _Files:
                 "similia.config(max_memory=...) allows more"
             )
         with source.open("rb") as file:
-            contents[kind] = file.read(source.size)  # not more than it said of itself
+            contents[kind] = file.read(source.size)  # at most its declared size
     return _Files(path, names[0], contents)
 
 
 def _rows(files: _Files, kind: str, dtype: type) -> npt.NDArray[Any]:
-    """Return a file that must be there as a 2-D array."""
+    """Return a required file as a 2-D array."""
     if kind not in files.contents:
         raise FileNotFoundError(f"{files.name(kind)} is missing; every TUDataset data set has it")
     text = files.contents[kind]
@@ -213,7 +210,7 @@ def _with_line(message: str, text: bytes) -> str:
     found = re.search(r"at row (\d+)", message)
     if not found:
         return message
-    # numpy counts rows from 1 where the number of columns changes, from 0 where a value is bad
+    # numpy counts rows from 1 if the number of columns changes, from 0 if a value is bad
     row = int(found[1]) - ("columns changed" in message)
     filled = [number for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     return f"line {filled[min(row, len(filled) - 1)]}: {message[: found.start()].strip()}"
@@ -227,7 +224,7 @@ def _column(files: _Files, kind: str) -> npt.NDArray[np.int64]:
 
 
 def _n_graphs(files: _Files, indicator: npt.NDArray[np.int64], *per_graph: Any) -> int:
-    """Return the number of graphs: of labels or attributes if there are, else the largest number used."""
+    """Return the number of graphs: of labels or attributes if there are any, else the largest number used."""
     largest = int(indicator.max(initial=0))
     if len(indicator) and indicator.min() < 1:
         line = int(np.argmin(indicator)) + 1
@@ -274,7 +271,7 @@ def _batch(
     n_graphs: int,
     edge_weight: int | None,
 ) -> GraphBatch:
-    """Put nodes in the order of their graphs (they are, in all published sets) and build the batch."""
+    """Sort nodes by graph (all published sets are sorted) and build the batch."""
     n_nodes, n_arcs = len(indicator), len(arcs)
     offsets = np.concatenate(([0], np.cumsum(np.bincount(indicator - 1, minlength=n_graphs))))
     order = np.argsort(indicator, kind="stable")
@@ -296,7 +293,7 @@ def _batch(
 
 
 def _one_label(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return one label a row: the number itself, or a hash where there are several columns."""
+    """Return one label per row: the number itself, or a hash if there are several columns."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     distinct, where = np.unique(rows, axis=0, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Series and point sets as values + offsets: the vectors of all objects one after the other."""
+"""The memory layout of series and point sets: the vectors of all objects one after the other, and offsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from similia.objects.sequences import Batch, check_array, check_offsets, joined,
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorsBatch(Batch):
-    """A collection of objects each of which is a run of vectors of one dimension.
+    """A collection of objects, each a sequence of vectors of one dimension.
 
     Attributes
     ----------
@@ -58,14 +58,14 @@ class VectorsBatch(Batch):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the objects of one or more batches, one batch after another; raises if their dimensions differ."""
+        """Return the objects of one or more batches, one batch after another; raise if their dimensions differ."""
         dimensions = sorted({batch.n_dims for batch in batches})
         if len(dimensions) > 1:
             raise ValueError(f"the batches have vectors of {dimensions} dimensions, expected one dimension")
         return cls(np.concatenate([batch.values for batch in batches]), joined([batch.offsets for batch in batches]))
 
     def astype(self, dtype: npt.DTypeLike) -> Self:
-        """Return the batch with its values in float32 or float64."""
+        """Return the batch with values converted to float32 or float64."""
         return self if self.values.dtype == dtype else type(self)(self.values.astype(dtype), self.offsets)
 
     def _check(self) -> None:
@@ -83,7 +83,7 @@ _PLURAL = {"series": "series", "set": "sets"}
 
 
 def collection(X: Any, noun: str) -> Any:
-    """Return `X` as an array of at least two axes or as an iterable of its objects, or raise if it is neither."""
+    """Return `X` as an array of at least two axes or an iterable of objects, or raise."""
     many = _PLURAL[noun]
     if isinstance(X, Batch):
         raise BadType(None, f"is a {type(X).__name__}", many, "list(X) takes its objects out")
@@ -106,16 +106,16 @@ def collection(X: Any, noun: str) -> Any:
 
 
 def endless(item: Any) -> bool:
-    """Return whether `item` is a range so long that numpy would fill the memory with Python integers."""
+    """Return whether `item` is a range too long for numpy to convert in memory."""
     return isinstance(item, range) and bool(item[2**28 :])
 
 
 def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
-    """Return object i as an array of numbers in the dtype it has, or raise."""
-    if hasattr(item, "as_py"):  # an Arrow scalar: of a list the values, without a detour over Python floats
+    """Return object i as an array of numbers, keeping its dtype, or raise."""
+    if hasattr(item, "as_py"):  # an Arrow scalar: take the values of a list directly, not as Python floats
         item = item.values if hasattr(item, "values") else item.as_py()
     readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)
-    if not readable or isinstance(item, str | bytes):  # of a dict, set or graph, numpy takes the keys
+    if not readable or isinstance(item, str | bytes):  # numpy would take the keys of a dict, set or graph
         raise BadType(i, f"is {short(item)}", "an array of numbers", kind=noun)
     if endless(item):
         raise BadValue(i, f"is {short(item)}, more numbers than fit", kind=noun)
@@ -136,7 +136,7 @@ def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
 
 
 def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:
-    """Return each object as an array of numbers, or raise naming the first that is none."""
+    """Return each object as an array of numbers, or raise an error that names the first invalid one."""
     arrays = []
     for i, item in enumerate(items):
         array = numbers(item, i, noun)
@@ -154,7 +154,7 @@ def laid_out(arrays: list[npt.NDArray], dtype: npt.DTypeLike) -> tuple[npt.NDArr
 
 
 def check_finite(batch: VectorsBatch, noun: str = "", collection: str = "X") -> None:
-    """Raise at the first NaN or infinity; `noun` is what sentences call an object, if not ``X[i]``."""
+    """Raise at the first NaN or infinity; `noun` names an object in the message instead of ``X[i]``."""
     finite = np.isfinite(batch.values)
     if not finite.all():
         row, column = divmod(int(finite.argmin()), batch.values.shape[1])
