@@ -1,4 +1,4 @@
-"""Kernels and distances of other libraries as ours: GraKeL, POT, aeon, tslearn; each is imported when it is called."""
+"""Use kernels and distances of GraKeL, POT, aeon and tslearn; each library is imported on its first call."""
 
 from similia.core.lazy import attach
 

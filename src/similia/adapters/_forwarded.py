@@ -1,4 +1,4 @@
-"""What adapters share: a library imported when it is needed, and its options as parameters that grid search reaches."""
+"""Shared by the adapters: import a library on demand, and expose its options as parameters for grid search."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from sklearn.base import BaseEstimator
 class Forwarded(BaseEstimator):
     """An estimator with a dict `params` of options for a function of another library.
 
-    Each option is a parameter of its own as well: ``get_params()["window"]``, ``set_params(window=0.1)``.
+    Each option is also a parameter: ``get_params()["window"]``, ``set_params(window=0.1)``.
     """
 
     params: dict[str, Any] | None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, also each option by its name."""
+        """Return the parameters and, if `deep`, each option by name."""
         own = super().get_params(deep=False)
         return {**(self.params or {}), **own} if deep else own
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, or options by their names."""
+        """Set parameters, or options by name."""
         own = super().get_params(deep=False)
         mine = {name: value for name, value in params.items() if name in own}
         others = {name: value for name, value in params.items() if name not in own}
@@ -37,11 +37,11 @@ class Forwarded(BaseEstimator):
 
 
 def library(name: str, module: str, what: str) -> Any:
-    """Return a module of another library, or raise saying how to install it."""
+    """Return a module of another library, or raise an error that says how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name not in (module, module.partition(".")[0]):  # something that the library needs
+        if error.name not in (module, module.partition(".")[0]):  # a dependency of the library is missing
             raise
         raise ModuleNotFoundError(
             f"{what} needs {name}, which is not installed: pip install {name}", name=error.name
@@ -49,7 +49,7 @@ def library(name: str, module: str, what: str) -> Any:
 
 
 def called(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Return what a function of another library returns; what it raises becomes one sentence that names it."""
+    """Call a function of another library; turn its error into one sentence that names the library."""
     try:
         return function(*args, **options)
     except Exception as error:

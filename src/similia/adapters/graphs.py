@@ -1,8 +1,8 @@
-"""Kernels of GraKeL as ours.
+"""Use the kernels of GraKeL.
 
-Our graphs are handed over as dicts of neighbours, isolated nodes included, with labels of nodes and edges as GraKeL has
-them. K(X) is one ``fit_transform``, K(X, Y) a ``fit`` to Y and a ``transform`` of X, of a clone each time: nothing is
-learnt, nothing kept. Cost and memory are GraKeL's, in one process unless the kernel has ``n_jobs``.
+Graphs are passed to GraKeL as dicts of neighbours, including isolated nodes, with labels of nodes and edges in its
+format. K(X) is one ``fit_transform``; K(X, Y) is a ``fit`` to Y and a ``transform`` of X. Each call uses a new clone,
+so nothing is learnt or kept. Cost and memory are GraKeL's, in one process unless the kernel has ``n_jobs``.
 
 Library: Siglidis, Nikolentzos, Limnios, Giatsidis, Skianis & Vazirgiannis, "GraKeL: a graph kernel library in Python",
 JMLR 21, 2020.
@@ -26,24 +26,24 @@ Floats = npt.NDArray[np.float64]
 
 
 class GraKeLKernel(Kernel):
-    """A kernel of GraKeL; `from_grakel` makes one.
+    """A kernel of GraKeL; create one with `from_grakel`.
 
     Parameters
     ----------
     kernel : grakel.Kernel
-        Such as ``grakel.WeisfeilerLehman(n_iter=3)``; its parameters are reached as ``kernel__n_iter``.
+        For example ``grakel.WeisfeilerLehman(n_iter=3)``. Set its parameters as ``kernel__n_iter``.
     use : {"labels", "attributes"}, default="labels"
-        What GraKeL gets as labels of nodes: ours, or the vectors of attributes.
+        What to pass to GraKeL as node labels: the labels, or the attribute vectors.
     normalize : bool, optional
-        Divide by sqrt(k(x, x) k(y, y)), as our kernels do: an object with k(x, x) = 0 has similarity 0 to all others
-        and 1 to itself, where GraKeL has NaN. The kernel's own parameter if not given.
+        Divide by sqrt(k(x, x) k(y, y)), as the kernels of this library do: an object with k(x, x) = 0 gets similarity 0
+        to all others and 1 to itself, where GraKeL returns NaN. If not given, the kernel's own parameter applies.
 
     Raises
     ------
     TypeError
-        When called, if `kernel` is no kernel of GraKeL.
+        When called, if `kernel` is not a kernel of GraKeL.
     ValueError
-        When called, if `use` is unknown, there are no attributes to be used, GraKeL fails, or a value is NaN.
+        When called, if `use` is unknown, required attributes are missing, GraKeL fails, or a value is NaN.
 
     See Also
     --------
@@ -51,13 +51,14 @@ class GraKeLKernel(Kernel):
 
     Notes
     -----
-    Graphs without labels of nodes (edges) get the label 0 everywhere. A graph without nodes is not handed over: it has
-    kernel 0 with all. Where GraKeL draws at random, give the kernel a ``random_state``.
+    Graphs without labels of nodes (edges) get the label 0 everywhere. A graph without nodes is not passed to GraKeL; it
+    has kernel 0 with all graphs. If the GraKeL kernel draws at random, give it a ``random_state``.
 
-    Some of GraKeL's kernels give two graphs another value in another collection: `similia.checks.check_kernel` tells.
-    Tried with 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman, WeisfeilerLehmanOptimalAssignment,
-    ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass; RandomWalk, OddSth, SvmTheta and
-    MultiscaleLaplacian do not, nor do Propagation, NeighborhoodHash and HadamardCode where a graph has isolated nodes.
+    For some of GraKeL's kernels, the value of two graphs depends on the rest of the collection;
+    `similia.checks.check_kernel` detects this. With 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
+    WeisfeilerLehmanOptimalAssignment, ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass;
+    RandomWalk, OddSth, SvmTheta and MultiscaleLaplacian do not, nor do Propagation, NeighborhoodHash and HadamardCode
+    where a graph has isolated nodes.
     """
 
     def __init__(self, kernel: Any, use: str = "labels", normalize: bool | None = None) -> None:
@@ -92,7 +93,7 @@ class GraKeLKernel(Kernel):
             kernel = called(self._name(), self._fresh().fit, graphs)
             try:
                 diagonal[full] = self._diagonals(kernel)[0]
-            except ValueError:  # some have one only after a matrix
+            except ValueError:  # some kernels have a diagonal only after a matrix was computed
                 called(self._name(), kernel.fit_transform, graphs)
                 diagonal[full] = self._diagonals(kernel)[0]
         return diagonal
@@ -131,7 +132,7 @@ class GraKeLKernel(Kernel):
         return f"GraKeL's {type(self.kernel).__name__}"
 
     def _diagonals(self, kernel: Any) -> tuple[Floats, ...]:
-        """Return k(x, x) of what the kernel was fitted to and, if it has transformed, of that."""
+        """Return k(x, x) of the graphs the kernel was fitted to and, if any, of those it transformed."""
         found = called(self._name(), kernel.diagonal)
         found = found if isinstance(found, tuple) else (found,)
         return tuple(np.asarray(part, dtype=np.float64).ravel() for part in found)
@@ -148,7 +149,7 @@ class GraKeLKernel(Kernel):
         return K
 
     def _handed(self, X: GraphBatch) -> tuple[list[Any], npt.NDArray[np.int64]]:
-        """Return the graphs with nodes as GraKeL takes them, and their numbers."""
+        """Return the non-empty graphs in GraKeL's format, and their positions."""
         if self.use not in ("labels", "attributes"):
             raise ValueError(f"use must be 'labels' or 'attributes', got {self.use!r}")
         if self.use == "attributes" and X.node_attributes is None:
@@ -158,22 +159,22 @@ class GraKeLKernel(Kernel):
 
 
 def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = None) -> GraKeLKernel:
-    """Return a kernel of GraKeL as ours.
+    """Turn a kernel of GraKeL into a kernel of this library.
 
     Parameters
     ----------
     kernel : grakel.Kernel
-        Such as ``grakel.WeisfeilerLehman(n_iter=3, base_graph_kernel=grakel.VertexHistogram)``.
+        For example ``grakel.WeisfeilerLehman(n_iter=3, base_graph_kernel=grakel.VertexHistogram)``.
     use : {"labels", "attributes"}, default="labels"
-        What GraKeL gets as labels of nodes: ours, or the vectors of attributes.
+        What to pass to GraKeL as node labels: the labels, or the attribute vectors.
     normalize : bool, optional
-        As our kernels do it; the kernel's own parameter if not given.
+        Normalise as the kernels of this library do. If not given, the kernel's own parameter applies.
 
     Returns
     -------
     GraKeLKernel
-        Called as ``k(X, Y=None) -> (n, m)`` on whatever `similia.objects.as_graphs` takes; for `similia.Nystroem`,
-        `similia.KernelSVC` and everything else.
+        Called as ``k(X, Y=None) -> (n, m)`` on anything that `similia.objects.as_graphs` reads. Use it in
+        `similia.Nystroem`, `similia.KernelSVC` or any other estimator that takes a kernel.
 
     Examples
     --------

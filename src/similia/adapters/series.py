@@ -1,12 +1,11 @@
-"""Distances and kernels of time series of aeon and tslearn.
+"""Use the distances and kernels of time series of aeon and tslearn.
 
-Our series are handed over as what these libraries call them: a list of (n_channels, length) arrays for aeon, of
-(length, n_channels) arrays for tslearn, which pads them with NaN and takes the padding off again. Whole matrices are
-asked for, in blocks of rows that fit into ``similia.config(max_memory=...)``; ``similia.config(n_jobs=...)`` is handed
-on. What comes back is checked.
+Series are passed in each library's format: a list of (n_channels, length) arrays for aeon, of (length, n_channels)
+arrays for tslearn, which pads them with NaN and removes the padding itself. Matrices are computed in blocks of rows
+that fit into ``similia.config(max_memory=...)``. ``similia.config(n_jobs=...)`` is passed on. The results are checked.
 
-`similia.distances.DTW` and the elastic distances beside it are faster; these adapters are for what is
-not among them (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...) and for comparing.
+`similia.distances.DTW` and the other elastic distances of this library are faster. Use these adapters for distances
+that it lacks (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...) and for comparisons.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _NOTHING_PROMISED = Facts(
     symmetric=False, identity=False, metric=False, unequal_length=True, cost="that of the other library"
 )
 _ASYMMETRIC = ("dtw_gi", "shift_scale", "shift_scale_invariant")  # of aeon
-_SIMILARITIES = ("lcss", "lcss_path", "lcss_path_from_metric")  # of tslearn, where larger is closer
+_SIMILARITIES = ("lcss", "lcss_path", "lcss_path_from_metric")  # of tslearn: larger is closer
 _KERNELS = ("gak", "unnormalized_gak")  # of tslearn
 
 
@@ -49,7 +48,7 @@ class _SeriesDistance(Forwarded, Distance):
         Parameters
         ----------
         X : sequence of n series
-            Whatever `similia.objects.as_series` takes.
+            Anything that `similia.objects.as_series` reads.
         Y : sequence of m series, optional
             `X` itself if not given.
 
@@ -62,26 +61,26 @@ class _SeriesDistance(Forwarded, Distance):
         return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
 
     def _function(self) -> tuple[Callable[..., Any], bool]:
-        """Return d(X, Y=None) of batches, and whether d(X) takes half the time."""
+        """Return d(X, Y=None) on batches, and whether d(X) takes half the time."""
         raise NotImplementedError
 
 
 class AeonDistance(_SeriesDistance):
-    """A distance of aeon; `from_aeon` makes one.
+    """A distance of aeon; create one with `from_aeon`.
 
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        Name that ``aeon.distances.pairwise_distance`` knows; or a function of two (n_channels, length) arrays.
+        A name that ``aeon.distances.pairwise_distance`` knows, or a function of two (n_channels, length) arrays.
     params : dict, optional
-        Options of the distance. Each is a parameter too: ``set_params(window=0.1)``.
+        Options of the distance. Each is also a parameter: ``set_params(window=0.1)``.
 
     Raises
     ------
     ModuleNotFoundError
         When called, if aeon is not installed.
     ValueError
-        When called, if aeon fails or returns a negative number, NaN or infinity; the sentence names the pair.
+        When called, if aeon fails or returns a negative number, NaN or infinity; the message names the pair.
 
     Examples
     --------
@@ -110,8 +109,8 @@ class AeonDistance(_SeriesDistance):
             sides = [_transposed(side) for side in (X, Y) if side is not None]
             misread = Y is not None and np.ptp(X.lengths) > 0 and np.ptp(Y.lengths) == 0
             if misread:
-                # aeon 1.6 takes the word of the second collection that lengths are equal for that of both, and reads
-                # past the ends of the first: one series more, of another length, puts it right.
+                # If the second collection has equal lengths, aeon 1.6 assumes that the first has too, and reads past
+                # the ends of its series. One extra series of another length avoids this.
                 other = X[int(np.argmax(X.lengths != Y.lengths[0]))]
                 sides[1] = [*sides[1], np.ascontiguousarray(other.T, np.float64)]
             D = called(name, aeon.pairwise_distance, *sides, method=self.distance, **options)
@@ -122,23 +121,23 @@ class AeonDistance(_SeriesDistance):
 
 
 class TslearnDistance(_SeriesDistance):
-    """A distance of tslearn; `from_tslearn` makes one.
+    """A distance of tslearn; create one with `from_tslearn`.
 
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        Name of a function of ``tslearn.metrics`` with or without ``cdist_``, or a function of two (length, n_channels)
-        arrays.
+        Name of a function of ``tslearn.metrics``, with or without ``cdist_``, or a function of two
+        (length, n_channels) arrays.
     params : dict, optional
-        Options of the function. Each is a parameter too: ``set_params(sakoe_chiba_radius=5)``.
+        Options of the function. Each is also a parameter: ``set_params(sakoe_chiba_radius=5)``.
 
     Raises
     ------
     ModuleNotFoundError
         When called, if tslearn is not installed.
     ValueError
-        When called, if tslearn fails or returns a negative number (soft DTW does), NaN or infinity; the sentence names
-        the pair. Also for a similarity of tslearn: `similia.distances.LCSS` is the distance of ``lcss``.
+        When called, if tslearn fails or returns a negative number (soft DTW does), NaN or infinity; the message names
+        the pair. Also if the function is a similarity; instead of ``lcss``, use `similia.distances.LCSS`.
 
     Examples
     --------
@@ -156,14 +155,14 @@ class TslearnDistance(_SeriesDistance):
 
 
 class TslearnKernel(Forwarded, Kernel):
-    """A kernel of tslearn, which has the global alignment kernel; `from_tslearn` makes one.
+    """The global alignment kernel of tslearn; create one with `from_tslearn`.
 
     Parameters
     ----------
     kernel : str, default="gak"
         "gak", which is normalised, or "unnormalized_gak".
     params : dict, optional
-        Options of the function. Each is a parameter too: ``set_params(sigma=2.0)``.
+        Options of the function. Each is also a parameter: ``set_params(sigma=2.0)``.
 
     Raises
     ------
@@ -174,7 +173,7 @@ class TslearnKernel(Forwarded, Kernel):
 
     Notes
     -----
-    `similia.kernels.GlobalAlignment` is the same family, positive definite and faster.
+    `similia.kernels.GlobalAlignment` is of the same family, positive definite and faster.
 
     Examples
     --------
@@ -207,25 +206,25 @@ class TslearnKernel(Forwarded, Kernel):
 
 
 def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
-    """Return a distance of aeon as ours.
+    """Turn a distance of aeon into a distance of this library.
 
     Parameters
     ----------
     distance : str or callable, default="dtw"
         A name such as "dtw", "shape_dtw" or "msm"; aeon's function itself (``aeon.distances.msm_distance`` or
-        ``msm_pairwise_distance``); or a function of your own of two (n_channels, length) arrays.
+        ``msm_pairwise_distance``); or your own function of two (n_channels, length) arrays.
     **params
         Options of that distance, such as ``window=0.1``.
 
     Returns
     -------
     AeonDistance
-        Called as ``d(X, Y=None) -> (n, m)`` on whatever `similia.objects.as_series` takes.
+        Called as ``d(X, Y=None) -> (n, m)`` on anything that `similia.objects.as_series` reads.
 
     Notes
     -----
-    aeon's "dtw" is the sum of squares, ``similia.distances.DTW(local="sqeuclidean")``, which is faster.
-    `similia.checks.check_distance` holds it against the laws of a distance on your series.
+    aeon's "dtw" is the sum of squares; ``similia.distances.DTW(local="sqeuclidean")`` computes the same and is faster.
+    `similia.checks.check_distance` tests the properties of a distance on your series.
 
     Examples
     --------
@@ -238,26 +237,26 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
 
 
 def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | TslearnKernel:
-    """Return a distance or kernel of tslearn as ours.
+    """Turn a distance or kernel of tslearn into one of this library.
 
     Parameters
     ----------
     function : str or callable, default="dtw"
         A name such as "dtw", "frechet", "ctw", "soft_dtw_normalized" or "gak"; tslearn's function itself
-        (``tslearn.metrics.cdist_dtw``); or a function of your own of two (length, n_channels) arrays, a distance.
+        (``tslearn.metrics.cdist_dtw``); or your own distance of two (length, n_channels) arrays.
     **params
         Options of the function, such as ``sakoe_chiba_radius=5``.
 
     Returns
     -------
     TslearnDistance or TslearnKernel
-        A kernel for "gak" and "unnormalized_gak", else a distance; called as ``f(X, Y=None) -> (n, m)`` on whatever
-        `similia.objects.as_series` takes.
+        A kernel for "gak" and "unnormalized_gak", else a distance. Called as ``f(X, Y=None) -> (n, m)`` on anything
+        that `similia.objects.as_series` reads.
 
     Notes
     -----
-    tslearn's "dtw" is the root of the sum of squares, ``similia.distances.DTW(local="sqeuclidean", root=True)``, which
-    is faster.
+    tslearn's "dtw" is the root of the sum of squares;
+    ``similia.distances.DTW(local="sqeuclidean", root=True)`` computes the same and is faster.
 
     Examples
     --------
@@ -275,7 +274,7 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
 
 
 def _name(function: Any, package: str, suffixes: tuple[str, ...]) -> Any:
-    """Return the name of a function of `package`, which can be saved; anything else as it is."""
+    """Return the name of a function of `package`, since a name can be saved; anything else unchanged."""
     if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
         return function
     name = function.__name__
@@ -286,7 +285,7 @@ def _name(function: Any, package: str, suffixes: tuple[str, ...]) -> Any:
 
 
 class _Pair:
-    """A function of two series with its options, as processes can be sent it."""
+    """A function of two series with its options, in a form that can be sent to processes."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any], transposed: bool = False) -> None:
         self.function = function
@@ -301,7 +300,7 @@ class _Pair:
 
 
 def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False) -> Callable[..., Any]:
-    """Return f(X, Y=None) of batches for a function of tslearn by name, or for a function of two series."""
+    """Return f(X, Y=None) on batches for a tslearn function given by name, or for a function of two series."""
     options = dict(params or {})
     if callable(name):
         return Pairwise(_Pair(name, options))
@@ -329,7 +328,7 @@ def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False)
 
 
 def _transposed(X: SeriesBatch) -> list[npt.NDArray[np.float64]] | npt.NDArray[np.float64]:
-    """Return series as aeon has them: a list of (n_channels, length) arrays, one array if their lengths are equal."""
+    """Return series in aeon's format: a list of (n_channels, length) arrays, or one array for equal lengths."""
     arrays = [np.ascontiguousarray(x.T, np.float64) for x in X]
     return np.stack(arrays) if np.ptp(X.lengths) == 0 else arrays
 
@@ -337,7 +336,7 @@ def _transposed(X: SeriesBatch) -> list[npt.NDArray[np.float64]] | npt.NDArray[n
 def _in_blocks(
     function: Callable[[Any, Any], Floats], A: SeriesBatch, B: SeriesBatch | None, symmetric: bool
 ) -> Floats:
-    """Return f(A, B), or f(A) where no `B` is given and half the pairs tell the others."""
+    """Return f(A, B), or f(A) if no `B` is given and f needs only half of the pairs."""
     if B is None and symmetric:
         return function(A, None)
     B = A if B is None else B

@@ -1,14 +1,14 @@
-r"""Optimal transport of POT as distances: between sets of points, between histograms, and Gromov's between shapes.
+r"""Use the optimal transport of POT as distances: of point sets, of histograms, and Gromov's of shapes.
 
 .. math:: \mathrm{emd2}(a, b, M) = \min_{T \ge 0,\; T 1 = a,\; T' 1 = b} \langle T, M \rangle
 
-For sets M are the distances of their points and all points of a set weigh the same; for histograms M is a cost of
-moving mass from bin to bin that is given once. The function of POT is called for each pair: n m times, n (n + 1) / 2
-times for one symmetric collection, in as many processes as ``similia.config(n_jobs=...)`` says; costs are the
-function's, O(s^3 log s) for emd2 of s points.
+For sets, M holds the distances of their points, and all points of a set have the same weight. For histograms, M is a
+fixed cost of moving mass between bins. The function of POT is called for each pair, n m times (n (n + 1) / 2 times for
+one collection, if it is symmetric), in ``similia.config(n_jobs=...)`` processes. The cost is that of the function,
+O(s^3 log s) for emd2 of s points.
 
-Library: Flamary et al., "POT: Python Optimal Transport", JMLR 22, 2021. `similia.distances.SlicedWasserstein` is the
-sliced distance of sets, and faster.
+Library: Flamary et al., "POT: Python Optimal Transport", JMLR 22, 2021. `similia.distances.SlicedWasserstein` is a
+faster sliced distance of sets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from similia.core.validation import check_vectors
 from similia.objects import as_sets
 from similia.similarity import Distance, Facts, Pairwise, distances_between
 
-# The first parameters of a function tell what it compares.
+# The names of a function's first parameters show what it compares.
 _KINDS = {
     ("a", "b", "M"): "plan",
     ("X_s", "X_t"): "points",
@@ -38,33 +38,33 @@ _KINDS = {
 
 
 class POTDistance(Forwarded, Distance):
-    """An optimal-transport distance of POT; `from_pot` makes one.
+    """An optimal-transport distance of POT; create one with `from_pot`.
 
     Parameters
     ----------
     function : str or callable, default="emd2"
-        Name of a function of ``ot``, or such a function.
+        A function of ``ot``, or its name.
     metric : str, default="euclidean"
-        Distance of points, as ``scipy.spatial.distance.cdist`` names it; not used by functions that take the points
+        Distance of points, by its name in ``scipy.spatial.distance.cdist``; ignored by functions that take the points
         themselves (sliced ones).
     cost : ndarray of shape (n_bins, n_bins), optional
-        Cost of moving mass between the bins of histograms. With it objects are histograms, rows of a matrix; without
-        it sets of points.
+        Cost of moving mass between the bins of histograms. If given, the objects are histograms, the rows of a matrix;
+        otherwise they are point sets.
     root : bool, default=False
-        Take the square root: "emd2" with metric "sqeuclidean" is the square of the 2-Wasserstein distance.
+        Take the square root. "emd2" with metric "sqeuclidean" is the square of the 2-Wasserstein distance.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x): one collection then takes half the calls.
+        Whether d(x, y) = d(y, x). If so, one collection takes half the calls.
     params : dict, optional
-        Options of the function. Each is a parameter too: ``set_params(reg=0.1)``.
+        Options of the function. Each is also a parameter: ``set_params(reg=0.1)``.
 
     Raises
     ------
     ModuleNotFoundError
         When called, if POT is not installed and `function` is a name.
     ValueError
-        When called, if the function is none that compares two objects, a set is empty, a histogram has a negative
-        entry or no mass, `cost` does not fit, or POT fails or returns a negative number or NaN; the sentence names
-        the object or pair.
+        When called, if the function does not compare two objects, a set is empty, a histogram has a negative entry
+        or no mass, `cost` does not fit, or POT fails or returns a negative number or NaN; the message names the
+        object or pair.
 
     See Also
     --------
@@ -90,7 +90,7 @@ class POTDistance(Forwarded, Distance):
         self.params = params
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as a `SetBatch`, or as a matrix of histograms if there is a cost."""
+        """Return `X` as a `SetBatch`, or as a matrix of histograms if `cost` is given."""
         return as_sets(X) if self.cost is None else check_vectors(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
@@ -99,7 +99,7 @@ class POTDistance(Forwarded, Distance):
         Parameters
         ----------
         X : sequence of n sets, or array of n histograms, shape (n, n_bins)
-            Histograms are divided by their sums.
+            Each histogram is divided by its sum.
         Y : m such objects, optional
             `X` itself if not given.
 
@@ -133,7 +133,7 @@ class POTDistance(Forwarded, Distance):
             raise ValueError(f"cost is for histograms, which {function.__name__} does not compare; leave it out")
         for seed in ("seed", "random_state"):
             if seed in names and options.get(seed) is None:
-                options[seed] = 0  # the same directions for all pairs, in each call
+                options[seed] = 0  # the same directions for all pairs and calls
         return _Pair(function, kind, self.metric, self._checked_cost(), options)
 
     def _checked_cost(self) -> npt.NDArray[np.float64] | None:
@@ -170,7 +170,7 @@ class POTDistance(Forwarded, Distance):
 
 
 class _Pair:
-    """A function of POT, called with two objects; processes can be sent it."""
+    """A function of POT on two objects, in a form that can be sent to processes."""
 
     def __init__(
         self, function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any]
@@ -198,7 +198,7 @@ class _Pair:
         if number.size != 1:
             raise ValueError(f"{self.__name__} returned shape {number.shape}, expected a number; emd2 returns the cost")
         value = float(number.reshape(()))
-        # Transport of something to itself may cost -1e-17.
+        # The computed cost of transport to itself may be -1e-17.
         return 0.0 if -1e-12 < value < 0 else value
 
     def _costs(self, x: Any, y: Any) -> Any:
@@ -216,25 +216,25 @@ def from_pot(
     symmetric: bool = True,
     **params: Any,
 ) -> POTDistance:
-    """Return an optimal-transport distance of POT as ours.
+    """Turn an optimal-transport distance of POT into a distance of this library.
 
     Parameters
     ----------
     function : str or callable, default="emd2"
-        A function of ``ot`` or its name. Functions of (a, b, M) such as "emd2" and "sinkhorn2" compare sets by the
-        distances of their points, or histograms by `cost`; those of (X_s, X_t) such as "sliced_wasserstein_distance"
-        get the points; those of (C1, C2) such as "gromov_wasserstein2" the distances within each set; those of two
-        arrays of numbers ("wasserstein_1d") sets of one dimension.
+        A function of ``ot``, or its name. Functions of (a, b, M), such as "emd2" and "sinkhorn2", compare sets by the
+        distances of their points, or histograms by `cost`. Functions of (X_s, X_t), such as
+        "sliced_wasserstein_distance", get the points. Functions of (C1, C2), such as "gromov_wasserstein2", get the
+        distances within each set. Functions of two arrays of numbers ("wasserstein_1d") get one-dimensional sets.
     metric : str, default="euclidean"
-        Distance of points, as ``scipy.spatial.distance.cdist`` names it.
+        Distance of points, by its name in ``scipy.spatial.distance.cdist``.
     cost : ndarray of shape (n_bins, n_bins), optional
-        Cost of moving mass between bins; objects are then histograms, rows of a matrix.
+        Cost of moving mass between bins. If given, the objects are histograms, the rows of a matrix.
     root : bool, default=False
         Take the square root.
     symmetric : bool, default=True
         Whether d(x, y) = d(y, x).
     **params
-        Options of the function, such as ``reg=0.1`` of "sinkhorn2". A ``seed`` is 0 unless it is given.
+        Options of the function, such as ``reg=0.1`` for "sinkhorn2". ``seed`` is 0 if not given.
 
     Returns
     -------
@@ -243,8 +243,8 @@ def from_pot(
 
     Notes
     -----
-    Sinkhorn's distance of a set to itself is not 0, and Gromov's solver may end in another local minimum for (y, x)
-    than for (x, y): `similia.checks.check_distance` tells for your objects.
+    Sinkhorn's distance of a set to itself is not 0, and Gromov's solver may find different local minima for (x, y) and
+    (y, x). `similia.checks.check_distance` tests this on your objects.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def from_pot(
 
 
 def _name(function: Any) -> Any:
-    """Return the name of a function of POT, which can be saved; anything else as it is."""
+    """Return the name of a function of POT, since a name can be saved; anything else unchanged."""
     if callable(function) and getattr(function, "__module__", "").startswith("ot."):
         return function.__name__
     return function

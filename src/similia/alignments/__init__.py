@@ -1,1 +1,1 @@
-"""What kernels and distances of series share: pairs in lanes, bands, and sums over all alignments."""
+"""Code shared by kernels and distances of series: pairs in lanes, bands, and sums over all alignments."""

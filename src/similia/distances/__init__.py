@@ -1,4 +1,4 @@
-"""d(x, y) >= 0: between strings, series, point sets and graphs, two-sample tests, other libraries' functions."""
+"""Distances d(x, y) >= 0 of strings, series, point sets and graphs; two-sample tests; user functions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "") | _NAMES)
 
 
 def facts_table() -> dict[str, Facts]:
-    """Return the facts of every built-in distance with its default parameters, by name.
+    """Return the facts of each built-in distance with default parameters, by name.
 
-    A parameter can undo a fact (a window breaks the triangle inequality): read an object's own ``facts`` then.
+    Other parameters can invalidate a fact: a window breaks the triangle inequality, for example. Read the ``facts`` of
+    the instance then.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""k(x, y), positive semi-definite: on strings, graphs, series and vectors, combinations, a lift for functions."""
+"""Positive semi-definite kernels k(x, y) of strings, graphs, series and vectors; combinations; user functions."""
 
 from similia.core.lazy import attach
 

@@ -1,13 +1,13 @@
 """Sparse feature counts with 64-bit ids, and their exact inner products.
 
-A collection of n objects with an explicit feature map is three arrays (values + offsets once more):
-object i has feature ``ids[k]`` with count ``values[k]`` for k in ``offsets[i]:offsets[i + 1]``.
-Ids are never folded into columns here, so Gram values are exact; and where counts and weights are
-integers (sums below 2**53), a Gram value does not depend on block sizes, threads or the order of sums.
+Three arrays represent the features of n objects: object i has feature ``ids[k]`` with count ``values[k]``
+for k in ``offsets[i]:offsets[i + 1]``. Ids are never folded into columns here, so Gram values are exact.
+If counts and weights are integers (sums below 2**53), a Gram value does not depend on block sizes,
+threads or the order of sums.
 
-Cost of a Gram block: features that most objects share go through one dense matrix product, the rare
-ones through a sparse one; the split minimises the estimated time. Nothing is sorted: ids are counted
-and matched by hash tables, which took a sixth of the time of sorting them.
+Cost of a Gram block: features that most objects share go through a dense matrix product, rare ones
+through a sparse one; the split minimises the estimated time. Hash tables count and match ids, which took
+a sixth of the time of sorting.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from similia.core.threads import run_in_ranges
 
 # One scattered multiply-add of the sparse product costs about this many dense ones in BLAS.
 _SPARSE_TO_DENSE_COST = 100
-# Rows of a block: few, so that its float32 product is written out as float64 from the cache; but not so few
-# that threads of BLAS wait for each other at each block.
+# Rows of a block: few, so that its float32 product is converted to float64 in the cache; but enough that
+# BLAS threads do not wait for each other at each block.
 _ROWS_PER_BLOCK = 1024
 _PAIRS_OF_A_THREAD = 512
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -45,7 +45,7 @@ class Counts:
         Distinct within an object, in any order.
     values : ndarray of float64, shape (nnz,)
     weights : ndarray of float64, shape (nnz,), optional
-        Weight of each feature in the inner product, the same wherever its id occurs.
+        Weight of each feature in the inner product, equal for all occurrences of an id.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ def count(ids: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> Counts
     Parameters
     ----------
     ids : ndarray of uint64, shape (n_occurrences,)
-        One id for each occurrence, object after object.
+        One id for each occurrence, object by object.
     offsets : ndarray of int64, shape (n + 1,)
         Occurrences of object i are ``ids[offsets[i]:offsets[i + 1]]``.
     """
@@ -117,7 +117,7 @@ def count(ids: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> Counts
 
 
 def number_ids(ids: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Return the distinct ids in the order they first occur, and the position of each id among them."""
+    """Return the distinct ids in order of first occurrence, and the position of each id among them."""
     ids = np.ascontiguousarray(ids, dtype=np.uint64)
     distinct, numbers = np.empty_like(ids), np.empty(len(ids), dtype=np.int64)
     n_distinct = _number(ids, _table(len(ids)), distinct, numbers)
@@ -150,10 +150,10 @@ def paired_products(
 ) -> npt.NDArray[np.float64]:
     """Return the inner products of the pairs of objects ``A[rows[k]], B[columns[k]]``, shape (n_pairs,).
 
-    Cost: the ids of the second object of each pair are looked up among those of the first.
+    Cost: one look-up among the ids of the first object for each id of the second.
     """
     for name, places, n in (("rows", rows, len(A)), ("columns", columns, len(B))):
-        if len(places) and not 0 <= places.min() <= places.max() < n:  # the loop does not look at bounds
+        if len(places) and not 0 <= places.min() <= places.max() < n:  # the loop checks no bounds
             raise ValueError(f"{name} must be positions of {n} objects, got {places.min()} to {places.max()}")
     values, out = A.weighted_values(), np.empty(len(rows))
     order = np.argsort(rows, kind="stable")
@@ -168,10 +168,10 @@ def paired_products(
 
 
 def few_products(A: Counts, B: Counts) -> npt.NDArray[np.float64]:
-    """Return what `inner_products` does, bit for bit, sooner for few objects in `A` and a `B` that is used again.
+    """Return exactly what `inner_products` returns, faster for few objects in `A` and a `B` that is reused.
 
-    Where sums are exact integers their order is free: each feature of an object is looked up among those of `B`, which
-    lead to the objects that have it.
+    If sums are exact integers, their order does not matter, so each feature of an object is looked up in an index from
+    the features of `B` to the objects that have them.
     """
     if _largest_sum(A, B) >= 2**53:
         return inner_products(A, B)
@@ -198,7 +198,7 @@ class _Postings(NamedTuple):
 
 
 def _table(n_ids: int) -> npt.NDArray[np.int64]:
-    """Return an empty hash table for `n_ids` ids: 2, 4, 8, ... slots, at most half of them used."""
+    """Return an empty hash table for `n_ids` ids, with a power of two of slots, at most half of them used."""
     return np.full(2 ** max(1, (2 * n_ids).bit_length()), -1, dtype=np.int64)
 
 
@@ -215,7 +215,7 @@ def _columns(A: Counts, B: Counts) -> tuple[int, npt.NDArray[np.int64], npt.NDAr
 def _dense_columns(
     columns_a: npt.NDArray[np.int64], columns_b: npt.NDArray[np.int64], n_columns: int, n_pairs: int
 ) -> npt.NDArray[np.int64]:
-    """Return the place in the dense product of each column that is cheaper there, -1 for the others."""
+    """Return the position in the dense product of each column that is cheaper there, -1 for the others."""
     in_a = np.bincount(columns_a + 1, minlength=n_columns + 1)[1:]
     in_b = np.bincount(columns_b, minlength=n_columns)
     dense = in_a * in_b * _SPARSE_TO_DENSE_COST > n_pairs
@@ -228,7 +228,7 @@ def _exact_dtype(A: Counts, B: Counts) -> type[np.float32] | type[np.float64]:
 
 
 def _largest_sum(A: Counts, B: Counts) -> float:
-    """Return a bound of every partial sum (Cauchy-Schwarz) if all are integers, else infinity."""
+    """Return an upper bound of all partial sums (Cauchy-Schwarz) if they are integers, else infinity."""
     if not (A._whole and B._whole):
         return np.inf
     return float(np.sqrt(A.squared_norms().max(initial=0.0) * B.squared_norms().max(initial=0.0)))
@@ -255,7 +255,7 @@ def _slot(x, shift):  # type: ignore[no-untyped-def]
 
 @njit()
 def _shift_for(n_slots):  # type: ignore[no-untyped-def]
-    """Return how far a 64-bit product is shifted to give a slot of a table of 2, 4, 8, ... slots."""
+    """Return the shift that turns a 64-bit product into a slot of a table with a power of two of slots."""
     shift = 64
     while n_slots > 1:
         n_slots >>= 1
@@ -265,7 +265,7 @@ def _shift_for(n_slots):  # type: ignore[no-untyped-def]
 
 @njit()
 def _count(ids, offsets, table, distinct, values, new_offsets):  # type: ignore[no-untyped-def]
-    """Count the ids of each object in the part of `table` that suits its length."""
+    """Count the ids of each object in a part of `table` sized for its length."""
     end = 0
     for i in range(len(offsets) - 1):
         n_slots = 2
@@ -305,7 +305,7 @@ def _number(ids, table, distinct, numbers):  # type: ignore[no-untyped-def]
 
 @njit()
 def _look_up(ids, distinct, table, numbers):  # type: ignore[no-untyped-def]
-    """Write the position of each id in `distinct`, -1 where it is not there; `table` is empty."""
+    """Write the position of each id in `distinct`, or -1 if it is not there; `table` is empty."""
     _enter(distinct, table)
     for k in range(len(ids)):
         numbers[k] = table[_place(ids[k], distinct, table)]
@@ -320,7 +320,7 @@ def _enter(distinct, table):  # type: ignore[no-untyped-def]
 
 @njit()
 def _place(x, distinct, table):  # type: ignore[no-untyped-def]
-    """Return the slot where the position of `x` is, or where it would be."""
+    """Return the slot that holds the position of `x`, or that would hold it."""
     slot = _slot(x, _shift_for(len(table)))
     while table[slot] >= 0 and distinct[table[slot]] != x:
         slot = (slot + 1) & (len(table) - 1)
@@ -340,7 +340,7 @@ def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # typ
 
 @njit()
 def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, columns, pairs, table, out):  # type: ignore[no-untyped-def]
-    """Write the inner products of `pairs`, those with one row behind each other; `table` holds the ids of a row."""
+    """Write the inner products of `pairs`, grouped by row; `table` holds the ids of a row."""
     filled, n_slots, shift = -1, 2, np.uint64(63)
     for pair in pairs:
         i, j = rows[pair], columns[pair]

@@ -1,7 +1,7 @@
 """Kernels with a finite explicit feature map: a Gram block is one sparse product of feature counts.
 
-A subclass of `FeatureKernel` only counts features. Pairs, explicit features, normalising and the counts that are kept
-between calls are here.
+A subclass of `FeatureKernel` only counts features. This module computes pairs and explicit features, normalises, and
+caches counts between calls.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from similia.kernels.counts import Counts, few_products, inner_products, paired_
 from similia.objects.sequences import named
 from similia.similarity import Kernel
 
-# Counts of collections that few objects at a time are compared with, such as landmarks. They are kept outside kernels
-# and estimators, which hold nothing but what they learnt: in a few slots, with a weak reference to the collection. One
-# assignment replaces an entry, so that threads and forks need no lock.
+# Cached counts of collections, such as landmarks, that are compared with few objects at a time. The cache has a few
+# slots with weak references to the collections. It is outside kernels and estimators, which hold only what they learnt.
+# One assignment replaces an entry, so threads and forks need no lock.
 _SLOTS = 16  # collections, by their address
 _PLAIN = (int, float, str, bool, type(None))
 _kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
 class FeatureKernel(Kernel):
-    """Base of kernels with a finite explicit feature map: a Gram block is one sparse product.
+    """Base class of kernels with a finite explicit feature map; a Gram block is one sparse product.
 
     Subclasses have a parameter `normalize` and implement `_counts`.
     """
@@ -37,7 +37,7 @@ class FeatureKernel(Kernel):
     normalize: bool
 
     def _counts(self, objects: Any) -> Counts:
-        """Return the feature counts of objects that have been through `as_objects`."""
+        """Return the feature counts of objects that `as_objects` returned."""
         raise NotImplementedError
 
     def _check_alike(self, X: Any, Y: Any) -> None:
@@ -71,7 +71,7 @@ class FeatureKernel(Kernel):
         rows, columns : array-like of int, shape (n_pairs,)
             Positions in `X` and `Y`.
         counts : Counts, optional
-            What `counted` returned for `Y`; saves counting it once more.
+            What `counted` returned for `Y`; avoids counting again.
 
         Returns
         -------
@@ -92,17 +92,17 @@ class FeatureKernel(Kernel):
         return values
 
     def counted(self, Y: Any) -> Counts:
-        """Return the feature counts of `Y`, for those who keep them for many calls of `paired`."""
+        """Return the feature counts of `Y`, to reuse in many calls of `paired`."""
         return self._counts(self.as_objects(Y))
 
     def against(self, X: Any, Y: Any) -> npt.NDArray[np.float64]:
-        """Return ``self(X, Y)``, the same bits, in less time where few objects at a time come before one `Y`.
+        """Return exactly ``self(X, Y)``, but faster if few objects at a time are compared with the same `Y`.
 
         Parameters
         ----------
         X : sequence of n objects
         Y : sequence of m objects
-            A batch as `as_objects` returns it; its feature counts are kept for the next call.
+            A batch as `as_objects` returns it; its feature counts are cached for the next call.
 
         Returns
         -------
@@ -123,9 +123,9 @@ class FeatureKernel(Kernel):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Number of columns that the 64-bit feature ids are folded into. Two given features
-            share a column with probability 1 / n_features; a collection with v distinct features
-            has about v**2 / (2 n_features) such pairs, each adding to the kernel what it should not.
+            Number of columns into which the 64-bit feature ids are folded. Two given features
+            share a column with probability 1 / n_features. A collection with v distinct features
+            has about v**2 / (2 n_features) such pairs; each adds an error to the kernel.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class FeatureKernel(Kernel):
 
 
 def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str, Y: str) -> None:
-    """Raise if collections named `X` and `Y` would be compared by unlike things, such as labels with degrees."""
+    """Raise if different properties of `X` and `Y` would be compared, such as labels with degrees."""
     for part in left.keys() & right.keys():
         if left[part] != right[part]:
             raise ValueError(
@@ -157,16 +157,16 @@ def scale_by_norms(
 ) -> None:
     """Divide K, in place, by sqrt(k(x, x) k(y, y)).
 
-    An object with k(x, x) = 0 has similarity 0 to all others and, where `same` says that rows and
-    columns are the same objects, 1 to itself.
+    An object with k(x, x) = 0 gets similarity 0 to all others and, if rows and columns are the `same`
+    objects, 1 to itself.
     """
     step = rows_per_block(8 * len(kyy), at_most=256)
-    extreme = any(((k > 0) & ((k < 1e-150) | (k > 1e150))).any() for k in (kxx, kyy))  # products may be no float64
+    extreme = any(((k > 0) & ((k < 1e-150) | (k > 1e150))).any() for k in (kxx, kyy))  # products may overflow
     if extreme:
         (kxx, a), (kyy, b) = _mantissas(kxx), _mantissas(kyy)
     for start in range(0, len(kxx), step):
         rows = slice(start, start + step)
-        # The root of the product, so that K stays symmetric and equal objects are alike by exactly 1.
+        # The root of the product, so that K stays symmetric and equal objects have similarity exactly 1.
         norms = np.sqrt(np.outer(kxx[rows], kyy))
         norms[norms == 0] = 1.0  # K is 0 there
         if extreme:
@@ -177,19 +177,19 @@ def scale_by_norms(
 
 
 def _mantissas(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Return numbers m in [1/2, 2) and integers e with values = m 4**e; 0 is 0."""
+    """Return numbers m in [1/2, 2) and integers e such that values = m 4**e; 0 stays 0."""
     mantissas, exponents = np.frexp(values)
     return np.ldexp(mantissas, exponents % 2), (exponents // 2).astype(np.int64)
 
 
 def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> None:
-    """Divide the row of each object, in place, by sqrt(k(x, x)); a row of norm 0 stays."""
+    """Divide the row of each object, in place, by sqrt(k(x, x)); a row of norm 0 is unchanged."""
     norms = np.sqrt(kxx)
     features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
 
 
 def counts_of(kernel: FeatureKernel, Y: Any) -> Counts:
-    """Return ``kernel.counted(Y)``, from an earlier call if it was of the same collection and an equal kernel."""
+    """Return ``kernel.counted(Y)``, from the cache if an equal kernel counted the same collection before."""
     slot, parameters = (id(Y) // 64) % _SLOTS, vars(kernel)
     entry = _kept.get(slot)
     if entry is not None and entry[0]() is Y and entry[1] is type(kernel) and entry[2] == parameters:

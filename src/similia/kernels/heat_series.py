@@ -2,21 +2,22 @@ r"""Weights, series and tables of the heat kernel on the unit sphere in R^n, as 
 
 .. math:: K(u) = \sum_l w_l P_l(1 - u), \qquad w_l \propto d_l e^{-l (l + n - 2) t}, \quad \sum_l w_l = 1,
 
-with :math:`P_l` the Gegenbauer polynomial of order n/2 - 1 that is 1 at u = 0 and :math:`d_l` the number of harmonics
-of degree l.
+where :math:`P_l` is the Gegenbauer polynomial of order n/2 - 1 that is 1 at u = 0, and :math:`d_l` is the number of
+harmonics of degree l.
 
-*Weights* come from the ratio of neighbours, from the largest one outwards: the ratios decrease, so that a geometric
-series bounds what is left out (2^-60 on each side). *The series* is summed by Reinsch's recurrence of the differences
-P_(l+1) - P_l, which keeps its digits near u = 0, with compensated sums: within 2e-14 for n <= 1e6 and t >= 1e-6.
+*Weights* are computed from the ratios of neighbours, from the largest weight on. The ratios decrease, so a geometric
+series bounds the omitted weights (2^-60 on each side). *The series* is summed by Reinsch's recurrence for the
+differences P_(l+1) - P_l, which is precise near u = 0, with compensated sums: the error is below 2e-14 for n <= 1e6 and
+t >= 1e-6.
 
 *The table* holds polynomials of degree 7 on cells of equal width h in u. All derivatives of P_l are largest at u = 0,
-so max |K^(k)| is known exactly, the sum of w_l P_l^(k)(1), and with nodes at the extrema of a Chebyshev polynomial
+so max |K^(k)| is exactly the sum of w_l P_l^(k)(1). With nodes at the extrema of a Chebyshev polynomial,
 
     error of interpolation <= 4 (h / 4)^8 / 8! max |K^(8)|, which h makes 1e-13;
-    + 2.5 times (Lebesgue's constant) the error of the series, + 1e-14 where K has fallen below it and is set to 0:
+    + 2.5 (Lebesgue's constant) times the error of the series, + 1e-14 where K is smaller and set to 0:
 
-1.6e-13 in all. K ~ exp(-kappa u): about 100 cells of 64 bytes reach from 1 to 1e-14 whatever n and t are.
-Cost: 800 series; then one multiplication, one truncation and seven fused multiply-adds for an entry. Degree 5 took 0.8
+1.6e-13 in total. Since K ~ exp(-kappa u), about 100 cells of 64 bytes cover 1 to 1e-14 for any n and t.
+Cost: 800 series, then one multiplication, one truncation and seven fused multiply-adds per entry. Degree 5 took 0.8
 times as long (but 465 cells, 2300 series), degree 9 1.15 times (39 cells), np.exp 0.4 times.
 """
 
@@ -37,8 +38,8 @@ from similia.core.threads import run_in_ranges
 
 Floats = npt.NDArray[np.float64]
 
-DEGREE = 7  # eight coefficients are one line of cache
-LANES = 64  # points whose series are summed together
+DEGREE = 7  # eight coefficients fill a cache line
+LANES = 64  # points summed together
 MOST_DEGREES = 2**22  # seconds for a table; at such t rounding makes equal vectors differ
 _INTERPOLATION = 1e-13
 _CUT = 1e-14  # the kernel is 0 where it is smaller
@@ -47,7 +48,7 @@ _GRAIN = 2**16  # entries worth a thread
 
 
 def time_of(contrast: float, n: int) -> float:
-    """Return the t at which a sphere in R^n has w_1 / w_0 = n exp(-(n - 1) t) = contrast."""
+    """Return the t for which w_1 / w_0 = n exp(-(n - 1) t) equals `contrast` in R^n."""
     return float(log(n / contrast)) / (n - 1)
 
 
@@ -57,7 +58,7 @@ def contrast_of(t: float, n: int) -> float:
 
 
 class Series(NamedTuple):
-    """Weights of the degrees first, first + 1, ..., the others being 0; read-only."""
+    """Weights of the degrees first, first + 1, ...; all others are 0. Read-only."""
 
     n: int
     first: int
@@ -67,7 +68,7 @@ class Series(NamedTuple):
         """Return the sum of |w_l| P_l^(k)(1), which bounds the k-th derivative everywhere."""
         l = np.arange(self.first, self.first + len(self.weights), dtype=np.float64)
         products = np.abs(self.weights)
-        with np.errstate(under="ignore"):  # of weights far from the largest one
+        with np.errstate(under="ignore"):  # weights far from the largest one
             for i in range(k):
                 products *= (l - i) * (l + (self.n - 2 + i)) / (self.n - 1 + 2 * i)
         return math.fsum(products)
@@ -121,7 +122,7 @@ def _too_small(n: int, t: float) -> str:
 
 
 def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
-    """Return the weights beside the peak, whose weight is 1, upwards or downwards until the rest is below 2^-60."""
+    """Return the weights above or below the peak (weight 1), until the rest is below 2^-60."""
     size = 256
     while peak + size <= 2 * MOST_DEGREES:
         if step > 0:
@@ -130,7 +131,7 @@ def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
             ratios = np.reciprocal(_ratios(np.arange(peak - 1, max(peak - 1 - size, -1), -1, dtype=np.float64), n, t))
         with np.errstate(under="ignore"):  # far beyond what is kept
             w = np.multiply.accumulate(ratios)
-        # Relative to the first of them, which is all that dK/dt is made of where the peak is far above the rest.
+        # Relative to the first of them, which dominates dK/dt if the peak is far above the rest.
         enough = (ratios < 1) & (w <= _TAIL * w[:1] * (1 - ratios))
         if enough.any():
             return w[: int(np.argmax(enough))]
@@ -170,14 +171,14 @@ def gradient_series(n: int, t: float) -> Series:
 
 @lru_cache(maxsize=32)
 def slope(n: int, t: float) -> float:
-    """Return kappa = -dK/du at u = 0, by which an error in u is multiplied."""
+    """Return kappa = -dK/du at u = 0, the factor by which errors in u grow."""
     return series(n, t).derivative(1)
 
 
 class Table(NamedTuple):
     """Polynomials in the position within a cell of versines, lowest degree first."""
 
-    coefficients: Floats  # (cells, DEGREE + 1); the last row also stands for all that follow
+    coefficients: Floats  # (cells, DEGREE + 1); the last row also applies to all larger u
     per_unit: float  # cells in a versine of 1
     least: float  # results are clipped to least and most
     most: float
@@ -185,22 +186,22 @@ class Table(NamedTuple):
 
 @lru_cache(maxsize=32)
 def table(n: int, t: float) -> Table:
-    """Return the table of the kernel, within 2e-13 of it."""
+    """Return the table of the kernel; its error is below 2e-13."""
     return Table(*_interpolate(series(n, t), scale=1.0, at_zero=1.0), least=0.0, most=1.0)
 
 
 @lru_cache(maxsize=32)
 def gradient_table(n: int, t: float) -> Table:
-    """Return the table of dK/dt, within 1e-12 times the sum of its absolute weights."""
+    """Return the table of dK/dt; its error is below 1e-12 times the sum of absolute weights."""
     values, kernel = gradient_series(n, t), table(n, t)
     reach = len(kernel.coefficients) / kernel.per_unit
     scale = math.fsum(np.abs(values.weights))
-    # dK/dt <= K (constant + 4 log(1/K)) / t (Hamilton): it is small where K is, if by some digits less.
+    # dK/dt <= K (constant + 4 log(1/K)) / t (Hamilton): small where K is small, up to some digits.
     return Table(*_interpolate(values, scale, at_zero=0.0, reach=reach), least=-math.inf, most=math.inf)
 
 
 def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.0) -> tuple[Floats, float]:
-    """Return coefficients, and cells in a unit of u; the last row is 0 if sums beyond `reach` have become small."""
+    """Return coefficients, and cells per unit of u; the last row is 0 if sums are small beyond `reach`."""
     order = DEGREE + 1
     bound = values.derivative(order)
     width = 4 * (_INTERPOLATION * math.factorial(order) / 4 * (scale / bound)) ** (1 / order) if bound > 0 else 2.0
@@ -212,7 +213,7 @@ def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.
         u = (2 / n_cells) * np.append((cells[:, None] + nodes).ravel(), cells[-1] + 1)
         f = values.at(np.minimum(u, 2.0))
         if start == 0:
-            f[0] = at_zero  # exact: equal vectors are alike by 1, not by 1 - 1e-16
+            f[0] = at_zero  # exact: equal vectors have similarity 1, not 1 - 1e-16
         rows.append(_monomials(np.column_stack([f[:-1].reshape(-1, DEGREE), f[DEGREE::DEGREE]])))
         small = (np.abs(f[:-1:DEGREE]) < _CUT * scale) & (u[:-1:DEGREE] >= reach)
         if small.any():
@@ -229,7 +230,7 @@ def _monomials(f: Floats) -> Floats:
     halves = np.where((j == 0) | (j == DEGREE), 0.5, 1.0)
     cosines = functions.cos(np.pi * (np.outer(j, DEGREE - j) % (2 * DEGREE)) / DEGREE)
     chebyshev = row_product(f * halves, cosines.T) * halves * (2 / DEGREE)
-    # Integers: coefficients of T_m(2 s - 1). Through them no digit is lost, since the chebyshev ones fall fast.
+    # Integer coefficients of T_m(2 s - 1). They cost no precision, since the Chebyshev coefficients decay fast.
     to_powers = np.zeros((DEGREE + 1, DEGREE + 1))
     to_powers[0, 0], to_powers[1, :2] = 1, (-1, 2)
     for m in range(2, DEGREE + 1):
@@ -241,7 +242,7 @@ def _monomials(f: Floats) -> Floats:
 
 
 def evaluate(look_up: Table, V: Floats) -> Floats:
-    """Return the function of the table at the versines `V`, written over them if they are C-contiguous."""
+    """Evaluate the table at the versines `V`, in place if they are C-contiguous."""
     flat = V.reshape(-1)
     run_in_ranges(lambda start, stop: _evaluate(*look_up, flat[start:stop]), len(flat), _GRAIN)
     return flat.reshape(V.shape)
@@ -271,8 +272,8 @@ def _evaluate(coefficients, per_unit, least, most, values):  # type: ignore[no-u
 def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
     """Write the series at versines `u` to `out`, LANES points at a time; P_l(-x) = (-1)^l P_l(x)."""
     near, p, step = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    high, low = np.empty(LANES), np.empty(LANES)  # p in two parts: near u = 0 a million steps are below its last bit
-    sums, rests = np.empty((2, LANES)), np.empty((2, LANES))  # of even and of odd degrees
+    high, low = np.empty(LANES), np.empty(LANES)  # p in two parts: near u = 0 its increments are below its last bit
+    sums, rests = np.empty((2, LANES)), np.empty((2, LANES))  # for even and odd degrees
     for start in range(0, len(u), LANES):
         m = min(LANES, len(u) - start)
         sums[:], rests[:] = 0.0, 0.0
@@ -299,7 +300,7 @@ def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _add(w, p, sums, rests):  # type: ignore[no-untyped-def]
-    """Add w p to the sums, and what rounding takes from them to the rests (Knuth's two-sum: no branch)."""
+    """Add w p to the sums, and their rounding errors to the rests (Knuth's two-sum: no branch)."""
     for j in range(LANES):
         term = w * p[j]
         total = sums[j] + term
