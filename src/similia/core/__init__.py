@@ -1,1 +1,1 @@
-"""What every room needs and no user sees."""
+"""Internal helpers shared by all packages of similia."""

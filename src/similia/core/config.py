@@ -17,8 +17,8 @@ class Settings:
     max_memory: int = 2**30
     n_jobs: int | None = None
     progress: bool = False
-    part: bool = False  # of a stream: what is said of few objects of a chunk is said for the whole
-    lazy: bool = False  # one of the parts of a Dask collection
+    part: bool = False  # while streaming, warn even if only a few objects are affected
+    lazy: bool = False  # while reading one part of a Dask collection
 
 
 _DEFAULTS = Settings()
@@ -36,19 +36,18 @@ def config(
 ) -> Iterator[Settings]:
     """Change settings inside a ``with`` block.
 
-    The settings hold in the thread (or context of `contextvars`) that entered the block. A thread that is started
-    inside the block has the defaults: enter `config` in each thread. A call without ``with`` changes nothing.
+    The settings apply to the thread (or context of `contextvars`) that entered the block. Threads started inside the
+    block have the defaults, so enter `config` in each thread. A call without ``with`` changes nothing.
 
     Parameters
     ----------
     max_memory : int or str, optional
-        Working memory in bytes (or ``"512MiB"``, ``"2GB"``) that temporary arrays of one
-        operation may take; work of size O(n m) is cut into blocks that fit. 1 GiB at the start.
-        Results do not depend on it.
+        Working memory in bytes (or ``"512MiB"``, ``"2GB"``) for the temporary arrays of one operation; 1 GiB by
+        default. Work of size O(n m) is split into blocks that fit. Results do not depend on it.
     n_jobs : int, optional
-        Processes that `pairwise` uses for Python functions; -1 means one for each core.
+        Number of processes that `pairwise` uses for Python functions; -1 means one for each core.
     progress : bool, optional
-        Whether long loops draw a progress bar on the terminal.
+        Whether long loops show a progress bar on the terminal.
 
     Yields
     ------
@@ -83,10 +82,10 @@ def config(
 
 @contextmanager
 def part_of_more(*, lazy: bool = False) -> Iterator[None]:
-    """Have estimators warn of any object that they warn of among many: the rest of the stream is not seen.
+    """Make estimators warn even if only a few objects are affected, as they see only a part of a stream.
 
-    A `lazy` part, one of a Dask collection, is warned of as a collection of its own, unless it has few objects, most of
-    which say nothing about the whole.
+    A `lazy` part of a Dask collection counts as a collection of its own, unless it has only a few objects, which say
+    little about the whole.
     """
     token = _settings.set(replace(settings(), part=not lazy, lazy=lazy))
     try:

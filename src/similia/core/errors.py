@@ -1,8 +1,8 @@
-"""Errors as data: what is wrong with which object, parameter or file; the sentence is made from the data.
+"""Errors that carry data: which object, parameter or file is wrong, and how. The message is made from the data.
 
-Whoever cuts a collection into parts adds the start of a part to the number of the object (`part_from`), and whoever
-compares two collections says which one was read (`as_second`): nobody reads a sentence. All errors are also a
-`ValueError` or a `TypeError`, and can be pickled.
+Code that splits a collection adds the start of the part to the object's number (`part_from`). Code that compares two
+collections marks the second (`as_second`). So nothing needs to parse a message. All errors are also a `ValueError` or
+a `TypeError`, and can be pickled.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
-_OURS = ("similia", "sklearn", "joblib", "dask")  # whose lines a warning does not name
+_OURS = ("similia", "sklearn", "joblib", "dask")  # warnings skip the lines of these packages
 _NAMELESS = "the pair ({}, {})", "X[{}] and Y[{}]"
 
 
 class DataError(Exception):
-    """Base of errors that carry data; their sentence is made from it."""
+    """Base of errors that carry data, from which the message is made."""
 
     def changed(self, **attributes: Any) -> Self:
-        """Return the same error with other attributes."""
+        """Return a copy of the error with changed attributes."""
         error = _restored(type(self), {**vars(self), **attributes})
         error.__cause__ = self.__cause__
         return error
 
     def shifted(self, start: int) -> Self:
-        """Return the error of a part of X that begins at object `start`, with the numbers of the whole."""
+        """Convert an error of a part of X that begins at object `start` to object numbers of the whole."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -47,12 +47,12 @@ def _sentence(subject: str, found: str, expected: str = "", remedy: str = "") ->
 
 
 class BadItem(DataError):
-    """A collection, or one object of it, is wrong; `BadValue` and `BadType` are raised.
+    """A collection, or one object of it, is invalid. Raised as `BadValue` or `BadType`.
 
     Attributes
     ----------
     index : int or None
-        Position of the object; None if the collection as a whole is wrong.
+        Position of the object; None if the collection as a whole is invalid.
     found : str
         What is wrong, beginning with a verb: "is missing (None)". ``{other}`` stands for the name of another object.
     expected, remedy : str
@@ -60,13 +60,13 @@ class BadItem(DataError):
     collection : str
         Name of the collection, such as "X", "Y" or "y".
     kind : str
-        How sentences name an object, "graph" in "graph 12"; empty for "X[12]".
+        How messages name an object, such as "graph" in "graph 12"; empty for "X[12]".
     place : str
-        Where in the object: "time point 3, channel 0"; may be empty.
+        Place in the object, such as "time point 3, channel 0"; may be empty.
     other : int or None
-        Position of the object that this one is compared with.
+        Position of the object with which this one is compared.
     where : str
-        The file and line of the object, where it is read from one; takes the place of its name.
+        File and line of the object, if it comes from a file; replaces its name.
     """
 
     where = ""
@@ -92,7 +92,7 @@ class BadItem(DataError):
         return f"{self.where}: {self.about('it')}" if self.where else self.about(self._name(self.index))
 
     def about(self, subject: str) -> str:
-        """Return the sentence with `subject` as the name of the object."""
+        """Return the message with `subject` as the name of the object."""
         found = self.found if self.other is None else self.found.replace("{other}", self._name(self.other))
         return _sentence(f"{subject}, {self.place}" if self.place else subject, found, self.expected, self.remedy)
 
@@ -110,7 +110,7 @@ class BadItem(DataError):
 
 
 class BadValue(BadItem, ValueError):
-    """A collection or an object with a wrong value."""
+    """A collection or an object with an invalid value."""
 
 
 class BadType(BadItem, TypeError):
@@ -118,16 +118,16 @@ class BadType(BadItem, TypeError):
 
 
 class BadPair(DataError):
-    """Two objects that a similarity or distance fails on; `BadPairValue` and `BadPairType` are raised.
+    """Two objects on which a similarity or distance fails. Raised as `BadPairValue` or `BadPairType`.
 
     Attributes
     ----------
     found, expected : str
-        The sentence before and after the names of the two objects.
+        The message before and after the names of the two objects.
     index : tuple of two int
         Numbers of the objects in their collections.
     names : str
-        How the objects are named, with two braces for the numbers.
+        Names of the objects, with two braces for the numbers.
     """
 
     def __init__(self, found: str, index: tuple[int, int], expected: str, names: str = "the pair ({}, {})") -> None:
@@ -138,7 +138,7 @@ class BadPair(DataError):
         return f"{self.found} {self.names.format(*self.index)}{self.expected}"
 
     def renamed(self, rows: Any, columns: Any, names: str) -> Self:
-        """Return the error of a block, with numbers and names of the whole; what has a name keeps it."""
+        """Convert an error of a block to numbers and names of the whole; existing names are kept."""
         i, j = self.index
         if self.names not in _NAMELESS:
             return self.changed(index=(int(rows[i]), j))
@@ -150,24 +150,24 @@ class BadPair(DataError):
 
 
 class BadPairValue(BadPair, ValueError):
-    """Two objects whose value is wrong."""
+    """Two objects whose value is invalid."""
 
 
 class BadPairType(BadPair, TypeError):
-    """Two objects whose value is of a wrong type."""
+    """Two objects whose value has a wrong type."""
 
 
 class BadParameter(DataError, ValueError):
-    """A parameter with a wrong value.
+    """A parameter with an invalid value.
 
     Attributes
     ----------
     name : str
-        Of the parameter.
+        Name of the parameter.
     expected : str
-        What it must be: "an integer >= 1"; empty if `found` says it.
+        What it must be, such as "an integer >= 1"; empty if `found` says so.
     found : str
-        What it is, as it is printed.
+        Its value, as printed.
     remedy : str
         What to do; may be empty.
     """
@@ -183,16 +183,16 @@ class BadParameter(DataError, ValueError):
 
 
 class BadFile(DataError, ValueError):
-    """A file, or a place in it, is wrong.
+    """A file, or a place in it, is invalid.
 
     Attributes
     ----------
     path : str
-        The file, or what stands for it.
+        The file, or a name for it.
     found : str
-        What is wrong: a sentence after a place, a verb and what follows it if there is no place.
+        What is wrong: a sentence if there is a place, otherwise a phrase that begins with a verb.
     place : str
-        "line 3", "row 2 (from 0)"; empty for the whole file.
+        Place such as "line 3" or "row 2 (from 0)"; empty for the whole file.
     expected, remedy : str
         What was expected, and what to do; may be empty.
     """
@@ -213,15 +213,15 @@ class ObjectsWarning(UserWarning):
     Attributes
     ----------
     count, n : int
-        How many objects, of how many.
+        Number of suspicious objects, and of all objects.
     found : str
-        What is the matter with them, beginning with a verb.
+        What is suspicious about them, beginning with a verb.
     index : int
-        One of them.
+        Position of one of them.
     remedy : str
-        What to look at or to do.
+        What to check or to do.
     start : int or None
-        First object of the part of a collection that the warning is about; None for the whole.
+        First object of the part of a collection to which the warning refers; None for the whole.
     """
 
     def __init__(self, count: int, n: int, found: str, index: int, remedy: str, start: int | None = None) -> None:
@@ -241,13 +241,13 @@ Said = tuple[type[Warning], "ObjectsWarning | str"]
 
 
 def said_of_part(caught: warnings.WarningMessage, start: int) -> Said:
-    """Return category and message of a warning about a part of X that begins at object `start`; it can be pickled."""
+    """Return the category and message of a warning about a part of X from object `start` on; they can be pickled."""
     message = caught.message
     return caught.category, message.shifted(start) if isinstance(message, ObjectsWarning) else str(message)
 
 
 def say_once(said: Said, known: set[tuple[Any, str]], stacklevel: int = 2) -> None:
-    """Warn, unless `known`, to which the kind of the warning is added, has it already."""
+    """Warn unless `known` has this kind of warning; then add it."""
     category, message = said
     kind = category, message.found if isinstance(message, ObjectsWarning) else message
     if kind not in known:
@@ -257,7 +257,7 @@ def say_once(said: Said, known: set[tuple[Any, str]], stacklevel: int = 2) -> No
 
 @contextmanager
 def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
-    """Have a `BadPair` that is raised inside name ``rows[i]`` and ``columns[j]`` in the words of `names`, if given."""
+    """Make a `BadPair` raised in the block name ``rows[i]`` and ``columns[j]``, in the format `names` if given."""
     try:
         yield
     except BadPair as error:
@@ -268,7 +268,7 @@ def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
 
 @contextmanager
 def part_from(start: int) -> Iterator[None]:
-    """Have errors about a part of X that begins at object `start` name objects by their numbers in X."""
+    """Make errors about a part of X from object `start` on use object numbers of X."""
     try:
         yield
     except DataError as error:
@@ -276,7 +276,7 @@ def part_from(start: int) -> Iterator[None]:
 
 
 def warn_user(message: str | Warning) -> None:
-    """Warn, naming the nearest line outside of similia and of what calls it: scikit-learn, joblib, Dask."""
+    """Warn with the nearest line outside of similia, scikit-learn, joblib and Dask."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
         frame, level = frame.f_back, level + 1
@@ -284,7 +284,7 @@ def warn_user(message: str | Warning) -> None:
 
 
 def as_second(read: Callable[[Any], T], Y: Any) -> T:
-    """Return ``read(Y)`` for the second of two collections; what it raises names Y, not X."""
+    """Return ``read(Y)`` for the second of two collections; its errors name Y, not X."""
     try:
         return read(Y)
     except BadItem as error:

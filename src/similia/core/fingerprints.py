@@ -1,8 +1,8 @@
-"""A digest of an object in which functions and classes count by what they do, not by their names.
+"""Compute a digest of an object in which functions and classes count by their code, not by their names.
 
-joblib and pickle know a function by its name, so that a changed one has the digest of before. Here a function counts by
-its code, constants, defaults, the values it closes over and the globals it uses, and so do the functions and classes
-among these. What belongs to Python, to installed packages or to similia counts by name and version.
+joblib and pickle identify a function by its name, so its digest does not change when its code does. Here a function
+counts by its code, constants, defaults, closure and the globals it uses; so do the functions and classes among these.
+Members of Python, of installed packages and of similia count by name and version.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fingerprint(value: Any, what: str) -> str:
     Raises
     ------
     TypeError
-        If something in the value cannot be pickled; `what` names the value in the sentence.
+        If something in the value cannot be pickled; `what` names the value in the message.
     """
     try:
         return str(_Hasher(hash_name="sha1").hash(value))
@@ -37,18 +37,18 @@ def fingerprint(value: Any, what: str) -> str:
 
 
 class _Hasher(NumpyHasher):
-    """joblib's hasher, given the parts of functions and classes in their place."""
+    """joblib's hasher, which gets the parts of functions and classes instead of these."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._met: dict[int, int] = {}  # functions and classes, numbered in the order they are met
+        self._met: dict[int, int] = {}  # functions and classes, numbered by first appearance
 
     def save(self, value: Any) -> None:
         super().save(self._parts(value))
 
     def _parts(self, value: Any) -> Any:
-        """Return what a value counts by: itself, unless it is a function, class, module or set."""
-        if isinstance(value, set | frozenset):  # their order changes from process to process
+        """Return the parts of a function, class, module or set; any other value is returned unchanged."""
+        if isinstance(value, set | frozenset):  # the order of sets differs between processes
             return "set", sorted(fingerprint(member, "a set") for member in value)
         if isinstance(value, _PLAIN):
             return value
@@ -116,7 +116,7 @@ def _name_and_version(module: str, name: str) -> tuple[str, str, str]:
 
 
 def _is_member(value: Any) -> bool:
-    """Return whether the module of a function or class has its name: what `exec` makes seems to be of builtins."""
+    """Return whether a function or class is found in its module; code made by `exec` claims to be in builtins."""
     return hasattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0])
 
 

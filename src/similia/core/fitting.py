@@ -1,4 +1,4 @@
-"""Fitted state that is set all at once: a fit that fails or is interrupted leaves an estimator as it was."""
+"""Set fitted state all at once: a fit that fails or is interrupted does not change the estimator."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Estimator = TypeVar("Estimator")
 
 
 def twin_of(estimator: Estimator) -> Estimator:
-    """Return another estimator that shares the attributes of this one; setting one of them changes only the twin."""
+    """Return a shallow copy of an estimator: setting an attribute of the twin does not change the original."""
     twin = object.__new__(type(estimator))
     vars(twin).update(vars(estimator))
     return twin
 
 
 def all_at_once(method: Method) -> Method:
-    """Let a method that learns (fit, partial_fit, add ...) change its estimator only when it has succeeded.
+    """Make a method that learns (fit, partial_fit, add ...) change its estimator only if it succeeds.
 
-    The method runs on a twin that shares the attributes of the estimator; one assignment then gives the estimator the
-    twin's attributes. Whatever the method raises, Ctrl-C at any moment included, leaves the estimator as it was. The
-    method may assign attributes freely, but must copy what an attribute holds before it changes that in place.
+    The method runs on a twin that shares the attributes of the estimator; a single assignment then gives the twin's
+    attributes to the estimator. Errors, including Ctrl-C at any moment, leave the estimator unchanged. The method may
+    assign attributes freely, but must copy a value before it changes the value in place.
     """
     logger = logger_of(method.__module__)
 

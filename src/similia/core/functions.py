@@ -1,7 +1,7 @@
-"""Exponential, logarithm, cosine and sine of arrays with the same bits on every processor, in any place and layout.
+"""Exponential, logarithm, cosine and sine of arrays, with equal bits on every processor and for any array layout.
 
 Errors, in units of the last place: exp 1, log 1, cosine and sine of quarter turns 2. float32 is computed in float64
-and rounded once. Cost: 2 ns a number, where numpy takes 0.5 to 2.
+and rounded once. Cost: 2 ns per number; numpy takes 0.5 to 2.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def log(values: Floats, out: Floats | None = None) -> Floats:
 
 
 def cos(angles: Floats, out: Floats | None = None) -> Floats:
-    """Return the cosines of angles in radians, which are turned into quarter turns by one product of float64."""
+    """Return the cosines of angles in radians, which one float64 product converts to quarter turns."""
     none = np.empty(0, angles.dtype)
     return _each(lambda x, y: loops.write_waves(x, 2 / np.pi, y, none), angles, out)
 
 
 def cos_sin_of_quarters(turns: Floats, dtype: npt.DTypeLike = np.float64) -> tuple[Floats, Floats]:
-    """Return cosine and sine of angles in quarter turns, exact at multiples of one."""
+    """Return cosine and sine of angles in quarter turns, exact at whole numbers."""
     flat = np.ascontiguousarray(turns).reshape(-1)
     cosines, sines = np.empty(flat.shape, dtype), np.empty(flat.shape, dtype)
 

@@ -1,9 +1,9 @@
-"""Walsh-Hadamard transforms of many rows at once, real or complex: no matrix, and the same bits for any block.
+"""Walsh-Hadamard transforms of many rows at once, real or complex, without a matrix and with equal bits for any block.
 
-Rows are *lanes*: number i of each of `lanes` rows lies at ``work[i * lanes : (i + 1) * lanes]``, so that a butterfly
-is a vector operation without shuffles. Two radix-2 stages are fused into one radix-4 pass that keeps its values in
-registers. Four slices are as many as the compiler checks for overlap: radix 8 stays scalar and runs 12 times slower.
-Each lane adds in the order of the radix-2 transform. A complex row is transformed as its real and imaginary parts.
+Rows are *lanes*: number i of each of `lanes` rows lies at ``work[i * lanes : (i + 1) * lanes]``, so a butterfly is a
+vector operation without shuffles. A radix-4 pass fuses two radix-2 stages and keeps its values in registers. The
+compiler checks at most four slices for overlap: radix 8 stays scalar and runs 12 times slower. Each lane adds in the
+order of the radix-2 transform. A complex row is transformed as its real and imaginary parts.
 Cost: p log2 p additions for a row of p numbers.
 """
 
@@ -15,15 +15,15 @@ _IN_CACHE = 8192  # numbers: 32 KiB of float32
 
 
 def padded(n_features: int) -> int:
-    """Return the power of two that `n_features` numbers are padded to."""
+    """Return the power of two to which `n_features` numbers are padded."""
     return 1 << (n_features - 1).bit_length()
 
 
 @njit()
 def transform(work, lanes):  # type: ignore[no-untyped-def]
-    """Transform all lanes in place, in natural order, not normalised."""
+    """Transform all lanes in place, in natural order, without normalising."""
     span = len(work)
-    while span > _IN_CACHE and span >= 4 * lanes:  # passes over everything, until pieces fit into the cache
+    while span > _IN_CACHE and span >= 4 * lanes:  # full passes until pieces fit into the cache
         span //= 4
         _radix4(work, span)
     for begin in range(0, len(work), span):
@@ -42,7 +42,7 @@ def _transform_piece(work, lanes):  # type: ignore[no-untyped-def]
 
 @njit()
 def _radix4(work, span):  # type: ignore[no-untyped-def]
-    """Two stages at once on quadruples `span` apart."""
+    """Run two stages at once on quadruples `span` apart."""
     for begin in range(0, len(work), 4 * span):
         a = work[begin : begin + span]
         b = work[begin + span : begin + 2 * span]
@@ -55,7 +55,7 @@ def _radix4(work, span):  # type: ignore[no-untyped-def]
 
 @njit()
 def _radix2(work, span):  # type: ignore[no-untyped-def]
-    """One stage on pairs `span` apart."""
+    """Run one stage on pairs `span` apart."""
     for begin in range(0, len(work), 2 * span):
         a = work[begin : begin + span]
         b = work[begin + span : begin + 2 * span]

@@ -1,4 +1,4 @@
-"""64-bit words: hashes, the same in any process, that spread evenly over any number of columns; counts of bits."""
+"""Hash 64-bit words, equally in any process and evenly over any number of columns; count bits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def combine(x, y):  # type: ignore[no-untyped-def]
 
 @njit()
 def popcount(x):  # type: ignore[no-untyped-def]
-    """Return the number of 1 bits, by sums of 2, 4, 8 bits side by side; compilers know it as one instruction."""
+    """Return the number of 1 bits by parallel sums of 2, 4 and 8 bits; compilers turn it into one instruction."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

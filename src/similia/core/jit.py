@@ -1,4 +1,4 @@
-"""The one way similia compiles loops: cached on disk where possible, releasing the GIL."""
+"""Compile loops with numba, cached on disk if possible and without the GIL."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LOGGER = logger_of("similia.compile")
 
 
 def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
-    """Compile a function with numba, at its first use.
+    """Compile a function with numba at its first use.
 
-    `reassociate` lets sums be vectorised; infinities and NaN keep their meaning. Where numba finds no
-    writable cache folder the function is compiled without a cache.
+    `reassociate` allows sums to be vectorised; infinities and NaN keep their meaning. If numba finds no writable cache
+    folder, the function is compiled without a cache.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if reassociate:
@@ -36,7 +36,7 @@ def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
 
 
 class _Compiled(event.Listener):
-    """Logs what numba compiles for similia; loading from the cache is no compiling."""
+    """Logs functions that numba compiles for similia, but not those loaded from the cache."""
 
     def __init__(self) -> None:
         self.starts: dict[int, float] = {}

@@ -1,8 +1,8 @@
-"""A vector of `LANES` numbers as a type for compiled loops: the lanes of a recurrence stay in registers.
+"""A vector of `LANES` numbers as a type for compiled loops, which keeps the lanes of a recurrence in registers.
 
-numba vectorises a loop over an array, but keeps no array in registers from one turn of an outer loop to the next: a
-recurrence carried in small arrays goes through memory at each step and takes twice the time. With this type the loop
-carries values, and LLVM splits or joins them to whatever width the processor has.
+numba vectorises a loop over an array, but keeps no array in registers between iterations of an outer loop: a recurrence
+in small arrays goes through memory at each step and takes twice the time. With this type the loop carries values, and
+LLVM splits or joins them to the width of the processor.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def splat(_typing, number):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def widened(_typing, a):  # type: ignore[no-untyped-def]
-    """Return float64 lanes of lanes of float32, or of float64."""
+    """Convert lanes of float32 or float64 to float64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         to = context.get_value_type(signature.return_type)
@@ -89,7 +89,7 @@ def widened(_typing, a):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def minimum(_typing, a, b):  # type: ignore[no-untyped-def]
-    """Return ``a if a < b else b`` in each lane: one instruction, with no promise about NaN needed."""
+    """Return ``a if a < b else b`` in each lane, as one instruction that needs no assumption about NaN."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.select(builder.fcmp_ordered("<", *arguments), *arguments)
@@ -148,13 +148,13 @@ def magnitude(_typing, a):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def multiply_add(_typing, a, b, c):  # type: ignore[no-untyped-def]
-    """Return a b + c in each lane, rounded once: where the processor cannot, the C library does it, slowly."""
+    """Return a b + c in each lane, rounded once; processors without this instruction use the C library, slowly."""
     return _function("fma", 3)(_typing, a, b, c)
 
 
 @intrinsic
 def nearest_integer(_typing, a):  # type: ignore[no-untyped-def]
-    """Return the integer nearest to each lane, halves to the even one."""
+    """Round each lane to the nearest integer, halves to even."""
     return _function("rint", 1)(_typing, a)
 
 
@@ -202,7 +202,7 @@ def mantissa(_typing, a):  # type: ignore[no-untyped-def]
 
 
 def _operator(function: Any, instruction: str) -> None:
-    """Give `Lanes` the operator `function` by an instruction of LLVM."""
+    """Define the operator `function` of `Lanes` by an LLVM instruction."""
 
     @intrinsic
     def apply(_typing, a, b):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""Locks of objects that several threads use: many may read at once, one may change, a forked child starts free."""
+"""Locks for objects shared by threads: many readers or one writer; a forked child starts with free locks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class SharedLock:
-    """Held by any number of readers, or by one writer; a waiting writer goes before new readers.
+    """A lock held by any number of readers or by one writer; a waiting writer precedes new readers.
 
-    A thread that holds the lock must not ask for it again.
+    A thread that holds the lock must not acquire it again.
     """
 
     def __init__(self) -> None:
@@ -24,19 +24,19 @@ class SharedLock:
         _locks.add(self)
 
     def _free(self) -> None:
-        self._mutex = Lock()  # taken and left in C, where no signal comes between
+        self._mutex = Lock()  # acquired and released in C, where no signal interrupts
         self._changed = Condition(self._mutex)
         self._readers = self._waiting = 0
         self._writing = False
 
     def _wait(self, free: Callable[[], bool]) -> None:
-        """Wait until the lock is free; look again now and then, as Ctrl-C may have stopped who should tell."""
+        """Wait until the lock is free; poll, as Ctrl-C may have stopped the thread that should notify."""
         while not self._changed.wait_for(free, timeout=1.0):
             pass
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Wait until nobody changes the object; nobody changes it inside."""
+        """Hold the lock as a reader: no thread changes the object inside."""
         mine = 0
         try:
             with self._mutex:
@@ -51,7 +51,7 @@ class SharedLock:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Wait until nobody else uses the object; nobody else uses it inside."""
+        """Hold the lock as the writer: no other thread uses the object inside."""
         mine = False
         try:
             with self._mutex:
@@ -61,7 +61,7 @@ class SharedLock:
                     self._writing = mine = True
                 finally:
                     self._waiting -= 1
-                    self._changed.notify_all()  # readers that waited for a writer who gave up
+                    self._changed.notify_all()  # wake readers that waited for a writer that gave up
             yield
         finally:  # whatever is raised above, Ctrl-C too
             if mine:
@@ -74,9 +74,9 @@ _locks: WeakSet[SharedLock] = WeakSet()
 
 
 def lock_of(owner: Any) -> SharedLock:
-    """Return the one lock of an object, made at first use and kept as its attribute `_lock`.
+    """Return the lock of an object, created at first use and stored as its attribute `_lock`.
 
-    Copies, pickles and files must leave the attribute out: they are other objects.
+    Copies, pickles and files must leave the attribute out.
     """
     state = vars(owner)
     lock: SharedLock = state.get("_lock") or state.setdefault("_lock", SharedLock())  # setdefault is atomic
@@ -84,7 +84,7 @@ def lock_of(owner: Any) -> SharedLock:
 
 
 def exclusively(method: Method) -> Method:
-    """Let a method change its object while no other thread uses it; see `SharedLock.writing`."""
+    """Make a method run while no other thread uses its object; see `SharedLock.writing`."""
 
     @wraps(method)
     def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -95,7 +95,7 @@ def exclusively(method: Method) -> Method:
 
 
 def _free_all() -> None:
-    """Free all locks in a forked child, where the threads that held them do not exist."""
+    """Free all locks in a forked child, which lacks the threads that held them."""
     for lock in list(_locks):
         lock._free()
 

@@ -1,6 +1,6 @@
-"""The header of a .npy file, read without trusting it.
+"""Read the header of an untrusted .npy file.
 
-`numpy.load` allocates what a header claims before it looks at the data, and raises whatever its parser raises.
+`numpy.load` allocates the claimed size before it looks at the data, and raises any error of its parser.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0
 
 
 class Header(NamedTuple):
-    """Shape and type of an array, the bytes that its data take, and whether columns come first (Fortran order)."""
+    """Shape and type of an array, the bytes of its data, and whether it is in Fortran order."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -30,7 +30,7 @@ def read_header(stream: IO[bytes]) -> Header:
     Raises
     ------
     ValueError
-        If it is not such a file, its shape is impossible, or it holds Python objects, which are pickles.
+        If it is not a .npy file, its shape is impossible, or it holds Python objects, which are pickles.
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # about code in the header, which is parsed, not run

@@ -1,13 +1,13 @@
-"""The product X W in float32 or float64, with the same bits whatever surrounds a row and on every processor.
+"""The product X W in float32 or float64, with equal bits on every processor and for any neighbouring rows.
 
-BLAS adds the terms of an entry in an order that depends on the number of rows, on a row's place among them, on the
-number of threads and on the processor. The features of an object would change with its block, and now and then a bit
-of its code. Here an entry is always the chain ``fma(x[K-1], w[K-1], ... fma(x[1], w[1], x[0] w[0]))``, each step
-rounded once. Hence x.y = y.x, and the product of a matrix with its transpose is symmetric, both exactly.
+BLAS adds the terms of an entry in an order that depends on the number of rows, the position of a row, the number of
+threads and the processor. So the features of an object would change with its block, and sometimes a bit of its code.
+Here an entry is always the chain ``fma(x[K-1], w[K-1], ... fma(x[1], w[1], x[0] w[0]))``, each step rounded once.
+Hence x.y = y.x, and the product of a matrix with its transpose is symmetric, both exactly.
 Cost: 2 n K m operations, shared among threads by rows, or by columns if there are few rows.
 
-Columns are SIMD lanes, and six rows share each load of W. A processor without fused multiply-adds (x86 before 2013)
-computes the same bits through the C library, some fifty times slower.
+Columns are SIMD lanes, and six rows share each load of W. Processors without fused multiply-adds (x86 before 2013)
+compute the same bits with the C library, about fifty times slower.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from similia.core.threads import run_in_ranges
 
 Floats = npt.NDArray[np.floating]
 
-_FEW_ROWS = 24  # for which W is not worth a copy
+_FEW_ROWS = 24  # up to this many rows, W is not copied
 _ROWS = 96  # rows that stay in cache while the panels of W pass
-_WORTH_A_THREAD = 2**21  # multiplications
+_WORTH_A_THREAD = 2**21  # minimum number of multiplications per thread
 
 
 class Panels(NamedTuple):
     """A matrix W (K, m): row k of the panel of columns j * LANES, ... begins at ``values[j * K * LANES + k * row]``.
 
-    The last panel is filled up with zeros. Where W is not copied, the last panel ends with column m - 1 and overlaps
-    the one before.
+    The last panel is padded with zeros. If W is not copied, the last panel ends with column m - 1 and overlaps the one
+    before.
     """
 
     values: Floats
@@ -42,12 +42,12 @@ class Panels(NamedTuple):
     copied: bool
 
     def first(self, columns: int) -> Panels:
-        """Return the first columns only; W must have been copied."""
+        """Return the first columns; W must have been copied."""
         return self._replace(shape=(self.shape[0], columns))
 
 
 def panels(W: Floats, n: int | None = None) -> Panels:
-    """Return W (K, m), of float32 or float64, as `row_product` reads it: a copy unless it is for `n` rows, and few."""
+    """Return W (K, m), of float32 or float64, as `row_product` reads it: a copy, except for a small `n` of rows."""
     K, m = W.shape
     if n is not None and n <= _FEW_ROWS and m >= LANES and W.flags.c_contiguous:
         return Panels(W.reshape(-1), (K, m), m, False)
@@ -62,18 +62,18 @@ def panels(W: Floats, n: int | None = None) -> Panels:
 def row_product(
     X: npt.NDArray, W: Floats | Panels, out: npt.NDArray | None = None, *, threads: bool = True
 ) -> npt.NDArray:
-    """Return X @ W; an entry depends on its row of X and its column of W only, bit for bit.
+    """Return X @ W; each entry depends only on its row of X and its column of W, bit for bit.
 
     Parameters
     ----------
     X : ndarray of shape (n, K)
         Numbers of any type and layout; they are converted to the dtype of W.
     W : ndarray of float32 or float64, shape (K, m), or Panels
-        `panels` of a matrix that is used many times.
+        Matrix; use `panels` for one that is used many times.
     out : C-contiguous ndarray of the dtype of W, shape (n, m), optional
-        Where the product is written.
+        Array for the product.
     threads : bool, default=True
-        Share the work among threads. False is for a caller that is one of several threads.
+        Whether to share the work among threads. Pass False from one of several threads.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def row_product(
     Raises
     ------
     ValueError
-        If the shapes do not fit.
+        If the shapes do not match.
     """
     if X.ndim != 2 or len(W.shape) != 2 or X.shape[1] != W.shape[0]:  # the loop does not look at bounds
         raise ValueError(f"rows of shape {X.shape} do not fit a matrix of shape {W.shape}; fit again")
@@ -124,7 +124,7 @@ def row_product(
 def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.NDArray) -> npt.NDArray:
     """Return the inner products of each query with the vectors at its rows, shape (q, c), in the type of `vectors`.
 
-    Each depends on its two vectors only, bit for bit.
+    Each depends only on its two vectors, bit for bit.
     """
     if rows.size and not 0 <= rows.min() <= rows.max() < len(vectors):  # the loop does not look at bounds
         raise ValueError(f"rows must be positions of {len(vectors)} vectors, got {rows.min()} to {rows.max()}")

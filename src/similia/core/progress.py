@@ -1,4 +1,4 @@
-"""One progress display for all long loops; silent unless ``config(progress=True)``."""
+"""A progress display for all long loops, shown only with ``config(progress=True)``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from similia.core.config import config, settings
 T = TypeVar("T")
 _EVERY = 10.0  # seconds between lines of a log
 
-_display: Any = None  # the terminal has room for one; loops inside loops are further lines of it
+_display: Any = None  # shared by all loops; nested loops add lines
 
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Generator[T, None, None]:
-    """Yield `items`, drawing a bar with count and time left if progress is switched on."""
+    """Yield `items`; show a bar with the count and the time left if progress is on."""
     global _display
     if not settings().progress:
         yield from items
@@ -43,7 +43,7 @@ def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterat
         for done, item in enumerate(items, start=1):
             yield item
             display.advance(line)
-            if line == 0 and not display.console.is_terminal:  # a log gets lines of the outermost loop, not bars
+            if line == 0 and not display.console.is_terminal:  # a log gets lines, of the outermost loop only
                 display.console.print(f"{description}: {done}{f'/{total}' if total else ''}", highlight=False)
     finally:
         display.remove_task(line)
@@ -53,10 +53,10 @@ def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterat
 def meter(
     description: str, done: int = 0, total: int | None = None, size: int | None = None
 ) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that is told how many objects are done, of `total`, and how many bytes of `size` were read.
+    """Yield a function to report how many objects of `total` are done, and how many bytes of `size` are read.
 
-    Where progress is switched on it shows them with the rate and the time left: as a bar on a terminal, elsewhere as a
-    line every ten seconds. Counting begins at `done`, which an earlier run may have left.
+    If progress is on, this shows them with the rate and the time left: as a bar on a terminal, elsewhere as a line
+    every ten seconds. Counting begins at `done`, for resumed runs.
     """
     global _display
     pace = _Pace(done, total, size)
@@ -88,18 +88,18 @@ def meter(
                 last = time.monotonic()
                 print(f"{description}: {said}", file=sys.stderr, flush=True)
 
-        with config(progress=False):  # a log has no room for loops inside
+        with config(progress=False):  # no nested loops in a log
             yield write
 
 
 class _Pace:
-    """How fast objects are done, and how long the rest takes: by their number if it is known, else by bytes."""
+    """Rate and remaining time, by the number of objects if it is known, else by bytes."""
 
     def __init__(self, done: int, total: int | None, size: int | None) -> None:
         self.first, self.total, self.size = done, total, size
         self.start = time.monotonic()
         self.fraction: float | None = None
-        self._bytes: tuple[int, float] | None = None  # read at first, and when
+        self._bytes: tuple[int, float] | None = None  # first count, and its time
 
     def update(self, done: int, bytes_read: int) -> str:
         now = time.monotonic()
@@ -126,10 +126,10 @@ _LONG = 0.1  # seconds
 
 
 def logger_of(module: str) -> logging.Logger:
-    """Return the logger of a module, made when the module is imported.
+    """Return the logger of a module; call this when the module is imported.
 
-    `logging` locks itself to make a logger and to look up a level for the first time; Ctrl-C at that moment would leave
-    it locked, and other threads would wait for ever. Both are done here, so that no fit takes that lock.
+    `logging` takes a lock to create a logger and to look up a level for the first time. Ctrl-C at that moment would
+    leave it locked, and other threads would wait forever. Both happen here, so no fit takes that lock.
     """
     logger = logging.getLogger(module)
     for level in (logging.DEBUG, logging.INFO):
@@ -138,13 +138,13 @@ def logger_of(module: str) -> logging.Logger:
 
 
 def log_seconds(logger: logging.Logger, what: str, seconds: float) -> None:
-    """Log that something took some seconds."""
+    """Log the seconds that `what` took."""
     logger.log(logging.INFO if seconds >= _LONG else logging.DEBUG, "%s: %.3g s", what, seconds)
 
 
 @contextmanager
 def logged(logger: logging.Logger, what: str) -> Iterator[None]:
-    """Log how long the block took, unless it fails."""
+    """Log the duration of the block, unless it fails."""
     start = time.perf_counter()
     yield
     log_seconds(logger, what, time.perf_counter() - start)

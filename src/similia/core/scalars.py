@@ -1,7 +1,7 @@
-"""Elementary functions of one float64, and loops over arrays, from sums, products and quotients alone.
+"""Elementary functions of one float64, and loops over arrays, built only from sums, products and quotients.
 
-Those of numpy and of the C library differ between processors, and numpy's between the body and the ends of an array.
-Reduction and polynomials are fdlibm's; the errors are stated in `core.functions`.
+Results of numpy and of the C library differ between processors, and numpy's also between the middle and the ends of an
+array. Range reduction and polynomials are fdlibm's; `core.functions` states the errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from similia.core.jit import njit
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 20 zeros at its end
-_ROUND = 1.5 * 2.0**52  # added, and taken away, it leaves the nearest integer, halves to the even one
+_ROUND = 1.5 * 2.0**52  # adding and subtracting it rounds to the nearest integer, halves to even
 _HALF_PI = 1.5707963267948966
 _SQRT_2 = 1.4142135623730951
 
@@ -44,7 +44,7 @@ def _float_of(_typing, bits):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def fma(_typing, a, b, c):  # type: ignore[no-untyped-def]
-    """Return a b + c of three numbers of one type, rounded once: where the processor cannot, by the C library."""
+    """Return a b + c of three numbers of one type, rounded once, by the C library if the processor cannot."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
@@ -74,7 +74,7 @@ def exp(x):  # type: ignore[no-untyped-def]
     q = q * r + 1 / 6.0
     q = q * r + 0.5
     value = 1.0 + (r + (r * r) * q)
-    # 2^k in two factors, since k may be beyond the exponents of normal numbers.
+    # Split 2^k into two factors, as k may exceed the exponents of normal numbers.
     whole = _bits_of(shifted) - _bits_of(_ROUND)
     half = whole >> 1
     return (value * _float_of((half + 1023) << 52)) * _float_of((whole - half + 1023) << 52)
@@ -110,8 +110,8 @@ def log(x):  # type: ignore[no-untyped-def]
 
 @njit()
 def cos_sin(turns):  # type: ignore[no-untyped-def]
-    """Return cosine and sine of an angle in quarter turns, whose place in the circle is found without rounding."""
-    nearest = (turns + _ROUND) - _ROUND  # exact below 2^51; numbers beyond are whole
+    """Return cosine and sine of an angle in quarter turns, reduced without rounding."""
+    nearest = (turns + _ROUND) - _ROUND  # exact below 2^51; larger numbers are whole
     nearest = turns if abs(turns) >= 2.0**51 else nearest
     x = (turns - nearest) * _HALF_PI
     quarter = np.int64(nearest - 4.0 * np.floor(0.25 * nearest))
@@ -151,7 +151,7 @@ def write_log(x, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def write_waves(x, factor, cosines, sines):  # type: ignore[no-untyped-def]
-    """Write cosine and sine of ``factor * x`` quarter turns; an empty array of sines takes none."""
+    """Write cosine and sine of ``factor * x`` quarter turns; no sines if their array is empty."""
     if len(sines):
         for i in range(len(x)):
             cosines[i], sines[i] = cos_sin(np.float64(x[i]) * factor)

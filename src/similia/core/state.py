@@ -1,9 +1,9 @@
-"""What a class may hold when it is loaded from a file, declared beside the attributes that it learns.
+"""Declare which attributes an object may have when it is loaded from a file.
 
-A file says what is in the attributes of a model; compiled loops read arrays without looking at bounds, and Python takes
-one string for another. So `similia.load` compares each object with the declaration of its class: types, finite numbers,
-shapes that fit each other, sizes that bound the cost of a call. In a shape, a name such as "s" stands for one size in
-the whole object. A class without a declaration, of its own or of a base, is never loaded. ::
+A file determines the attributes of a model, while compiled loops read arrays without bounds checks and Python does not
+check types. So `similia.load` checks each object against the declaration of its class: types, finite numbers, matching
+shapes, and sizes that bound the cost of a call. In a shape, a name such as "s" stands for one size in the whole object.
+A class without a declaration, of its own or inherited, is never loaded. ::
 
     @state(kernel_="kernel", landmarks_=objects("s"), components_=array("f8", "s", "r"))
     class Nystroem(...):
@@ -38,8 +38,8 @@ def state(
 ) -> Callable[[Class], Class]:
     """Declare the attributes of a class: a check for each, or the name of one of `NAMED`.
 
-    Fitted attributes (with an underscore at either end) are there together, or none is, but for those in `may_lack`.
-    ``fits(attributes, sizes)`` checks what no attribute shows by itself. Subclasses inherit the declaration.
+    Fitted attributes (with an underscore at either end) must be all present or all missing, except those in `may_lack`.
+    ``fits(attributes, sizes)`` checks attributes together. Subclasses inherit the declaration.
     """
     checks = {name: NAMED[check] if isinstance(check, str) else check for name, check in attributes.items()}
     declaration = State(checks, frozenset(may_lack), () if fits is None else (fits,))
@@ -52,7 +52,7 @@ def state(
 
 
 def declared(cls: type) -> State | None:
-    """Return the declaration of a class together with those of its bases, None if there is none."""
+    """Return the declaration of a class, merged with those of its bases, or None."""
     found = [vars(base)["_declared_state"] for base in reversed(cls.__mro__) if "_declared_state" in vars(base)]
     if not found:
         return None
@@ -78,12 +78,12 @@ def array(types: str, *shape: Any, most: float | None = None) -> Check:
 
 
 def _huge(dtype: np.dtype[Any]) -> float:
-    """Return what no number of a model comes near, whose square can still be summed."""
+    """Return a bound far above any number of a model, whose square can still be summed."""
     return 1e15 if dtype in (np.float32, np.complex64) else 1e150
 
 
 def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
-    """Whether a size is the one wanted: any (None), a number, or that of a name."""
+    """Return whether a size matches: any (None), a number, or the size of a name."""
     if isinstance(wanted, str):
         return sizes.setdefault(wanted, found) == found
     return wanted is None or wanted == found
@@ -169,7 +169,7 @@ def is_flag(value: Any, sizes: Sizes) -> bool:
 
 
 def is_comparison(value: Any) -> bool:
-    """Whether this is a kernel or a distance of similia."""
+    """Return whether a value is a kernel or a distance of similia."""
     return callable(value) and declared(type(value)) is not None
 
 
@@ -182,7 +182,7 @@ def _are_texts(value: Any, sizes: Sizes) -> bool:
 
 
 def _are_vectors(value: Any, sizes: Sizes) -> bool:
-    """Whether this is a dense or sparse matrix (s, d) of finite numbers."""
+    """Return whether a value is a dense or sparse matrix (s, d) of finite numbers."""
     sparse = is_sparse(value)
     fits = array("f4 f8", *([None] if sparse else ["s", "d"]))(value.data if sparse else value, sizes)
     return fits and _same("s", value.shape[0], sizes) and _same("d", value.shape[1], sizes)
@@ -213,7 +213,7 @@ NAMED: dict[str, Check] = {
 
 
 def reads(function: Any, objects: Any) -> bool:
-    """Whether a kernel or distance takes these objects, or raise."""
+    """Return whether a kernel or distance takes these objects, or raise."""
     if not isinstance(function, str) and hasattr(function, "as_objects"):
         function.as_objects(objects)
     return True

@@ -1,4 +1,4 @@
-"""Words and numbers for sentences: the name that was probably meant, counts, numbers, objects in a line."""
+"""Text for messages: suggested names, counts, numbers, and objects in one line."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-_COMPARED, _LENGTH = 1000, 60  # names, and letters of one, that are worth it
+_COMPARED, _LENGTH = 1000, 60  # limits for the number of names and the length of one
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``" (did you mean X?)"`` with the known name most like `name`, or nothing if none is.
+    """Return ``" (did you mean X?)"`` with the known name most similar to `name`, or an empty string.
 
     Examples
     --------
@@ -26,12 +26,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number of things for a sentence: 1 channel, 2 channels."""
+    """Return a number with its noun: 1 channel, 2 channels."""
     return f"{n} {noun}{'s' * int(n != 1)}"
 
 
 def number(value: float) -> str:
-    """Return a number with four significant digits; a whole one with all, in groups of three.
+    """Format a number with four significant digits, or an integer with all digits in groups of three.
 
     Examples
     --------
@@ -47,6 +47,6 @@ def short(value: Any, length: int = 40) -> str:
     """Return a repr that fits into one line of an error message."""
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # a broken repr must not hide the error that is being reported
+    except Exception:  # a broken repr must not hide the reported error
         text = f"<{type(value).__name__}>"
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,8 +1,8 @@
-"""Share loops that release the GIL (numba, BLAS, numpy) among threads; Ctrl-C may come at any time.
+"""Share loops that release the GIL (numba, BLAS, numpy) among threads, safely under Ctrl-C.
 
-A signal raises between any two calls of the main thread. In `threading` and `concurrent.futures` that is now and then
-just after a lock was taken in Python, which nobody leaves then: the next who wants it waits for ever. Here threads
-talk through queues and locks written in C, which no signal leaves locked.
+A signal can raise between any two calls of the main thread. In `threading` and `concurrent.futures` this may happen
+just after Python code has acquired a lock, which is then never released. Here threads communicate through queues and
+locks written in C, which no signal leaves locked.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 _limit: ContextVar[int | None] = ContextVar("similia_threads", default=None)
 
-_WORTH_THREADS = 2**28  # multiplications (a few milliseconds) below which starting threads does not pay
+_WORTH_THREADS = 2**28  # minimum multiplications (a few milliseconds) that justify starting threads
 
 
 class _Shared:
-    """The limit on BLAS that all who want one thread share: two of them, undone out of order, would last for ever."""
+    """The shared one-thread limit on BLAS; separate limits, undone out of order, would stay forever."""
 
     lock = Lock()
     users = 0
@@ -36,14 +36,14 @@ class _Shared:
 
 
 def n_threads() -> int:
-    """Return how many threads work may be shared among here: a core each, unless `limited_to` says fewer."""
+    """Return the number of threads for shared work: one per core, unless `limited_to` sets fewer."""
     limit = _limit.get()
     return int(cpu_count()) if limit is None else min(limit, int(cpu_count()))
 
 
 @contextmanager
 def limited_to(limit: int | None) -> Iterator[None]:
-    """Share work among at most `limit` threads inside; 1 is for tasks beside which others run. None changes nothing."""
+    """Use at most `limit` threads in the block; use 1 for tasks that run in parallel. None changes nothing."""
     if limit is None:
         yield
         return
@@ -60,7 +60,7 @@ def in_threads(
 ) -> list[Result]:
     """Call `task` on each argument in `workers` threads, by default as many as allowed; return the results in order.
 
-    After an error, or Ctrl-C, what has not begun never does. Of several errors the one of the first argument is raised.
+    After an error or Ctrl-C, no further task starts. Of several errors, the one of the first argument is raised.
     """
     todo: SimpleQueue[tuple[int, Argument]] = SimpleQueue()
     n = 0
@@ -92,7 +92,7 @@ def in_threads(
             bell.get()
     finally:
         _drop(todo)
-        while len(gone) < started:  # what has begun ends before its arrays are given to others
+        while len(gone) < started:  # running tasks must end before their arrays are reused
             bell.get()
     if errors:
         raise errors[min(errors)]
@@ -109,24 +109,23 @@ def _drop(queue: SimpleQueue[Any]) -> None:
 def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
     """Call ``work(start, stop)`` on ranges that cover 0..n, in threads if there is enough to share.
 
-    Ranges begin at multiples of `grain`, the smallest piece worth a call; which thread runs which range is
-    left open, so `work` must write to its own range only. Threads of Python, not numba's ``parallel=True``:
-    that takes seconds to compile.
+    Ranges begin at multiples of `grain`, the smallest piece worth a call. Any thread may run any range, so `work` must
+    write only to its own range. These are Python threads, as numba's ``parallel=True`` takes seconds to compile.
     """
     n_grains = -(-n // grain)
     workers = min(n_threads(), n_grains) if n_grains > 1 else 1
     if workers <= 1:
         work(0, n)
         return
-    step = grain * -(-n_grains // (4 * workers))  # four ranges for each thread even out the load
+    step = grain * -(-n_grains // (4 * workers))  # four ranges per thread balance the load
     in_threads(lambda start: work(start, min(n, start + step)), range(0, n, step), workers)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[int]:
-    """Hold BLAS at one thread, so that sums have one order; yield how many it had.
+    """Limit BLAS to one thread, which fixes the order of sums; yield the number it had.
 
-    May be used in several threads at once, and within itself.
+    Several threads may use it at once, and it may be nested.
     """
     mine = 0
     try:
@@ -151,8 +150,8 @@ def one_blas_thread() -> Iterator[int]:
 def _set_threads(numbers: list[int]) -> None:
     """Set the threads of each BLAS.
 
-    From threadpoolctl 3.8 on, only the thread that set a limit first may set another one. The last to leave need not be
-    the first that came, and what it sets would silently be ignored.
+    From threadpoolctl 3.8 on, only the thread that first set a limit may set another. The last thread to leave may be
+    a different one, and its setting would silently be ignored.
     """
     for library, number in zip(_blas().lib_controllers, numbers, strict=True):
         free = getattr(library, "clear_controlling_thread", lambda **_: None)
@@ -163,16 +162,16 @@ def _set_threads(numbers: list[int]) -> None:
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Return the BLAS of numpy and scipy, which are all that similia's own products use."""
+    """Return the BLAS libraries of numpy and scipy, the only ones that similia uses."""
     import scipy.linalg  # noqa: F401  (it has a BLAS of its own, which must be loaded to be found)
 
     return ThreadpoolController().select(user_api="blas")  # takes 6 ms
 
 
 def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
-    """Call `task` on each argument, in threads if `work`, the multiplications of all, is worth them.
+    """Call `task` on each argument, in threads if `work`, the total number of multiplications, justifies them.
 
-    Tasks that fill a small tile and use it at once gain: the use runs in parallel too, while the tile is in cache.
+    Tasks that fill a small tile and use it at once gain: the use also runs in parallel, while the tile is in cache.
     """
     workers = n_threads() if work >= _WORTH_THREADS else 1
     if workers == 1:
@@ -183,11 +182,11 @@ def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) 
 
 
 def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
-    """Call `task` on each argument in as many threads as BLAS may use, with BLAS at one thread meanwhile.
+    """Call `task` on each argument in as many threads as BLAS may use, while BLAS is limited to one thread.
 
-    Tasks that multiply small tiles and use the product at once gain: the use runs in parallel too, and no
-    thread waits for another after each tile. `work` counts multiplications; little work runs as it is, and so does
-    a call while BLAS is held at one thread.
+    Tasks that multiply small tiles and use the product at once gain: the use also runs in parallel, and threads do not
+    wait for one another after each tile. `work` counts multiplications. A call with little work, or while BLAS is
+    limited to one thread, starts no threads.
     """
     if work < _WORTH_THREADS or _Shared.users:
         for argument in arguments:
@@ -201,7 +200,7 @@ _list: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("similia_wa
 
 
 class _Listening:
-    """What the first who listens changes, and the last one puts back."""
+    """State that the first listener changes and the last one restores."""
 
     lock = Lock()
     users = 0
@@ -210,7 +209,7 @@ class _Listening:
 
 @contextmanager
 def heard() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect the warnings of this thread, and of those it shares work among, in place of showing them."""
+    """Collect the warnings of this thread and of those that share its work, instead of showing them."""
     mine, token, said = 0, None, []  # type: ignore[var-annotated]
     try:
         with _Listening.lock:
@@ -234,7 +233,7 @@ def heard() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _for(others: Any) -> Any:
-    """Return a `showwarning` that keeps what belongs to a listener and shows what does not."""
+    """Return a `showwarning` that stores warnings for a listener and shows all others."""
 
     def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
         said = _list.get()

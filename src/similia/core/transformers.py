@@ -1,4 +1,4 @@
-"""What estimators share: tags and columns of transformers, and the parameters of parts that stand in a list."""
+"""Base classes of estimators: tags and columns of transformers, and parameters of parts in a list."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from similia.core.validation import is_table, not_real, too_narrow, wrong_width
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the transformers of similia.
 
-    A class says what it takes and returns in `_takes` and `_dtypes`, of which scikit-learn's tags are made, and sets
-    `_n_features_out`, by which `get_feature_names_out` counts the columns. Its `fit` is ``all_at_once`` and takes Dask
-    collections by ``from_parts`` or ``refuse_lazy``; its `transform` is ``lazily``.
+    A class declares its input and output in `_takes` and `_dtypes`, which become scikit-learn's tags, and sets
+    `_n_features_out`, from which `get_feature_names_out` names the columns. Its `fit` uses ``all_at_once`` and handles
+    Dask collections with ``from_parts`` or ``refuse_lazy``; its `transform` uses ``lazily``.
     """
 
     _takes: ClassVar[Collection[str]] = ()  # input tags that are true, such as "sparse" or "string"
-    _dtypes: ClassVar[Collection[str]] = ("float64", "float32")  # kept from input to output; none where codes come out
+    _dtypes: ClassVar[Collection[str]] = ("float64", "float32")  # kept from input to output; none for codes
 
     def _learn_columns(self, X: Any) -> None:
-        """Remember number and names of the columns of a table, here or distributed."""
+        """Store the number and names of the columns of a table, local or distributed."""
         check_columns(self, example_of(X), reset=True)
 
     def _check_columns(self, X: Any) -> None:
-        """Raise if the transformer is not fitted, or to a data frame with other columns."""
+        """Raise if the transformer is not fitted, or was fitted to other columns."""
         check_is_fitted(self)
         check_columns(self, X, reset=False)
 
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes, or None if only the data can show one."""
+        """Return a collection of one object that `transform` takes, or None if this requires data."""
         return None
 
     def __sklearn_tags__(self) -> Tags:
@@ -47,22 +47,22 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Base of transformers of objects to objects: ``set_output`` in a pipeline passes them by."""
+    """Base of transformers from objects to objects, which ``set_output`` in a pipeline does not affect."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__(auto_wrap_output_keys=None)
 
     def set_output(self, *, transform: Any = None) -> Self:
-        """Return the transformer as it is: objects are no columns, whatever `transform` asks for."""
+        """Return the transformer unchanged, as objects are not columns."""
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return one name, that of the input or ``"objects"``; the steps that follow name columns."""
+        """Return a single name, that of the input or ``"objects"``; later steps name the columns."""
         return np.array(["objects"] if input_features is None else input_features, dtype=object)
 
 
 class ListParams(BaseEstimator):
-    """Base of what has a list of parts: part i is ``{letter}{i}``, its parameters are ``{letter}{i}__name``."""
+    """Base of classes with a list of parts: part i is ``{letter}{i}``, its parameters are ``{letter}{i}__name``."""
 
     _list: ClassVar[str]  # the parameter that holds the list
     _letter: ClassVar[str]
@@ -89,29 +89,29 @@ class ListParams(BaseEstimator):
         return self
 
     def _listed(self) -> Any:
-        """Return the parts; none where the parameter is no list, which those say who use it."""
+        """Return the parts; none if the parameter is not a list, which is reported elsewhere."""
         parts = getattr(self, self._list)
         return parts if isinstance(parts, list | tuple) else ()
 
 
 def example_of(X: Any) -> Any:
-    """Return a collection of one object of a distributed collection; a collection that is here as it is."""
+    """Return a collection of one object from a distributed collection; return a local collection unchanged."""
     return X.example() if hasattr(type(X), "example") else X
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Remember width and column names of a table in `fit` (`reset`), or raise if the names of a later one are others.
+    """Store the width and column names of a table in `fit` (`reset`), or raise if a later table has other names.
 
-    The names are those of a data frame; an array has none and is not asked for them.
+    Only data frames have names; arrays are not checked.
     """
     if reset or (hasattr(X, "columns") and not getattr(X, "elsewhere", False)):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
-    """Do what `check_columns` does, and raise for another width, if `X` is a table of numbers; else nothing.
+    """Check columns like `check_columns`, and the width, if `X` is a table of numbers; otherwise do nothing.
 
-    For estimators that leave the kind of their objects to a kernel: `X` is what the kernel works on, made of `given`.
+    For estimators whose kernel determines the kind of objects: `X` is the kernel's input, made from `given`.
     """
     X = example_of(X)
     if not is_table(X):

@@ -1,4 +1,4 @@
-"""Checks shared by all rooms; each failure is one sentence that says what to do instead."""
+"""Checks of arguments; each error message is one sentence that says what to do instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 def as_path(path: Any, what: str = "file") -> Path:
-    """Return a path, or raise if it is none, such as an open file where a folder is to be named."""
+    """Return a path, or raise if the value is not one, such as an open file."""
     if isinstance(path, str | os.PathLike):
         return Path(path)
     raise TypeError(f"expected the name of a {what} (a str or a path), got {type(path).__name__}")
@@ -41,7 +41,7 @@ def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
     """Return n seeds for the parts of a model, all None if `random_state` is."""
     if random_state is None:
         return [None] * n
-    rng = generator(random_state)  # refuses what is none
+    rng = generator(random_state)  # raises if it is invalid
     if isinstance(random_state, Integral):
         return [int(seed) for seed in np.random.SeedSequence(int(random_state)).generate_state(n)]
     return [int(seed) for seed in rng.integers(2**32, size=n)]
@@ -55,9 +55,9 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
 
 
 def at_most(value: int, n: int, name: str) -> int:
-    """Return a number of training objects to use, or with a warning all n of them if there are fewer.
+    """Return the number of training objects to use; if there are only n, warn and return n.
 
-    As scikit-learn's Nystroem does: a model that was made for many objects can be fitted to few.
+    As in scikit-learn's Nystroem, a model made for many objects can be fitted to a few.
     """
     if value > n:
         warn_user(f"{name}={value} is more than the {n} training objects: all {n} are used")
@@ -65,7 +65,7 @@ def at_most(value: int, n: int, name: str) -> int:
 
 
 def check_positive(value: Any, name: str, zero: bool = False, hint: str = "") -> float:
-    """Return `value` as float, or raise if it is no finite number above 0 (or at 0, where `zero` allows it)."""
+    """Return `value` as float, or raise if it is not a finite number above 0 (or equal to 0, if `zero`)."""
     number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
     if not number or value < 0 or (value == 0 and not zero):
         raise BadParameter(name, "a number >= 0" if zero else "a positive number", f"{short(value, 80)}{hint}")
@@ -102,7 +102,7 @@ def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> n
 def unmasked(X: Any, name: str = "X") -> Any:
     """Return `X`, or raise if it is a masked array, or a list of them, and a number in it is masked.
 
-    `numpy.asarray` would drop the mask and take what lies below it for data.
+    `numpy.asarray` would drop the mask and treat the masked values as data.
     """
     rows = X if isinstance(X, list | tuple) else [X]
     for i, row in enumerate(rows):
@@ -123,8 +123,8 @@ def unmasked(X: Any, name: str = "X") -> Any:
 def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
     """Return a finite 2-D float32/float64 array in C order, or raise naming the first bad row.
 
-    In another order numpy would add the numbers of a row in another order too, and round otherwise.
-    `n_features` is the width seen in `fit`, and `by` the estimator that saw it.
+    In another memory order, numpy would add the numbers of a row in another order and round differently.
+    `n_features` is the width in `fit`, and `by` the fitted estimator.
     """
     if hasattr(X, "toarray"):
         found = f"is a sparse matrix of shape {X.shape}"
@@ -135,7 +135,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     if X.dtype not in (np.float32, np.float64):
         try:
             X = X.astype(np.float64)
-        except ValueError as error:  # of a string that is no number
+        except ValueError as error:  # a string that is not a number
             found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
             remedy = "similia.Nystroem, KernelFeatures or D2KE turn objects such as strings into vectors"
             raise BadValue(None, f"holds {short(found, 80)}", "numbers", remedy, collection=name) from error
@@ -163,9 +163,9 @@ def _is_number(value: Any) -> bool:
 
 
 def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
-    """Yield (start, ``read(rows)``) for blocks of `step` rows of an array or frame; errors name rows of the whole.
+    """Yield (start, ``read(rows)``) for blocks of `step` rows of an array or frame; errors give rows of the whole.
 
-    Other tables, and what is no table, are read at once.
+    Any other input is read at once.
     """
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if not 1 <= len(shape) <= 2 or shape[0] <= step or hasattr(X, "toarray"):
@@ -179,7 +179,7 @@ def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tu
 
 
 def check_labels(y: Any, n: int) -> npt.NDArray:
-    """Return labels as a 1-D array of length `n`, or raise; one column of them is taken with a warning."""
+    """Return labels as a 1-D array of length `n`, or raise; accept a single column with a warning."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None; give one label per object")
     unmasked(y, "y")
@@ -204,7 +204,7 @@ def check_labels(y: Any, n: int) -> npt.NDArray:
 
 
 def refuse_fractions(y: Any) -> None:
-    """Raise if the labels of a classifier are finite numbers that are not all whole."""
+    """Raise if the labels of a classifier are finite numbers and any is fractional."""
     values = np.asarray(y, dtype=object).ravel().tolist()
     finite = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
     if finite and any(value != int(value) for value in values):
@@ -215,7 +215,7 @@ def refuse_fractions(y: Any) -> None:
 
 
 def check_encoder(encoder: Any) -> None:
-    """Raise if something has no transform: a classifier, kernel or distance in the place of an encoder."""
+    """Raise if an encoder has no transform, such as a classifier, kernel or distance."""
     if hasattr(encoder, "transform"):
         return
     if hasattr(encoder, "predict"):
@@ -228,7 +228,7 @@ def check_encoder(encoder: Any) -> None:
     )
 
 
-# Errors of tables, in the words that scikit-learn's estimator checks look for.
+# Errors of tables, worded as scikit-learn's estimator checks expect.
 
 
 def not_real(name: str = "X") -> BadValue:
