@@ -1,7 +1,7 @@
-"""Pairs of two collections of series as tasks for loops over lanes: one series against a group of `LANES` others.
+"""Split pairs of series into tasks for loops over lanes: one series against a group of `LANES` others.
 
-Series of about one length (the collection is sorted by it) form a group, padded to its longest: number k of group g
-at time j and channel c is ``packed[starts[g] + LANES * (p * j + c) + k]``.
+The collection is sorted by length. Series of similar length form a group, padded to its longest series. Series k of
+group g at time j and channel c is ``packed[starts[g] + LANES * (p * j + c) + k]``.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from similia.objects.sequences import named, segments
 from similia.objects.series import as_series
 from similia.objects.vectors import check_finite
 
-_WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond) below which another thread does not pay
-_PACKED = 2**24  # bytes of the groups of chosen pairs that are laid out at a time
-_GAIN = 0.8  # lanes go to the longer series only where that saves a fifth of the cells: short ones stay in cache
+_WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond); with fewer, another thread does not pay
+_PACKED = 2**24  # bytes of the groups of chosen pairs packed at a time
+_GAIN = 0.8  # put longer series in lanes only if that saves a fifth of the cells: short ones stay in cache
 Indices = npt.NDArray[np.int64]
 UNLIMITED = 2**40  # steps: a window that excludes nothing
 
 
 def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
-    """Return the (n, m) values of all pairs; the side on which fewer lanes are idle gives the lanes.
+    """Return the (n, m) values of all pairs, with the side in lanes that leaves fewer of them idle.
 
-    ``loop(x, y, symmetric, out, strides, first, last)`` does tasks first..last, of which each is a row (a series) and a
-    group of lanes. x = (values, offsets, rows, turns) and y = (packed, starts, lengths, columns, turns): `rows` and
-    `columns` number the series in ascending order of length, `turns` say in what order rows and groups are taken. The
-    value of series i and j belongs at ``out[i * strides[0] + j * strides[1]]``; if `symmetric`, x and y are the same
-    series, and pairs with the longer one as the row are to be computed, and mirrored.
+    ``loop(x, y, symmetric, out, strides, first, last)`` does tasks first..last; a task is a row (a series) and a group
+    of lanes. x = (values, offsets, rows, turns) and y = (packed, starts, lengths, columns, turns): `rows` and `columns`
+    number the series in ascending order of length, `turns` give the order of rows and groups. The value of series i and
+    j belongs at ``out[i * strides[0] + j * strides[1]]``. If `symmetric`, x and y are the same series; the loop
+    computes pairs with the longer one as the row, and mirrors them.
     """
     out = np.empty((len(X), len(Y)), X.values.dtype)
     strides = (len(Y), 1)
@@ -61,13 +61,13 @@ def fill_chosen(
 ) -> npt.NDArray[Any]:
     """Return the values of the pairs ``X[rows[k]], Y[columns[k]]``, shape (n_pairs,); `loop` is that of `fill_pairs`.
 
-    Pairs with one row fill groups of their own, so that few pairs for a row leave lanes idle.
+    Pairs with the same row form their own groups, so few pairs per row leave lanes idle.
     """
     out = np.empty(len(rows), X.values.dtype)
     order = np.lexsort((Y.lengths[columns], rows))
     first = np.flatnonzero(np.diff(rows[order], prepend=-1))
     sizes = np.diff(np.append(first, len(order)))
-    padded = -(-sizes // LANES) * LANES  # by the last pair again
+    padded = -(-sizes // LANES) * LANES  # filled with the last pair
     steps = np.arange(padded.sum()) - np.repeat(np.cumsum(padded) - padded, padded)
     order = order[np.repeat(first, padded) + np.minimum(steps, np.repeat(sizes - 1, padded))]
     room = LANES * Y.n_dims * Y.values.itemsize * _longest(Y.lengths[columns[order]])
@@ -88,9 +88,9 @@ def fill_chosen(
 
 @njit()
 def task_of(number, x, y, symmetric):  # type: ignore[no-untyped-def]
-    """Return a task as (series of the row, group, first position of the group's series in `columns`, and the end).
+    """Return a task as (series of the row, group, first and end position of the group's series in `columns`).
 
-    Without turns of the rows each group is one task, and `rows` names the row of each group.
+    Without turns of the rows, each group is one task and `rows` gives the row of each group.
     """
     _, _, rows, row_turns = x
     _, starts, _, columns, group_turns = y
@@ -104,16 +104,16 @@ def task_of(number, x, y, symmetric):  # type: ignore[no-untyped-def]
 
 @njit()
 def put(out, strides, i, j, value, symmetric):  # type: ignore[no-untyped-def]
-    """Write the value of series i and j, and if `symmetric` that of j and i."""
+    """Write the value of series i and j and, if `symmetric`, that of j and i."""
     out[i * strides[0] + j * strides[1]] = value
     if symmetric:
         out[j * strides[0] + i * strides[1]] = value
 
 
 def grouped(Y: SeriesBatch, columns: Indices | None = None) -> tuple[Any, ...]:
-    """Return the packed groups, where each starts, lengths and numbers of the series in them, and the groups' turns.
+    """Return the packed groups, the start of each, lengths and numbers of their series, and the groups' turns.
 
-    `columns` are the numbers, each group's ascending in length; of all series if they are not given.
+    `columns` are the numbers, in ascending order of length within a group; all series if not given.
     """
     columns = np.argsort(Y.lengths, kind="stable") if columns is None else columns
     lengths = Y.lengths[columns]
@@ -130,17 +130,17 @@ def grouped(Y: SeriesBatch, columns: Indices | None = None) -> tuple[Any, ...]:
 
 
 def _longest(lengths: Indices) -> Indices:
-    """Return the largest length of each group, given all lengths, each group's in ascending order."""
+    """Return the largest length of each group, given lengths that ascend within each group."""
     return lengths[np.minimum(np.arange(LANES - 1, len(lengths) + LANES - 1, LANES), len(lengths) - 1)]
 
 
 def _cells(X: SeriesBatch, Y: SeriesBatch) -> int:
-    """Return how many cells are computed, idle lanes included, with the series of `Y` in the lanes."""
+    """Return the number of computed cells, including idle lanes, with the series of `Y` in the lanes."""
     return len(X.values) * LANES * int(_longest(np.sort(Y.lengths)).sum())
 
 
 def _turns(n: int) -> Indices:
-    """Return 0..n-1 in an order of which each run is spread over the whole, so that threads get equal work."""
+    """Return 0..n-1 in an order whose runs are spread over the range, so that threads get equal work."""
     step = round(0.618 * n)
     while gcd(step, n) > 1:
         step += 1
@@ -150,7 +150,7 @@ def _turns(n: int) -> Indices:
 def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
     """Return X and Y (X again where Y is None) as batches with one number of channels, or raise.
 
-    What `as_series` lets pass in a batch is looked at: loops check no bounds, and a minimum may drop a NaN.
+    Batches are checked more strictly than by `as_series`: loops check no bounds, and a minimum may drop a NaN.
     """
     A = as_series(X)
     B = A if Y is None else as_second(as_series, Y)
@@ -171,13 +171,13 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
 def as_named_series(
     X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike
 ) -> tuple[SeriesBatch, SeriesBatch, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the series that pairs ``X[rows[k]], Y[columns[k]]`` name, as `as_series_pair` does, and their places."""
+    """Return the series in the pairs ``X[rows[k]], Y[columns[k]]``, as `as_series_pair` does, and their positions."""
     (A, left), (B, right) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
     return *as_series_pair(A, B), left, right
 
 
 def window_band(window: Any) -> tuple[int, float]:
-    """Return a window in steps and as a share of the longer series, one of them 0; raise for anything else."""
+    """Return a window as (steps, fraction of the longer series), one of them 0; raise for invalid windows."""
     if window is None:
         return UNLIMITED, 0.0
     if isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 0:

@@ -1,17 +1,16 @@
-r"""What comparisons of all pairs of series share, and logarithms of sums over all alignments of two series.
+r"""Logarithms of sums over all alignments of two series.
 
-The sums are the global alignment kernel's and soft-DTW's, by a recurrence over pairs of time points:
+The global alignment kernel and soft-DTW are such sums, computed by a recurrence over pairs of time points:
 
 .. math:: M(i, j) = \kappa(x_i, y_j)\,\big(M(i-1, j-1) + M(i-1, j) + M(i, j-1)\big), \qquad M(0, 0) = 1.
 
-M leaves the range of any float within some hundred time points, and cells of one row may differ by more than that
-range, so that no scale for a row or an anti-diagonal serves. Each cell is a float64 in [1, 2) and its own exponent of
-two, kept apart as another float64: additions scale by exact powers of two, and no logarithm is taken but the last.
-16 pairs share each instruction (`similia.alignments.groups`). 2^-z is a Taylor polynomial on [-1/2, 1/2] and an
-exponent.
+M exceeds the range of any float within some hundred time points. Cells of one row may differ by more than that range,
+so one scale per row or anti-diagonal is not enough. Each cell is a float64 in [1, 2) and an exponent of two, stored as
+another float64. Additions scale by exact powers of two, and only the result takes a logarithm. 16 pairs share each
+instruction (`similia.alignments.groups`). 2^-z is a Taylor polynomial on [-1/2, 1/2] and an exponent.
 
-Compared, in millions of cells in a second of one thread, 60 x 30 series of 200 time points, 1 and 3 channels: 27 and 24
-for M in logarithms, one pair at a time (five exponentials and a logarithm for a cell); 450 and 400 for this.
+Millions of cells per second (one thread, 60 x 30 series of 200 time points, 1 and 3 channels): 450 and 400, against 27
+and 24 for M in logarithms, one pair at a time (five exponentials and a logarithm per cell).
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from similia.core.lanes import LANES
 from similia.core.threads import run_in_ranges
 from similia.objects import SeriesBatch
 
-_ZERO = -1e300  # exponent of what stands for 0
-_FARTHEST = 1e295  # -log2 of a local similarity: sums over 10,000 time points stay above what stands for 0
+_ZERO = -1e300  # exponent that represents 0
+_FARTHEST = 1e295  # -log2 of a local similarity: sums over 10,000 time points stay above _ZERO
 _MOST_UNITS = 1e145  # of a time point: squares of differences stay below _FARTHEST
-_LOWEST = -1023.0  # exponent below which a summand of a sum of 1 or more is 0
+_LOWEST = -1023.0  # a summand with a smaller exponent does not change a sum of 1 or more
 _LOG_2 = log(2.0)
 # Of 2^r in r; the remainder is below 2e-16 for |r| <= 1/2.
 _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12 = (_LOG_2**k / factorial(k) for k in range(1, 13))
@@ -42,7 +41,7 @@ How = tuple[float, bool, int, int, float]
 
 
 def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> SeriesBatch:
-    """Return series in float64, divided by 2**exponent, or raise if their squares could not be summed then."""
+    """Return series in float64, divided by 2**exponent; raise if sums of their squares could overflow."""
     with np.errstate(over="ignore", under="ignore"):
         values = np.ldexp(X.values.astype(np.float64), -exponent)
     large = ~(np.abs(values).max(axis=1) < _MOST_UNITS)
@@ -63,10 +62,10 @@ def log_sums(
     """Return log_sum(x, y) of all pairs, less the mean of log_sum(x, x) and log_sum(y, y) if `centre`.
 
     With e = exp(-rate ||x_i - y_j||^2), the local similarity is e (soft-DTW), or w e / (2 - w e) if `divisible`, with
-    w = 1 - |i - j| / triangular where that is not 0. `how` is (rate, divisible, triangular, steps, share), the last two
-    those of `half_width`, which is the band of soft-DTW, and of both self terms of a pair; if `divisible`, the band
-    is `steps`, which may exclude all paths. `same` says that Y is X; `pairs` names the positions in X and Y of those
-    pairs that are wanted, not all. Exchanging x and y changes no bit.
+    w = 1 - |i - j| / triangular if that is not 0. `how` is (rate, divisible, triangular, steps, share). The last two
+    are the arguments of `half_width`, which gives the band of soft-DTW and of both self terms of a pair; if
+    `divisible`, the band is `steps`, which may exclude all paths. `same` means that Y is X. `pairs` gives the positions
+    in X and Y of the wanted pairs; without it, all are computed. Exchanging x and y does not change a bit.
     """
     own_band = centre and not how[1] and (how[3] < max(X.lengths.max(), Y.lengths.max()) or how[4] > 0)
 
@@ -95,9 +94,9 @@ def self_log_sums(X: SeriesBatch, how: How) -> npt.NDArray[np.float64]:
 
 @njit()
 def half_width(m, n, steps, share):  # type: ignore[no-untyped-def]
-    """Return the largest abs(i - j) in a window of so many steps and share of the longer length, for lengths m and n.
+    """Return the largest abs(i - j) in a window of `steps` and `share` of the longer length, for lengths m and n.
 
-    At least abs(m - n), without which no path would reach the end.
+    It is at least abs(m - n), since otherwise no path would reach the end.
     """
     return max(max(steps, int(share * max(m, n) + 1e-9)), abs(m - n))
 
@@ -125,7 +124,7 @@ def _fill(p, how, centred, x, y, symmetric, out, strides, first, last):  # type:
         for step in range(p * m_lanes[0]):
             copies[LANES * step : LANES * (step + 1)] = values[p * offsets[i] + step]
         mine, others = (copies, 0, m_lanes), (packed, starts[group], n_lanes)
-        for turn in range(3 if centred else 1):  # one call in the code, for compiling takes seconds for each
+        for turn in range(3 if centred else 1):  # a single call in the code, since each takes seconds to compile
             left, right = others if turn == 2 else mine, mine if turn == 1 else others
             _log_sum(left, right, p, how, widths, room, found[turn])
         for k in range(end - begin):

@@ -1,8 +1,8 @@
-"""Distances of very large and very small numbers: each pair in a range in which its squares are float64.
+"""Distances of very large and very small numbers: scale each pair so that its squares are in the range of float64.
 
-A pair whose largest number is beyond that range is divided by a power of two first, which is exact, and its distance is
-multiplied by it. Which pairs these are depends on the two objects alone, so that a distance does not depend on others
-in the call. Pairs of float32 beyond their smaller range are computed in float64.
+A pair whose largest number is out of range is first divided by a power of two, which is exact, and its distance is
+multiplied by it. The scale depends on the two objects only, so a distance does not depend on other objects in the call.
+float32 pairs outside their smaller range are computed in float64.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from similia.objects.sequences import named
 Array = npt.NDArray[Any]
 Batch = TypeVar("Batch", SeriesBatch, SetBatch)
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-# Finds the distances of A to B, all or those of pairs of positions, of objects that are divided by 2**shift.
+# Computes distances of A to B, for all pairs or pairs of positions, of objects divided by 2**shift.
 Find = Callable[[Any, Any, Pairs | None, int], Array]
 
-# Exponents of the largest number of a pair that is not scaled; what others are lowered or raised by, in float64.
+# Range of the exponent of a pair's largest number without scaling; how far others are shifted, in float64.
 _RANGES = {np.dtype(np.float32): (-20, 50), np.dtype(np.float64): (-400, 400)}
 _SHIFT, _SMALL_SHIFT = 600, 64
 _NONE = -(2**14)  # exponent of an object that is 0
@@ -31,10 +31,10 @@ _NONE = -(2**14)  # exponent of an object that is 0
 def distances_of(
     A: Batch, B: Batch, find: Find, degree: int, *, pairs: Pairs | None = None, unit: float = 0.0, noun: str = "series"
 ) -> Array:
-    """Return the distances of `A` to `B` (`A` itself, perhaps), all or those of pairs; raise if one is no float.
+    """Return the distances of `A` to `B` (which may be `A`), for all pairs or those given; raise if out of range.
 
-    They are of the type of `B`. They grow with the numbers to the power `degree`; `unit` is a number that all objects
-    are compared with.
+    They have the dtype of `B`. Scaling the numbers by s scales distances by s**degree. `unit` is a number with which
+    all objects are compared.
     """
     dtype, shifts = B.values.dtype, _shifts(A, B, pairs, unit)
     kinds = [int(kind) for kind in np.unique(shifts)]
@@ -49,12 +49,12 @@ def distances_of(
 
 
 def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
-    """Return the power of two that each pair is divided by, shape (n, m) or (n_pairs,); (1,) if all are by one."""
+    """Return the exponent by which each pair is scaled, shape (n, m) or (n_pairs,); (1,) if all are equal."""
     least, most = _RANGES[B.values.dtype]
     own = np.frexp(abs(unit))[1] if unit else _NONE
     a = np.maximum(_exponents(A), own)
     b = a if A is B else np.maximum(_exponents(B), own)
-    # Most collections are in the middle; two objects that are 0 may be anywhere.
+    # Most collections need no scaling. Two objects that are 0 suit any scale.
     if max(a.max(), b.max()) <= most and min(a.min(), b.min()) >= least:
         return np.zeros(1, np.int16)
     largest = np.maximum.outer(a, b) if pairs is None else np.maximum(a[pairs[0]], b[pairs[1]])
@@ -64,7 +64,7 @@ def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
 
 
 def _exponents(batch: Any) -> npt.NDArray[np.int64]:
-    """Return the exponent of the largest number of each object, none of which is empty, shape (n,)."""
+    """Return the exponent of the largest number of each (non-empty) object, shape (n,)."""
     most = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
     return np.where(most > 0, np.frexp(most)[1], _NONE).astype(np.int64)
 
@@ -76,14 +76,14 @@ def _divided(batch: Any, shift: int, dtype: npt.DTypeLike) -> Any:
 
 
 def _found(A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int, dtype: npt.DTypeLike) -> Array:
-    """Return the distances of one kind of pairs in `dtype`: infinite if too large, NaN if too small for it."""
+    """Return the distances of pairs of one scale in `dtype`: infinite on overflow, NaN on underflow."""
     left = _divided(A, shift, dtype)
     values = find(left, left if A is B else _divided(B, shift, dtype), pairs, shift)
     return _multiplied(values, degree * shift, dtype)
 
 
 def scaled_back(values: Array, exponent: int, dtype: npt.DTypeLike, pairs: Pairs | None, noun: str = "series") -> Array:
-    """Return values times 2**exponent in `dtype`, or raise naming the first pair that is too large or too small."""
+    """Return values times 2**exponent in `dtype`, or raise and name the first pair that is out of range."""
     out = _multiplied(values, exponent, dtype)
     _check(out, pairs, noun)
     return out
@@ -101,7 +101,7 @@ def _multiplied(values: Array, exponent: int, dtype: npt.DTypeLike) -> Array:
 def _fill_kind(
     out: Array, chosen: Array, A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int
 ) -> None:
-    """Write the distances of the pairs that a mask chooses, from the objects in them alone."""
+    """Write the distances of the pairs that a mask selects, using only their objects."""
     if pairs is None:
         rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
         left = A[rows]
@@ -113,7 +113,7 @@ def _fill_kind(
 
 
 def _check(out: Array, pairs: Pairs | None, noun: str) -> None:
-    """Raise, naming the first pair, if a distance is infinite, or NaN, which stands for too small."""
+    """Raise and name the first pair if a distance is infinite, or NaN, which marks an underflow."""
     if np.isfinite(out).all():
         return
     where = np.argwhere(~np.isfinite(out))[0]

@@ -10,14 +10,14 @@ from similia.core import lanes as lane
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 
-MEAN_MAX, MAX_MAX, MEAN_SUM = 0, 1, 2  # how the nearest distances of both directions become one number
-_SMALL = 32  # points of a set that are no work for vectors
-_ROWS = 64  # points of a set of B that are compared at once: 256 KiB of float32 distances
+MEAN_MAX, MAX_MAX, MEAN_SUM = 0, 1, 2  # how to combine the nearest distances of both directions
+_SMALL = 32  # with fewer points in a set, vector instructions do not pay
+_ROWS = 64  # points of a set of B compared at once: 256 KiB of float32 distances
 
 
 @njit()
 def _total(values, n, root):  # type: ignore[no-untyped-def]
-    """Return the sum of the first n values, or of their roots: four sums, each of every fourth value."""
+    """Return the sum of the first n values, or of their roots, by four sums of every fourth value."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(0, n - n % 4, 4):
         if root:
@@ -48,7 +48,7 @@ def _summary(values, n, kind, root):  # type: ignore[no-untyped-def]
 
 @njit()
 def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
-    """Return the smallest of n numbers, and keep in `lane_bits` the smallest of each lane."""
+    """Return the smallest of n numbers, and update the minimum of each lane in `lane_bits`."""
     nearest = bits[0]
     for c in range(n):
         value = bits[c]
@@ -61,7 +61,7 @@ def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
 
 @njit()
 def _nearest_of_four(bits, at, width, lane_bits, start, n, row_bits, row, place):  # type: ignore[no-untyped-def]
-    """Do what `_nearest` does for four rows at once: in small sets one minimum waits for the one before."""
+    """Do `_nearest` for four rows at once; in small sets, each minimum would wait for the previous one."""
     a, b, c, d = bits[at], bits[at + width], bits[at + 2 * width], bits[at + 3 * width]
     for i in range(n):
         p, q, r, s = bits[at + i], bits[at + width + i], bits[at + 2 * width + i], bits[at + 3 * width + i]
@@ -83,8 +83,8 @@ def _term(columns, at, coordinate, total, manhattan):  # type: ignore[no-untyped
 def _tile(columns, width, points, manhattan, out):  # type: ignore[no-untyped-def]
     """Write the distances of `points` to the points whose coordinates are `columns`, four points at a time.
 
-    Row r of the result begins at ``out[r * width]``. The terms of a distance are added in the order of the
-    coordinates, wherever the points are.
+    Row r of the result begins at ``out[r * width]``. The terms of a distance are always added in the order of the
+    coordinates.
     """
     n, p = points.shape
     zero = lane.splat(columns.dtype.type(0))
@@ -113,8 +113,8 @@ def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, 
     """Write the distances of a run of sets of A to the sets `chosen` of B, shape (len(run), len(chosen)).
 
     `columns` holds the coordinates of the run's points as `core.products.panels` does; ``a_offsets[0]`` is 0.
-    `bits` is any array of integers of the width of the numbers: numbers >= 0 are ordered as their bits, and integers
-    are compared in vectors, which floats, with their NaN, are not.
+    `bits` is any integer array with the width of the numbers. Numbers >= 0 have the same order as their bits, and
+    integers, unlike floats with their NaN, are compared by vector instructions.
     """
     width, n_sets = len(columns) // B.shape[1], len(a_offsets) - 1
     lanes, tile = np.empty(width, B.dtype), np.empty(_ROWS * width, B.dtype)
@@ -148,7 +148,7 @@ def wasserstein(A, a_offsets, B, b_offsets, start, stop, power, same, out):  # t
     """Write the sliced distances of the sets start..stop of A to all of B from sorted projections.
 
     ``A[i, l]`` is the i-th smallest projection on direction l. Quantile functions of m and n equal masses
-    are steps, m n / gcd apart in units of 1 / (m n): where they change depends on m and n only, so that the
+    are steps, m n / gcd apart in units of 1 / (m n). Where they jump depends on m and n only, so the
     directions are the lanes.
     """
     n_directions = A.shape[1]

@@ -1,12 +1,12 @@
-"""Loops of the elastic distances that are minima over alignments or edits: one series against a group of lanes.
+"""Loops of the elastic distances that minimise over alignments or edits: one series against a group of lanes.
 
-All recurrences keep one row of their table, for `LANES` pairs at once (`similia.alignments.groups` and `._dtw`, which
-has the measurements, say how). Cells with |i - j| > band are infinitely far (LCSS: never match). An edit of x costs
-what the same edit of y costs and a minimum has no order: exchanging x and y changes no bit.
+All recurrences keep one row of their table, for `LANES` pairs at once (see `similia.alignments.groups`). Cells with |i
+- j| > band are infinitely far (LCSS: never match). Edits of x and y have equal costs and a minimum does not depend on
+order, so exchanging x and y does not change a bit.
 
-One thread, float64, 60 x 30 series of 200 time points, 1 and 3 channels, millions of cells in a second, by one pair at
-a time and by lanes: ERP 217 and 142, 3400 and 1200; MSM 132 and 80, 1000 and 380; TWE 268 and 145, 2000 and 1000; LCSS
-263 and 148, 4300 and 1100.
+Millions of cells per second (one thread, float64, 60 x 30 series of 200 time points, 1 and 3 channels), first one pair
+at a time, then in lanes: ERP 217 and 142, 3400 and 1200; MSM 132 and 80, 1000 and 380; TWE 268 and 145, 2000 and 1000;
+LCSS 263 and 148, 4300 and 1100.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
     """Write the distances of tasks first..last to `out`; from `x` on, the arguments are those of `fill_pairs`.
 
     `kind` is one of the numbers above, `parameter` the c of MSM, the nu of TWE, the epsilon of LCSS. The series have
-    `p` channels and, for ERP and TWE, one more: what it costs to delete each time point.
+    `p` channels and, for ERP and TWE, one more with the cost of deleting each time point.
     """
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
@@ -63,7 +63,7 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
 
 @njit()
 def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
-    """Return the Euclidean distances of the time point at `at` to those at `y`, which have p channels."""
+    """Return the Euclidean distances of the time point at `at` to those at `y`, over p channels."""
     difference = lane.splat(values[at]) - lane.load(packed, y)
     if p == 1:
         return lane.magnitude(difference)
@@ -76,7 +76,7 @@ def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
 
 @njit()
 def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
-    """Leave the last row of D in `room`, column j at ``LANES * j``, column 0 being the border."""
+    """Leave the last row of D in `room`, column j at ``LANES * j``; column 0 is the border."""
     values, at, m, packed, start, n, stride = sides
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)
     reach, masked = int(widths.max()), widths.min() < widths.max()
@@ -106,11 +106,11 @@ def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
 
 @njit()
 def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
-    """As `_erp`, with a border of infinities; `before` has room for the ground distances of the row before."""
+    """Like `_erp`, with infinity along the border; `before` holds the ground distances of the previous row."""
     values, at, m, packed, start, n, stride = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
-    before[: LANES * n] = 0.0  # read in the first row, where infinity is added to it
+    before[: LANES * n] = 0.0  # the first row reads it and adds infinity
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)
     reach, masked = int(widths.max()), widths.min() < widths.max()
     for i in range(m):
@@ -136,9 +136,9 @@ def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
 
 @njit()
 def _split(new, old, other, c):  # type: ignore[no-untyped-def]
-    """Return what it costs to split `new` off its neighbour `old` (or to merge it) against `other`.
+    """Return the cost of splitting `new` off its neighbour `old` (or merging it) against `other`.
 
-    c, and how far `new` is from the interval between the others.
+    It is c plus the distance of `new` from the interval between the others.
     """
     nearest = lane.maximum(lane.minimum(old, other), lane.minimum(lane.maximum(old, other), new))
     return c + lane.magnitude(new - nearest)
@@ -146,7 +146,7 @@ def _split(new, old, other, c):  # type: ignore[no-untyped-def]
 
 @njit()
 def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
-    """As `_twe`, of one channel."""
+    """Like `_twe`, for one channel."""
     values, at, m, packed, start, n, p = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
@@ -175,7 +175,7 @@ def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
 
 @njit()
 def _lcss(sides, p, epsilon, widths, room):  # type: ignore[no-untyped-def]
-    """As `_erp`: minus the number of pairs in the longest run."""
+    """Like `_erp`: minus the number of pairs in the longest common subsequence."""
     values, at, m, packed, start, n, p = sides
     room[: LANES * (n + 1)] = 0.0
     none, one, limit, width = lane.splat(0.0), lane.splat(-1.0), lane.splat(epsilon), lane.load(widths, 0)
@@ -187,7 +187,7 @@ def _lcss(sides, p, epsilon, widths, room):  # type: ignore[no-untyped-def]
             match = lane.where_at_most(_ground(values, at, packed, start + LANES * p * j, p), limit, one, none)
             if masked:
                 match = lane.where_at_most(lane.splat(float(abs(i - j))), width, match, none)
-            # The diagonal too: with a band of 0 the cells above and to the left lie outside it.
+            # Include the diagonal: with a band of 0, the cells above and to the left are outside.
             match = diagonal + match
             diagonal = lane.load(room, LANES * (j + 1))
             left = lane.minimum(match, lane.minimum(diagonal, left))
