@@ -1,8 +1,8 @@
 """Loops of the elastic distances that minimise over alignments or edits: one series against a group of lanes.
 
-All recurrences keep one row of their table, for `LANES` pairs at once (see `similia.alignments.groups`). Cells with |i
-- j| > band are infinitely far (LCSS: never match). Edits of x and y have equal costs and a minimum does not depend on
-order, so exchanging x and y does not change a bit.
+All recurrences keep one row of their table, for `LANES` pairs at once (see `similia.alignments.groups`). Cells with
+|i - j| > band are infinitely far (LCSS: never match). Edits of x and y have equal costs and a minimum does not depend
+on order, so exchanging x and y does not change a bit.
 
 Millions of cells per second (one thread, float64, 60 x 30 series of 200 time points, 1 and 3 channels), first one pair
 at a time, then in lanes: ERP 217 and 142, 3400 and 1200; MSM 132 and 80, 1000 and 380; TWE 268 and 145, 2000 and 1000;

@@ -4,9 +4,8 @@ r"""Two-sample statistics: the maximum mean discrepancy (MMD) of two collections
 
 with x, x' from P and y, y' from Q, all independent. There are two estimates from n and m samples. The V-statistic is
 the squared distance of the two means in feature space; on average it exceeds MMD^2 by
-:math:`n^{-1} [\mathrm{E}\,k(x, x) - \mathrm{E}\,k(x, x')]`
-and the same term for Q. The unbiased U-statistic leaves out the terms i = j of
-:math:`\sum_{ij} k(x_i, x_j)` and may be negative.
+:math:`n^{-1} [\mathrm{E}\,k(x, x) - \mathrm{E}\,k(x, x')]` and the same term for Q. The unbiased U-statistic leaves
+out the terms i = j of :math:`\sum_{ij} k(x_i, x_j)` and may be negative.
 
 Cost: (n + m)^2 kernel values, and as many multiplications for each permutation.
 
