@@ -1,4 +1,4 @@
-"""The columns of a table that a model was fitted to: kept with it, and read again where no option names others."""
+"""Store the columns of a table with the model fitted to it, and read them again unless options name others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMING = ("text", "smiles", "values", "series", "time", "axes")  # options that
 
 
 def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name the columns of objects and labels which were read; none for other files."""
+    """Return the options that name the columns read as objects and labels; none for other files."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
         return {}
@@ -26,7 +26,7 @@ def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: bool = False) -> dict[str, Any]:
-    """Return how to read a table for a model: its own columns, where no option names others and the table has them."""
+    """Return how to read a table for a model: by the model's columns, if the table has them and no option differs."""
     known = getattr(model, "table_columns_", {})
     path, reading = Path(data), Reading(**table)
     if not known or not path.is_file() or not is_table(path, reading) or not reading.header:

@@ -1,4 +1,4 @@
-"""``similia demo``: real DNA, a kernel, hypervectors, a classifier, in one screen."""
+"""``similia demo`` classifies real DNA with a kernel and hypervectors, on one screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``similia encode``: files in, packed codes out; interrupted runs resume."""
+"""``similia encode`` writes the packed codes of files; interrupted runs resume."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def encode(
 
 
 def _begun(journal: Journal, stream: Source, path: Path, options: dict[str, Any]) -> tuple[int | None, Any] | None:
-    """Return n and the encoder of an interrupted run of the same data and options, if the encoder is still there."""
+    """Return n and the encoder of an interrupted run of the same data and options, if the encoder still exists."""
     header = journal.header or {}
     if header.get("options") != options or not path.is_file() or header["belongs"]["data"] != identity(stream):
         return None
@@ -82,7 +82,7 @@ def _begun(journal: Journal, stream: Source, path: Path, options: dict[str, Any]
 
 
 def _fit(stream: Source, path: Path, options: dict[str, Any]) -> tuple[int, Any]:
-    """Fit an encoder to a sample and write it; return how many objects there are, and the encoder."""
+    """Fit an encoder to a sample and write it; return the number of objects, and the encoder."""
     with stoppable(lambda: 0, stream.n), meters():
         n, sample, numbers = sample_of(stream, options["seed"])
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):

@@ -1,4 +1,4 @@
-"""The encoder that a command fits by default: by the kind of the objects, and by what they allow.
+"""Choose the encoder that a command fits by default, by the kind and properties of the objects.
 
 Measured, these encoders found most of the true neighbours (``benchmarks/similarity_search.py --encoders``, the
 experiment hashing-objects); for strings, of the near ones.
@@ -23,9 +23,9 @@ from similia.pipelines import Pipeline
 from similia.scale.stream import FIT_ON
 from similia.sources.source import Source, sample
 
-FIT_BYTES = 2**28  # that they may have
-_N_KMERS = 600  # different k-mers, about, that tell strings apart: 5-mers of DNA, 2-mers of proteins
-_COLUMNS = 4096  # that counts of k-mers are folded into
+FIT_BYTES = 2**28  # maximum bytes of objects to fit to
+_N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mers of DNA, 2-mers of proteins
+_COLUMNS = 4096  # into which counts of k-mers are folded
 
 
 def default_encoder(
@@ -33,12 +33,12 @@ def default_encoder(
 ) -> tuple[str, Any]:
     """Return an encoder and its description; `data` are the objects it will be fitted to.
 
-    - strings, unless told otherwise or compared by an edit distance: counts of k-mers, PCA, ITQ; of too few or too
-      simple strings for so many bits, `Nystroem` and signs;
-    - vectors: `recipes.pca_itq`; of too few rows or features, signs of random projections after centring;
-    - graphs, and what a kernel is given for: `Nystroem` and signs;
-    - series and point sets, and what another distance is given for: `D2KE` by distances to objects of the data,
-      centred, and signs.
+    - strings, without a kernel or with an edit distance: counts of k-mers, PCA, ITQ; for strings too few or too
+      simple for the bits, `Nystroem` and signs;
+    - vectors: `recipes.pca_itq`; for too few rows or features, signs of random projections of centred vectors;
+    - graphs, and objects with a given kernel: `Nystroem` and signs;
+    - series and point sets, and objects with another given distance: `D2KE` with centred distances to objects of the
+      data, and signs.
     """
     check_options(kernel, distance, bits)
     if data.kind == "vectors" and not (kernel or distance):
@@ -56,7 +56,7 @@ def default_encoder(
 
 
 def default_rerank(data: Objects | Source, kernel: str | None, distance: str | None) -> str:
-    """Return how candidates are sorted without --rerank: by the given kernel or distance, if there is one."""
+    """Return how to sort candidates without --rerank: by the given kernel or distance, if any."""
     if kernel or distance:
         return distance or "kernel"
     return {"strings": "Levenshtein()", "vectors": "projected"}.get(data.kind, "kernel")
@@ -75,12 +75,12 @@ def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
 
 
 def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
-    """Return how many objects a source has, those that an encoder is fitted to, and their positions."""
+    """Return the number of objects of a source, the sample to fit an encoder to, and its positions."""
     return sample(stream, FIT_ON, FIT_BYTES, seed)
 
 
 def kmer_length(strings: Any) -> int:
-    """Return k: 5 for up to four letters, 2 for twenty or more, and of short strings at most a third.
+    """Return k: 5 for up to four letters, 2 for twenty or more, but at most a third of the length of short strings.
 
     Letters that are rarer than one in 200 (an N in DNA) do not count.
     """
@@ -106,7 +106,7 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
     """Print that another encoder is used because the data have at most `most` directions."""
-    if most > 8:  # else no number of bits could be met
+    if most > 8:  # otherwise no number of bits is possible
         note(
             f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "
             f"{made_by}, which often finds fewer neighbours; use fewer --bits for {instead_of}"
@@ -134,7 +134,7 @@ def _signs(bits: int, seed: int) -> Pipeline:
 
 
 def _has_directions(pca: Any, X: Any) -> bool:
-    """Return whether vectors have as many directions as bits are wanted."""
+    """Return whether vectors have as many directions as there are bits."""
     try:
         clone(pca).fit(X)
     except BadParameter as error:

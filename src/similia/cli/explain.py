@@ -1,4 +1,4 @@
-"""``similia explain``: why two objects are similar, or why a model decides as it does for one."""
+"""``similia explain`` shows why two objects are similar, or why a model makes a prediction."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def explain(
 
 
 def as_dict(explanation: Any) -> dict[str, Any]:
-    """Return an explanation as what JSON holds."""
+    """Return an explanation as a dict for JSON."""
     names = ("title", "kind", "value", "residual", "omitted", "n_omitted", "unexplained", "note")
     lists = {"parts": explanation.parts, "groups": explanation.groups}
     listed = {
@@ -89,7 +89,7 @@ def as_dict(explanation: Any) -> dict[str, Any]:
 
 
 def _number(which: str, read: Any) -> int:
-    """Return the number of an object that is given by its name, or by its number from 0."""
+    """Return the number of an object given by its name or by its number from 0."""
     from similia.core.text import did_you_mean
     from similia.objects import n_objects
 

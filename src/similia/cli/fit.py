@@ -1,4 +1,4 @@
-"""``similia fit``: the best of many pipelines, or NysHD for a kernel or D2KE for a distance, scored and written."""
+"""``similia fit`` scores and writes the best of many pipelines, NysHD for a kernel, or D2KE for a distance."""
 
 from __future__ import annotations
 

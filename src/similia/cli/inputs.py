@@ -1,4 +1,4 @@
-"""Files, folders and names of data sets to objects and labels, read whole or in chunks."""
+"""Read objects and labels from files, folders and named data sets, whole or in chunks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from similia.sources.streams import ObjectStream, is_table, meaningless
 
 
 def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
-    """Read objects and labels, if there are any; print what was chosen and what was skipped.
+    """Read objects and any labels; print the columns chosen and the rows skipped.
 
     Parameters
     ----------
     data : str
         Path, or name of a data set.
     labelled : bool
-        Whether labels are used, so that a missing one is an error.
+        Whether labels are used; if so, a missing one is an error.
     **table
-        How a file is read; see `similia.sources.read_objects`.
+        Options for reading a file; see `similia.sources.read_objects`.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def read_labelled(data: str, **table: Any) -> Objects:
 
 
 def _note_empty(source: str, count: int, first: str) -> None:
-    """Print how many strings are empty, if any: cells may not have been filled in."""
+    """Print the number of empty strings, if any, as cells may be blank."""
     if count:
         rows = "1 row" if count == 1 else f"{count} rows"
         have = "has an empty sequence" if count == 1 else "have empty sequences"
@@ -79,7 +79,7 @@ def _note_empty(source: str, count: int, first: str) -> None:
 
 
 def note_skipped(source: str, skips: Any) -> None:
-    """Print how many rows were skipped, and where they are listed."""
+    """Print the number of skipped rows, and the file that lists them."""
     if skips is not None and skips.first is not None:
         line, why = skips.first
         rows = "1 row was" if skips.n == 1 else f"{skips.n} rows were"
@@ -98,7 +98,7 @@ def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) ->
     Raises
     ------
     ValueError
-        As `read_objects`, for what the first rows of a file show.
+        As `read_objects`, for errors in the first rows of a file.
     """
     reading, path = Reading(**table), Path(data)
     if not path.exists():
@@ -116,7 +116,7 @@ def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) ->
 
 
 def _tell(source: Any) -> None:
-    """Print once, at the end, what is empty and what was skipped."""
+    """Print once, at the end, the numbers of empty and skipped objects."""
     source.at_end = None
     _note_empty(source.source, *getattr(source, "empty", (0, "")))
     note_skipped(source.source, source.skips)

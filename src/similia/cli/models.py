@@ -1,4 +1,4 @@
-"""``similia predict``: a model and data in, predictions out; and whether data suit a model."""
+"""Predict with a model for ``similia predict``, and check that data suit a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several commands take, with its help and what a shell completes it to."""
+"""Options shared by several commands, with their help and shell completion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _distances(incomplete: str) -> list[str]:
 
 
 def _data(incomplete: str) -> list[str]:
-    """Return data sets and files that begin so."""
+    """Return data sets and files that begin with `incomplete`."""
     from similia.datasets import available
 
     folder, start = Path(incomplete).parent, Path(incomplete).name if not incomplete.endswith("/") else ""
@@ -35,7 +35,7 @@ def _data(incomplete: str) -> list[str]:
 
 
 def scorers(incomplete: str) -> list[str]:
-    """Return the scorers of scikit-learn that begin so."""
+    """Return scikit-learn's scorers that begin with `incomplete`."""
     from sklearn.metrics import get_scorer_names
 
     return [name for name in get_scorer_names() if name.startswith(incomplete)]
@@ -192,7 +192,7 @@ Scheduler = Annotated[
 
 @contextmanager
 def working(max_memory: str | None, cluster: str | None, scheduler: str | None) -> Iterator[Any]:
-    """Hold the working memory that was asked for, and yield the workers."""
+    """Set the working memory, and yield the workers."""
     from similia.core.config import config
 
     with config(max_memory=max_memory):

@@ -1,4 +1,4 @@
-"""What the commands write for others to read, and what they say beside it."""
+"""Write the results of commands, and report progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from similia.storage.disk import write_atomically
 
 
 def check_output(output: Path, *inputs: str | Path | None) -> None:
-    """Raise, before work is done, if the folder of `output` does not exist or `output` is one of the inputs."""
+    """Raise before any work if the folder of `output` does not exist or `output` is one of the inputs."""
     if not output.parent.is_dir():
         raise ValueError(f"the folder {output.parent} does not exist; make it first")
     for given in inputs:
@@ -27,7 +27,7 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
 
 @contextmanager
 def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
-    """Say how far a command came if Ctrl-C stops it (typer then ends it with exit code 130)."""
+    """Report the progress of a command that Ctrl-C stops (typer then ends it with exit code 130)."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -49,18 +49,18 @@ class Spoken(Progress):
 
 
 def bars() -> Any:
-    """Show bars of loops on a terminal, and in a log nothing, unless it is to be verbose."""
+    """Show progress bars on a terminal; in a log, show nothing unless verbose."""
     how = voice()
     return config(progress=not how.quiet and (how.verbose or sys.stderr.isatty()))
 
 
 def meters() -> Any:
-    """Show how far a stream is, on a terminal and in a log."""
+    """Show the progress of a stream, on a terminal and in a log."""
     return config(progress=not voice().quiet)
 
 
 def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:
-    """Write rows to a file, which is complete or not there, or to the terminal if `output` is None."""
+    """Write rows to a file, completely or not at all, or to the terminal if `output` is None."""
     if output is None:
         csv.writer(sys.stdout).writerows(rows)
         return

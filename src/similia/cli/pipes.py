@@ -1,4 +1,4 @@
-"""``-``: what comes from a pipe as a file of its own, whose kind shows in its first bytes, and what goes into one."""
+"""Handle ``-``: copy a pipe to a file, recognised by its first bytes, and write results to a pipe."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimensi
 
 @contextmanager
 def from_stdin() -> Iterator[str]:
-    """Yield the path of a temporary file with all of standard input, whose ending says what it is.
+    """Yield the path of a temporary file with all of standard input, with the ending of its format.
 
     Raises
     ------
     ValueError
-        If standard input is a terminal, empty, or of no kind that is known.
+        If standard input is a terminal, empty, or of unknown format.
     """
     if sys.stdin is None or sys.stdin.isatty():
         raise ValueError("there is no data on standard input (-); write e.g. cat reads.fasta | similia ... -")
@@ -38,7 +38,7 @@ def from_stdin() -> Iterator[str]:
 
 @contextmanager
 def to_stdout(ending: str) -> Iterator[Path]:
-    """Yield the path of a temporary file, which is written to standard output when it is complete."""
+    """Yield the path of a temporary file, and copy it to standard output when it is complete."""
     with tempfile.TemporaryDirectory(prefix="similia-") as folder:
         path = Path(folder, "stdout" + ending)
         yield path
@@ -48,7 +48,7 @@ def to_stdout(ending: str) -> Iterator[Path]:
 
 
 def _ending(path: Path) -> str:
-    """Return the ending of a file with these bytes."""
+    """Return the file ending that matches the contents."""
     with path.open("rb") as file:
         head = file.read(6)
     if head.startswith(b"\x1f\x8b"):

@@ -1,4 +1,4 @@
-"""``similia plan``: what a run will cost, as a table or as JSON."""
+"""``similia plan`` estimates the cost of a run, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from similia.cli.options import DATA_HELP, Bits, Distance, Kernel, Table
 
 _UNITS = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
-_LANDMARKS = 300  # where no number is asked for
+_LANDMARKS = 300  # default number
 
 
 def plan(
@@ -107,7 +107,7 @@ def _sample(data: str, table: dict[str, Any]) -> tuple[str, Any, int]:
     if stream.n is not None or first.bytes_read == stream.size:
         return stream.kind, first.objects, stream.n or first.stop
     estimated = first.stop * (stream.size or 0) / first.bytes_read
-    return stream.kind, first.objects, int(float(f"{estimated:.2g}"))  # no more digits than it is worth
+    return stream.kind, first.objects, int(float(f"{estimated:.2g}"))  # only significant digits
 
 
 def _print(made: Any) -> None:

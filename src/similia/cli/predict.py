@@ -1,4 +1,4 @@
-"""``similia predict``: a model and data in, predictions out; interrupted runs resume."""
+"""``similia predict`` writes the predictions of a model for data; interrupted runs resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``similia report``: a model and data in, a page about both out."""
+"""``similia report`` writes a page about a model and data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``similia index``: files in, an index on disk, neighbours out; interrupted runs resume.
+"""Build and search an index on disk for ``similia index``; interrupted runs resume.
 
-Objects are added in chunks, each committed in one step together with how far the file was read: what a killed run
-had not committed is done again by the next, and what it had is not.
+Objects are added in chunks. Each chunk is committed in one step with the position in the file, so the next run repeats
+only what a killed run had not committed.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def build_index(
 
 
 def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
-    """Return what is wrong with building an index from `data` where there is one."""
+    """Return the error for building an index from `data` in a folder that has another one."""
     meta, holds = opened.store.meta, "; ".join(_unfinished(opened))
     if meta and (holds or not len(opened)):
         how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
@@ -104,7 +104,7 @@ def _not_the_same(opened: SearchFolder, data: str) -> ValueError:
 
 
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
-    """Return how far each source was added that was not added whole; `but` is the fingerprint of one to leave out."""
+    """Return the progress of each partly added source; `but` is the fingerprint of one to leave out."""
     sources = opened.store.progress.items()
     return [f"{of(s['done'], s['n'])} from {s['name']}" for key, s in sources if s["done"] != s["n"] and key != but]
 
@@ -117,7 +117,7 @@ def _note_unfinished(opened: SearchFolder, but: str = "") -> None:
 
 
 def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
-    """Print the share of the true neighbours of some objects that is found among those an encoder was fitted to."""
+    """Print the recall of some objects' true neighbours among the objects to which the encoder was fitted."""
     n = len(search)
     k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
     if k < 1:
@@ -132,7 +132,7 @@ def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, fo
     queries = sm.objects.take(sample, rows)
     by = "projected" if sort == "projected" else "kernel"
     with_itself = search.recall(queries, k + 1, metric=by, objects=sample).recall
-    share = max(0.0, ((k + 1) * with_itself - 1) / k)  # that an object finds itself tells nothing
+    share = max(0.0, ((k + 1) * with_itself - 1) / k)  # ignore that an object finds itself
     own = "the kernel or distance of the encoder"
     by = {"projected": "the cosine of their vectors", "kernel": own, "none": own}.get(sort, sort)
     asked = f"{len(rows)} of the {n}" if len(rows) < n else f"all {n}"
@@ -148,7 +148,7 @@ def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, fo
 
 
 def _note_growth(function: Any, is_kernel: bool, objects: Any) -> None:
-    """Warn if the values of a kernel grow with the size of objects, which then decides what is near."""
+    """Warn if kernel values grow with the size of objects, which would then determine the neighbours."""
     if not is_kernel:
         return
     own = diagonal(function, objects)
@@ -163,9 +163,9 @@ def _note_growth(function: Any, is_kernel: bool, objects: Any) -> None:
 def add_to_index(
     data: str, folder: Path, *, again: bool, chunk: int = CHUNK, workers: Any = None, **table: Any
 ) -> None:  # fmt: skip
-    """Add the objects of `data`, or those that a killed run left; `table` says how they are read.
+    """Add the objects of `data`, or the rest after a killed run; `table` has the options for reading.
 
-    The column of names that the index was built with is taken if another is not named.
+    The column of names is the one with which the index was built, unless another is named.
     """
     opened = SearchFolder.open(folder)
     built_with = opened.store.meta.get("id")
@@ -181,7 +181,7 @@ def add_to_index(
 
 
 def remove_from_index(folder: Path, wanted: list[str], by: str | None = None) -> None:
-    """Remove objects by "id" or "name"; by either, where none could be meant but one."""
+    """Remove objects by "id" or "name", or by either if this is unambiguous."""
     if by not in (None, "id", "name"):
         raise ValueError(f"--by must be id or name, got {by}")
     opened = SearchFolder.open(folder)
@@ -247,7 +247,7 @@ def search_index(data: str, folder: Path, output: Path | None, *, k: int, candid
         note(f"note: -k {k} is more than the {candidates} candidates; {k} candidates are compared")
     search.set_params(n_candidates=max(k, candidates))
     with places_named(Held(queries)):
-        search.kneighbors(sm.objects.take(queries.objects, [0]), k)  # compiles, which the time below leaves out
+        search.kneighbors(sm.objects.take(queries.objects, [0]), k)  # compile first, to exclude it from the time below
         start = time.perf_counter()
         distances, ids = search.kneighbors(queries.objects, k)
         seconds = time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""``similia warmup`` and ``similia info``: for those who run similia as a service."""
+"""``similia warmup`` and ``similia info``, for running similia as a service."""
 
 from __future__ import annotations
 

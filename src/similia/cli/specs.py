@@ -1,4 +1,4 @@
-"""Kernels and distances written as text, e.g. ``GappyKmers(k=4, gaps=1)``: parsed, never evaluated."""
+"""Parse kernels and distances from text such as ``GappyKmers(k=4, gaps=1)``, without evaluating it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from similia.core.text import did_you_mean, short
 
 @dataclass(frozen=True)
 class _Room:
-    """What may be named: the classes of one package."""
+    """The classes of one package that a text may name."""
 
     noun: str
     package: ModuleType
@@ -118,7 +118,7 @@ class _Parser:
             raise ValueError(f"{short(self.text, 60)}: {problem}{meant}; {name.id} takes {known}") from None
 
     def _check_other_room(self, name: str, rooms: tuple[_Room, ...]) -> None:
-        """Raise if there is a distance called so where a kernel is expected, or a kernel where a distance is."""
+        """Raise if a name is that of a distance where a kernel is expected, or the reverse."""
         other = next((room for room in (_KERNELS, _DISTANCES) if room not in rooms and name in room.names), None)
         if other is not None:
             own = rooms[0].noun

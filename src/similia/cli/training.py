@@ -1,4 +1,4 @@
-"""What ``similia fit`` does: checks, a held-out part, a pipeline chosen or made, its scores."""
+"""Train for ``similia fit``: check options, hold out a part, choose or make a pipeline, and score it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from similia.sources.reading import looks_numeric
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV, _VOTERS = 10, 5, 5
-_FINAL = 0.2  # of the budget, kept for the fit to all objects after a held-out part was scored
-_FEWER_FOLDS = 1000  # objects from which 3 folds choose as 5 do, in half the time
+_FINAL = 0.2  # share of the budget for the final fit to all objects, after scoring the held-out part
+_FEWER_FOLDS = 1000  # from this many objects, 3 folds choose as well as 5, in half the time
 _SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or neg_mean_absolute_error"}
 
 
 @dataclass(frozen=True)
 class Part:
-    """Objects and targets, of which a share is held out to score what was fitted to the rest.
+    """Objects and targets; a share is held out to score a model fitted to the rest.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Part:
     y : ndarray, shape (n,)
     task : {"classification", "regression"}
     test : float
-        Share that is held out.
+        Share to hold out.
     seed : int
     scoring : str or None
     """
@@ -63,7 +63,7 @@ class Part:
     scoring: str | None
 
     def described(self) -> str:
-        """Return what there is to train on, for a line."""
+        """Describe the training data in one line."""
         n, called = len(self.y), self.read.called
         if self.task == "regression":
             return f"{n} {called} with numbers to predict"
@@ -71,7 +71,7 @@ class Part:
         return f"{n} {called} in {classes} class{'es' * (classes > 1)}"
 
     def split(self) -> tuple[npt.NDArray, npt.NDArray]:
-        """Return the objects to train on and those held out, or raise if a class has none to train on."""
+        """Return the training and the held-out objects, or raise if a class has no training object."""
         y = self.y
         if not self.test:
             return np.arange(len(y)), np.arange(0)
@@ -89,7 +89,7 @@ class Part:
 
 
 def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tuple[Any, dict[str, Any]]:
-    """Choose a pipeline, print how, score it on the held-out part and fit it to all; return it and what JSON holds."""
+    """Choose a pipeline, score it on the held-out part and fit it to all; return it and the facts for JSON."""
     console().print(part.described())
     train, test = part.split()
     auto = (sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor)(
@@ -145,7 +145,7 @@ def _say_chosen(auto: Any) -> None:
 def made(
     part: Part, kernel: str | None, distance: str | None, bits: int | None, landmarks: int | None
 ) -> tuple[Any, dict[str, Any]]:
-    """Fit NysHD or D2KE, scored on the held-out part first; return the model and what JSON holds."""
+    """Score NysHD or D2KE on the held-out part, then fit to all; return the model and the facts for JSON."""
     recipe = _recipe(part, kernel, distance, bits, landmarks)
     objects = part.read.objects
     _check_comparison(recipe.compared, part.read, objects)
@@ -168,7 +168,7 @@ def made(
 
 @dataclass(frozen=True)
 class _Recipe:
-    """A model to fit, what it compares by, and the folds of the search for its parameters (0: none)."""
+    """A model to fit, its kernel or distance, and the folds of its parameter search (0: none)."""
 
     model: Any
     compared: Any
@@ -224,7 +224,7 @@ def parse_duration(text: str | float) -> float:
     Raises
     ------
     ValueError
-        If `text` is nothing of that form, or not above 0.
+        If `text` does not have this form, or is not above 0.
 
     Examples
     --------
@@ -303,7 +303,7 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
 
 
 def _check_decimal(read: Objects, y: npt.NDArray) -> None:
-    """Raise if labels are numbers with a decimal comma, which nobody said."""
+    """Raise if labels are numbers with a decimal comma, but no option says so."""
     cells = [label for label in y.tolist() if isinstance(label, str)]
     if len(cells) == len(y) and any("," in cell for cell in cells) and looks_numeric(cells, ","):
         raise ValueError(
@@ -313,7 +313,7 @@ def _check_decimal(read: Objects, y: npt.NDArray) -> None:
 
 
 def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
-    """Raise if most classes have one object, as names have."""
+    """Raise if most classes have only one object, as if labels were names."""
     counts = np.unique(y, return_counts=True)[1]
     if len(counts) > 2 and 2 * np.count_nonzero(counts == 1) > len(counts):
         number = "" if as_numbers(y) is None else ", or --task regression predicts numbers"
@@ -332,7 +332,7 @@ def check_scorer(name: str | None) -> None:
 
 
 def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
-    """Raise if a scorer does not score predictions of such targets: it is tried, before time is spent."""
+    """Raise early if a scorer does not work with such targets; this tries it."""
     if name is None:
         return
     wrong = _failure(name, y, DummyRegressor() if task == "regression" else DummyClassifier())

@@ -1,4 +1,4 @@
-"""How a command speaks: for people or as JSON, quiet or verbose; each command has these options from `command`."""
+"""Output of commands: text or JSON, quiet or verbose; `command` adds these options to each command."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _ON_COMMAND_LINE = "'similia fit DATA -o FILE' writes one, and 'similia encode' 
 
 @dataclass(frozen=True)
 class Voice:
-    """What was asked for; `piped` is whether standard output is the data that the command writes.
+    """Output options; `piped` tells whether the command writes its data to standard output.
 
-    `stdin` are the paths of what standard input brought, for which sentences have ``-``.
+    `stdin` has the paths of copies of standard input, which messages call ``-``.
     """
 
     json: bool = False
@@ -54,13 +54,13 @@ _TOLD = "told"
 
 
 def voice() -> Voice:
-    """Return how the command that runs is to speak."""
+    """Return the output options of the running command."""
     return _voice.get()
 
 
 @contextmanager
 def speaking(**how: Any) -> Iterator[None]:
-    """Speak as `Voice` says."""
+    """Use the given options of `Voice` in the block."""
     token = _voice.set(Voice(**how))
     try:
         yield
@@ -70,7 +70,7 @@ def speaking(**how: Any) -> Iterator[None]:
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
-    """Have warnings of Python be a line without the place in the code, which ``--verbose`` shows; none if quiet."""
+    """Shorten Python warnings to one line; ``--verbose`` adds the place in the code, ``--quiet`` hides them."""
     usual, how = warnings.formatwarning, voice()
 
     def line(message: Warning | str, *place: Any) -> str:
@@ -85,7 +85,7 @@ def _short_warnings() -> Iterator[None]:
 
 
 def console(**options: Any) -> Any:
-    """Return where people read: standard output, or standard error where that is data, or nowhere beside JSON."""
+    """Return the console for messages: standard output, standard error if data is piped, or none with JSON."""
     from rich.console import Console
 
     how = voice()
@@ -93,7 +93,7 @@ def console(**options: Any) -> Any:
 
 
 def written(path: Path) -> str:
-    """Return how to call a file that was written, or standard output."""
+    """Return the name of a written file, or of standard output."""
     return "standard output" if voice().piped else str(path)
 
 
@@ -107,30 +107,30 @@ def note(text: str) -> None:
 
 
 def result(facts: dict[str, Any] | list[Any]) -> None:
-    """Print what came out as JSON, if that was asked for; what is no number is null."""
+    """Print the result as JSON if requested, with NaN and infinity as null."""
     if voice().json:
         text = json.dumps(facts, default=_plain)
         print(json.dumps(json.loads(text, parse_constant=lambda _: None), indent=2))
 
 
 def _plain(value: Any) -> Any:
-    """Return a numpy scalar or array, or a path, as JSON has it."""
+    """Convert a numpy scalar or array, or a path, to a JSON type."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = None) -> Callable[..., Any]:
     """Register a function as a command that also has ``--json``, ``--quiet`` and ``--verbose``, and takes ``-``.
 
-    A parameter called ``table`` stands for the options of reading (`options.READING`), and gets all of them.
+    A parameter called ``table`` stands for all reading options (`options.READING`).
 
     Parameters
     ----------
     group : typer.Typer
     name : str, optional
-        Of the command; that of the function if not given.
+        Name of the command; by default, that of the function.
     pipe : str, optional
-        Ending of the file that ``-o -`` writes to standard output; if not given, the function gets None as its output
-        and prints.
+        Ending of the file that ``-o -`` writes to standard output. Without it, the function gets None as its output and
+        prints.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
@@ -168,13 +168,13 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
 
 
 def own_process() -> None:
-    """Say that the process is this command and nothing else, so that its end may do with signals what it likes."""
+    """Declare that the process runs only this command, which may then change signal handlers at its end."""
     _alone.set(True)
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python's own would kill the process when it is gone
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the default handler would kill the exiting process
 
 
 def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
-    """Print a line after Ctrl-C, the only one of the command; another Ctrl-C meanwhile has no effect."""
+    """Print the command's only line after Ctrl-C; a second Ctrl-C meanwhile has no effect."""
     if _alone.get():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     print(f"similia: stopped{how}", file=sys.stderr)
@@ -182,8 +182,8 @@ def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
 
 
 def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
-    """Say that a command was stopped, unless it has; that nothing was written only where files show it."""
-    link: BaseException | None = stop  # a second Ctrl-C is raised while the first is on its way
+    """Report that a command was stopped, unless done; say that nothing was written only if the files show it."""
+    link: BaseException | None = stop  # a second Ctrl-C may follow while the first is handled
     while link is not None and _TOLD not in getattr(link, "__notes__", ()):
         link = link.__context__
     if link is None:
@@ -194,7 +194,7 @@ def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> N
 
 
 def _state(path: Path | None) -> tuple[int, int] | None:
-    """Return what is another after a file was replaced, or an entry of a folder added; None where nothing is."""
+    """Return the state of a path, which changes if a file is replaced or a folder gets an entry; None if missing."""
     try:
         about = os.stat(path or "")
     except OSError:
@@ -205,7 +205,7 @@ def _state(path: Path | None) -> tuple[int, int] | None:
 def _spoken(
     function: Callable[..., None], arguments: dict[str, Any], how: dict[str, Any], pipe: str | None, stack: ExitStack
 ) -> None:
-    """Call the function of a command, in the voice and with the pipes that were asked for."""
+    """Call the function of a command with its output options and pipes."""
     piped: list[str] = []
     try:
         how["piped"] = _open_pipes(arguments, pipe, how["json"], stack, piped)
@@ -221,7 +221,7 @@ def _spoken(
 
 
 def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack, piped: list[str]) -> bool:
-    """Put files in the place of ``-``, whose paths go to `piped`; return whether standard output is what is written."""
+    """Replace ``-`` by files, with their paths in `piped`; return whether the output goes to standard output."""
     from similia.cli.pipes import from_stdin, to_stdout
 
     for name in _PIPED_IN:

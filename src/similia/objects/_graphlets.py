@@ -1,8 +1,8 @@
-"""Loops that draw graphlets: simple adjacency, walks, and the codes of what they visit.
+"""Compiled loops that draw graphlets: simple adjacency, walks, and the codes of the visited nodes.
 
-A step of a walk is one load of (first arc, degree), one multiplication, one load of the neighbour. Whether the
-walk flies back and whether the node is new are decided without a branch, since no processor could foretell
-them; the only branch that is hard to foretell is the last step of a graphlet.
+A step of a walk takes one load of (first arc, degree), one multiplication and one load of the neighbour. Flybacks and
+new nodes are unpredictable, so they are decided without a branch; the only hard-to-predict branch is the last step of a
+graphlet.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from similia.core.jit import njit
 
 _LOW = np.uint64(2**32 - 1)
 _ONE, _32 = np.uint64(1), np.uint64(32)
-_LARGEST_MATRIX = 2**19  # words (4 MiB): larger graphs look edges up among sorted neighbours
-_PATIENCE = 64  # steps before a walk is helped to its next new node
+_LARGEST_MATRIX = 2**19  # words (4 MiB); larger graphs look edges up among sorted neighbours
+_PATIENCE = 64  # steps after which the next new node of a walk is drawn directly
 TABLE_BITS = 16  # codes below 2**16 are counted in a table that stays in the cache; larger ones are sorted
 
 
@@ -162,7 +162,7 @@ def _joined(u, v, matrix, indptr, neighbours):  # type: ignore[no-untyped-def]
 
 @njit()
 def _adjacent(u, v, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Look for an edge among the sorted neighbours of the node that has fewer."""
+    """Look for an edge among the sorted neighbours of the node of lower degree."""
     if indptr[u + 1] - indptr[u] > indptr[v + 1] - indptr[v]:
         u, v = v, u
     low, high = indptr[u], indptr[u + 1]
@@ -179,8 +179,8 @@ def _adjacent(u, v, indptr, neighbours):  # type: ignore[no-untyped-def]
 def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, start_offsets, starts, keys, codes):  # type: ignore[no-untyped-def]
     """Write graphlets `first` to `last`, counted through all rows of `codes`, shape (n_graphs, n_samples).
 
-    `flyback` is a probability times 2**32. A walk starts anew at a node not yet visited when it has seen all
-    `sizes[start]` nodes of a component.
+    `flyback` is a probability times 2**32. When a walk has seen all `sizes[start]` nodes of a component, it restarts at
+    an unvisited node.
     """
     n_samples = codes.shape[1]
     while first < last:
@@ -198,7 +198,7 @@ def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, s
 
 @njit()
 def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  # type: ignore[no-untyped-def]
-    """As `draw_walks`, of distinct nodes drawn uniformly."""
+    """Draw distinct nodes uniformly; otherwise like `draw_walks`."""
     n_samples = codes.shape[1]
     while first < last:
         g = first // n_samples
@@ -208,7 +208,7 @@ def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  
         matrix = bit_matrix(n, here, arcs)
         if matrix.shape[1]:
             _draw_nodes(start, stop, size, matrix, keys[g], codes[g])
-        else:  # walks that start anew at each step
+        else:  # walks that restart at each step
             alone, starts = np.ones(n, dtype=np.int64), np.arange(n).astype(np.int32)
             _walk(start, stop, size, np.uint64(0), here, arcs, alone, starts, keys[g], codes[g])
         first += stop - start
@@ -216,7 +216,7 @@ def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  
 
 @njit()
 def _draw_nodes(first, last, size, matrix, key, codes):  # type: ignore[no-untyped-def]
-    """Draw nodes, each code put together as they come: twice as fast as after all draws."""
+    """Draw nodes and build each code meanwhile, which is twice as fast as after all draws."""
     n = np.uint64(len(matrix))
     last_seen_by, visited = np.full(len(matrix), -1, dtype=np.int64), np.empty(size, dtype=np.int64)
     for sample in range(first, last):
@@ -282,10 +282,11 @@ def _walk(first, last, size, flyback, indptr, neighbours, sizes, starts, key, co
 def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: ignore[no-untyped-def]
     """Return the next new node of a walk at `node` that has seen `seen`, start first, and the new random state.
 
-    Drawn from its exact law, so that a walk that keeps to what it knows (a high flyback, a long path) takes no
-    longer: seen nodes other than `node` are taken out of the chain one after another, each handing on to
-    the others in proportion. ``leave[i, j]`` is the chance to go from i to a new node next to j. Only sums of
-    positive numbers occur (Grassmann, Taksar & Heyman, 1985), so the smallest chances are as exact as the largest.
+    The node is drawn from its exact distribution, so a walk that stays on seen nodes (a high flyback, a long path)
+    takes no longer. Seen nodes other than `node` are eliminated one by one, with their transitions passed
+    to the others in proportion. ``leave[i, j]`` is the probability of going from i to a new node next to j. Only
+    positive numbers are added (Grassmann, Taksar & Heyman, 1985), so the smallest probabilities are as exact as the
+    largest.
     """
     m, fly = len(seen), np.float64(flyback) / 2.0**32
     move, leave = np.zeros((m, m)), np.zeros((m, m))
@@ -335,7 +336,7 @@ def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: igno
 
 @njit()
 def count_small(codes, distinct, counts, lengths):  # type: ignore[no-untyped-def]
-    """Count codes below 2**TABLE_BITS row by row; a bit per code tells in order which ones occur."""
+    """Count codes below 2**TABLE_BITS row by row; one bit per code marks those that occur, in order."""
     table = np.zeros(1 << TABLE_BITS, dtype=np.int64)
     occurs = np.zeros(1 << (TABLE_BITS - 6), dtype=np.uint64)
     for i in range(len(codes)):
@@ -385,8 +386,8 @@ def count_sorted(codes, distinct, counts, lengths):  # type: ignore[no-untyped-d
 def orbits(size, tables, low_bits):  # type: ignore[no-untyped-def]
     """Return (class of each code, smallest code of each class) under the two permutations of `tables`.
 
-    ``tables[p, 0]`` and ``tables[p, 1]`` say where permutation p takes the low bits and the high bits of a
-    code. Codes are visited in ascending order, so the first code met of a class is its smallest.
+    ``tables[p, 0]`` and ``tables[p, 1]`` map the low bits and the high bits of a code under permutation p. Codes are
+    visited in ascending order, so the first code of a class is its smallest.
     """
     n_codes = 1 << (size * (size - 1) // 2)
     unknown = np.uint32(0xFFFFFFFF)
@@ -412,9 +413,9 @@ def orbits(size, tables, low_bits):  # type: ignore[no-untyped-def]
 
 @njit()
 def enumerate_codes(size, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return (distinct codes, counts) of all subsets of `size` ascending nodes of one graph, in no order.
+    """Return (distinct codes, counts) of all subsets of `size` ascending nodes of one graph, unsorted.
 
-    ``seen[v]`` keeps which of the chosen nodes have v as neighbour, so a subset costs one addition.
+    ``seen[v]`` marks the chosen nodes that have v as neighbour, so a subset costs one addition.
     """
     n = len(indptr) - 1
     seen, chosen = np.zeros(n, dtype=np.uint64), np.full(size, -1, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""One graph in each of the forms that users have it, as arrays (`Part`).
+"""Read a single graph of any supported form as arrays (`Part`).
 
-Each form is a pair: how to know it (by type or by the attributes it has, so that no library is
-imported) and how to read it. Numbers of nodes are local to the graph.
+Each form has a function that recognises it, by type or attributes without importing a library, and one that reads it.
+Node numbers are local to the graph.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Names:
-    """Names under which networkx and igraph keep labels, attributes and weights (None: leave out)."""
+    """Names under which networkx and igraph store labels, attributes and weights (None: leave out)."""
 
     node_label: str | None = "label"
     node_attributes: str | None = "attributes"
@@ -36,7 +36,7 @@ class Names:
 
 @dataclass
 class Part:
-    """One graph; what it does not have is None."""
+    """One graph as arrays; missing data is None."""
 
     n_nodes: int
     edge_index: npt.NDArray[np.int64]
@@ -58,12 +58,12 @@ class Part:
 
 
 def is_graph(X: Any) -> bool:
-    """Return whether `X` is one graph (and not a collection of graphs)."""
+    """Return whether `X` is a single graph, not a collection."""
     return any(known(X) for known, _ in _FORMS)
 
 
 def read_graph(graph: Any, names: Names) -> Part:
-    """Return one graph as arrays, or raise a `BadItem` without the number of the graph."""
+    """Return one graph as arrays, or raise a `BadItem` without the graph's number."""
     if graph is None:
         raise BadType(None, "is NoneType (None)", "a graph", "drop what is missing")
     for known, read in _FORMS:
@@ -84,14 +84,14 @@ def read_graph(graph: Any, names: Names) -> Part:
 
 @dataclass(frozen=True)
 class _Table:
-    """The dicts that hang on the nodes (or edges) of one graph."""
+    """The attribute dicts of the nodes (or edges) of one graph."""
 
     what: str
     keys: list[Any]
     data: list[Mapping[str, Any]]
 
     def column(self, name: str | None, default: Any = None) -> list[Any] | None:
-        """Return one value for each key, or None if no key has it; for one without, `default` or an error."""
+        """Return one value for each node or edge, or None if none has it; if some lack it, use `default` or raise."""
         if name is None:
             return None
         values = [data.get(name) for data in self.data]
@@ -216,7 +216,7 @@ def _from_sparse(graph: Any, names: Names) -> Part:
     if graph.dtype.kind in "iu":  # sums of int8 would overflow
         graph = graph.astype(np.float64)
     matrix = graph.tocoo().copy()
-    matrix.sum_duplicates()  # sorts them too, without the array of rows of CSR, which a wrong size makes huge
+    matrix.sum_duplicates()  # also sorts, without CSR's array of rows, which a wrong size would make huge
     return _from_entries(graph.shape[0], matrix.row, matrix.col, matrix.data, names)
 
 
@@ -232,7 +232,7 @@ def _from_dense(graph: Any, names: Names) -> Part:
 
 
 def _from_entries(n: int, row: Any, col: Any, weight: Any, names: Names) -> Part:
-    """Nonzero entries are arcs; they are weights too unless all are 1 (an explicit zero is no arc)."""
+    """Read nonzero entries as arcs, and as weights unless all are 1; an explicit zero is not an arc."""
     kept = np.flatnonzero(weight)
     weights = np.asarray(weight[kept], dtype=np.float64)
     part = Part(n, np.stack([row[kept], col[kept]]).astype(np.int64))
@@ -300,7 +300,7 @@ def _from_pyg(graph: Any, names: Names) -> Part:
 
 
 def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
-    """Return the labels kept under a name the user chose, integers or one-hot rows, and the name if it is there."""
+    """Return the labels of a name that the user chose (integers or one-hot rows), and the name if it exists."""
     values = None if name in (None, Names.node_label) else getattr(graph, str(name), None)
     if values is None:
         return None, ()
@@ -344,7 +344,7 @@ def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
 def _part(
     edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any
 ) -> Part:
-    """Check arrays as users give them: arcs as given, labels of any kind."""
+    """Check a user's arrays: arcs as given, labels of any kind."""
     arcs = _array(edge_index, "edge_index")
     if arcs.size == 0:
         arcs = np.zeros((2, 0), dtype=np.int64)
@@ -379,7 +379,7 @@ def _is_molecule(graph: Any) -> bool:
 
 
 def _from_molecule(graph: Any, names: Names) -> Part:
-    """Atoms are nodes, labelled by symbol, bonds are edges, labelled as SMILES write them: ``-=#:``, others by name."""
+    """Read atoms as nodes labelled by symbol, bonds as edges labelled as in SMILES (``-=#:``), others by name."""
     n, bonds = graph.GetNumAtoms(), [graph.GetBondWithIdx(i) for i in range(graph.GetNumBonds())]
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
     arcs = np.array(ends, dtype=np.int64).reshape(-1, 2).T
@@ -432,10 +432,10 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def hash_labels(labels: Iterable[Any]) -> npt.NDArray[np.int64]:
-    """Return integer labels as they are and others as a 64-bit BLAKE2b hash of their text.
+    """Return integer labels unchanged, and others as a 64-bit BLAKE2b hash of their text.
 
-    Two of n different texts get the same number with probability n**2 / 2**65 (10**-9 for
-    200,000 texts). A number written as text is another label than the number.
+    Two of n different texts get the same number with probability n**2 / 2**65 (10**-9 for 200,000 texts). A number
+    written as text is a different label from the number.
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "bi":
         return labels.astype(np.int64)
@@ -462,7 +462,7 @@ _ELEMENTS = (
 )
 
 
-# Texts that are known again by their hash, so that molecules show them; * is RDKit's atom of any kind.
+# Texts that are recovered from their hash to show molecules; * is RDKit's atom of any kind.
 SYMBOLS = {_hash_text(symbol): symbol for symbol in _ELEMENTS.split()}
 
 
