@@ -27,10 +27,10 @@ def wilson(share: float, n: float, z: float = _Z) -> tuple[float, float]:
 
 
 def balanced(right: npt.NDArray, n: npt.NDArray) -> tuple[float, float, float]:
-    """Return the mean recall of classes and its interval, from how many of the n objects of each class are right.
+    """Return the mean recall of classes and its interval, from the number `right` of the n objects of each class.
 
-    Wilson's interval for as many objects as would give a share of that variance, with Student's quantile. In
-    simulations of 2 to 10 classes with 3 to 100 objects each it held in 94 to 100 % of cases.
+    This is Wilson's interval, with Student's quantile, for the number of objects that gives a share this variance. In
+    simulations of 2 to 10 classes with 3 to 100 objects each, it covered 94 to 100 % of cases.
     """
     right, n = right.astype(np.float64), n.astype(np.float64)
     mean, total = float(np.mean(right / n)), n.sum()

@@ -42,7 +42,7 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
 
 @intrinsic
 def load(_typing, array, index):  # type: ignore[no-untyped-def]
-    """Return ``array[index : index + LANES]`` of a contiguous 1-D array; nothing checks the bounds."""
+    """Return ``array[index : index + LANES]`` of a contiguous 1-D array, without bounds checks."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         pointer, align = _address(context, builder, signature.args[0], *arguments)
@@ -53,7 +53,7 @@ def load(_typing, array, index):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
-    """Write `value` to ``array[index : index + LANES]`` of a contiguous 1-D array; nothing checks the bounds."""
+    """Write `value` to ``array[index : index + LANES]`` of a contiguous 1-D array, without bounds checks."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         pointer, align = _address(context, builder, signature.args[0], *arguments[:2])
