@@ -61,7 +61,7 @@ class _SeriesDistance(Forwarded, Distance):
         return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
 
     def _function(self) -> tuple[Callable[..., Any], bool]:
-        """Return d(X, Y=None) on batches, and whether d(X) takes half the time."""
+        """Return d(X, Y=None) on batches, and whether d(X) uses symmetry and so takes half the time of d(X, X)."""
         raise NotImplementedError
 
 

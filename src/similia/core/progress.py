@@ -129,7 +129,7 @@ def logger_of(module: str) -> logging.Logger:
     """Return the logger of a module; call this when the module is imported.
 
     `logging` takes a lock to create a logger and to look up a level for the first time. Ctrl-C at that moment would
-    leave it locked, and other threads would wait forever. Both happen here, so no fit takes that lock.
+    keep the lock taken, and other threads would wait forever. Both steps happen here, at import, so no fit takes it.
     """
     logger = logging.getLogger(module)
     for level in (logging.DEBUG, logging.INFO):

@@ -62,9 +62,9 @@ class D2KE(ComparesObjects, Transformer):
         Number R of random objects. Not used if `objects` is a collection.
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`; any object
-        with ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects (it is called with n = 256); or
-        a collection, all of which is used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance
-        works on strings, series or sets, and `Representatives` otherwise.
+        with ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects (it is called with n = 256
+        until there are enough); or a collection, all of which is used. "auto" takes `RandomStrings`, `RandomSeries` or
+        `RandomSets` if the distance works on strings, series or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Decay of a feature with distance. "median" is 1 / the median distance between (at most 256) training objects and
         64 random objects, or 1 if that is 0; ``"4*median"`` is four times as much.
@@ -91,17 +91,19 @@ class D2KE(ComparesObjects, Transformer):
     Raises
     ------
     ValueError, TypeError
-        In `fit`, if a parameter is out of range or a sampler returns another number of objects; in both, if the
-        distance returns NaN, infinity, a negative number or another shape. The message names the pair.
+        In `fit`, if a parameter is out of range or a sampler returns another number of objects. In `fit` and
+        `transform`, if the distance returns NaN, infinity, a negative number or another shape; the message names
+        the pair.
 
     Notes
     -----
-    Random object j depends on the seed and j alone: a larger `n_components` keeps those of a smaller one, and the same
-    `gamma_`. The row of an object does not depend on the other objects. The output is float32 if the distances are,
-    else float64.
+    Random object j depends on the seed and j alone: a larger `n_components` keeps the random objects of a smaller one,
+    adds new ones, and leaves `gamma_` unchanged. The row of an object does not depend on the other objects. The
+    output is float32 if the distances are, else float64.
 
-    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. A gamma far below the median rule
-    then changes little, since exp(-gamma d) becomes linear in d; one far above sees only near objects.
+    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. A gamma far below
+    "median" then has little effect, since exp(-gamma d) becomes linear in d; with one far above, only near objects
+    count.
 
     References
     ----------

@@ -143,7 +143,7 @@ def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterat
 def check_finite(
     values: npt.NDArray, rows: npt.ArrayLike | range, columns: npt.ArrayLike | range, pair: str
 ) -> npt.NDArray:
-    """Return `values`; raise if one is NaN or infinite, naming the first such pair with the template `pair`."""
+    """Return `values`, or raise if one is NaN or infinite; the template `pair` names its pair of objects."""
     finite = np.isfinite(values)
     if not finite.all():
         i, j = np.argwhere(~finite)[0]

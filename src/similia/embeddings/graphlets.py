@@ -412,7 +412,7 @@ class Waves:
 
     @property
     def n_features(self) -> int:
-        """One for each frequency, two with pairs."""
+        """Number of features: one per frequency, or a cosine and a sine per frequency with `pairs`."""
         return len(self.phases) * (1 + self.pairs)
 
     def means(self, codes: Codes) -> npt.NDArray[np.float32]:

@@ -88,7 +88,7 @@ class Occurrences:
         return np.unique(np.concatenate(runs)) if runs else NOWHERE
 
     def keys(self) -> Ids:
-        """Return the id under which each occurrence is shown."""
+        """Return, for each occurrence of a feature, the id of the part that shows it."""
         return self.ids if self.groups is None else self.groups
 
     def shares(self, amounts: Floats) -> Floats:

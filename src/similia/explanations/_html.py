@@ -39,7 +39,7 @@ def _safe(text: str) -> str:
 
 
 def _table(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> str:
-    """Return a table of parts; the table of the `whole` value ends with the residual."""
+    """Return a table of parts; if they explain the `whole` value, the last rows are what the parts leave."""
     if not parts and not whole:
         return ""
     largest = max((abs(part.contribution) for part in parts), default=0.0)

@@ -254,7 +254,8 @@ DIAGONAL, UP, LEFT = 0, 1, 2
 def best_moves(match, delete, insert, first_row, first_column):  # type: ignore[no-untyped-def]
     """Return the cheapest move into each cell, shape (m + 1, n + 1); ties prefer the diagonal.
 
-    D(i, j) = min(D(i-1, j-1) + match, D(i-1, j) + delete, D(i, j-1) + insert), borders as given (shapes n + 1, m + 1).
+    D(i, j) = min(D(i-1, j-1) + match, D(i-1, j) + delete, D(i, j-1) + insert). The first row (n + 1 values) and the
+    first column (m + 1 values) of D are given.
     """
     m, n = match.shape
     moves = np.zeros((m + 1, n + 1), dtype=np.uint8)

@@ -313,7 +313,7 @@ def _look_up(ids, distinct, table, numbers):  # type: ignore[no-untyped-def]
 
 @njit()
 def _enter(distinct, table):  # type: ignore[no-untyped-def]
-    """Write the position of each id to its slot of an empty table."""
+    """Fill an empty hash table: the slot of each id receives the position of that id."""
     for k in range(len(distinct)):
         table[_place(distinct[k], distinct, table)] = k
 

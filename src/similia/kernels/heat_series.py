@@ -48,12 +48,12 @@ _GRAIN = 2**16  # entries worth a thread
 
 
 def time_of(contrast: float, n: int) -> float:
-    """Return the t for which w_1 / w_0 = n exp(-(n - 1) t) equals `contrast` in R^n."""
+    """Return the time t at which w_1 / w_0 = n exp(-(n - 1) t), the contrast in R^n, is `contrast`."""
     return float(log(n / contrast)) / (n - 1)
 
 
 def contrast_of(t: float, n: int) -> float:
-    """Return w_1 / w_0 = n exp(-(n - 1) t)."""
+    """Return the contrast w_1 / w_0 = n exp(-(n - 1) t) of the weights of degree 1 and 0 at time t."""
     return n * float(exp(-(n - 1) * t))
 
 

@@ -204,7 +204,7 @@ def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found): 
 
 @njit()
 def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: ignore[no-untyped-def]
-    """Write to `found`, for each lane, the summed distances of the time points of x from the lane's range of values."""
+    """Write to `found`, for the series in each lane, how far x lies outside its range of values, summed over time."""
     zero = lane.splat(found[:0].sum())
     total = zero
     for i in range(m):

@@ -244,7 +244,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
 
     Examples
     --------
-    A path of four nodes has two paths of three and two of an edge and a node:
+    A path of four nodes has four subsets of three: two are paths (code 5), two an edge and a node (codes 1 and 4):
 
     >>> from similia.objects.graphlets import enumerate_graphlets
     >>> path = ([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]], 4)

@@ -225,7 +225,7 @@ def _fill_weights(parts: list[Part]) -> None:
 
 
 def _column(parts: list[Part], name: str) -> Any:
-    """Return a column of all graphs, or None if none has it; graphs without nodes (arcs) may lack it."""
+    """Return a column of all graphs, or None if none has it; a graph without nodes may lack a column of nodes."""
     columns = [getattr(part, name) for part in parts]
     having = [i for i, column in enumerate(columns) if column is not None]
     if not having:

@@ -271,7 +271,7 @@ def _batch(
     n_graphs: int,
     edge_weight: int | None,
 ) -> GraphBatch:
-    """Sort nodes by graph (all published sets are sorted) and build the batch."""
+    """Build the batch; nodes that are not sorted by graph, as in all published sets, are sorted."""
     n_nodes, n_arcs = len(indicator), len(arcs)
     offsets = np.concatenate(([0], np.cumsum(np.bincount(indicator - 1, minlength=n_graphs))))
     order = np.argsort(indicator, kind="stable")

@@ -377,7 +377,7 @@ def _object(context: Context, i: int) -> dict[str, Any]:
 
 
 def _queries(context: Context) -> npt.NDArray[np.int64]:
-    """Choose objects to show: one of each class in turn, then mistakes, at most a third."""
+    """Choose objects to show: one of each class in turn. At most a third are objects that the model gets wrong."""
     order = generator(context.seed).permutation(context.n)
     found = context.scored
     wrong = np.zeros(context.n, bool) if found is None or context.is_regression else found.predicted != found.truth

@@ -223,7 +223,7 @@ def _count(turned, n, query, counts):  # type: ignore[no-untyped-def]
 
 @njit()
 def _count_rows(words, first, n, query, counts):  # type: ignore[no-untyped-def]
-    """Fill `counts` with the distances of `query` to rows that are not transposed; return the smallest."""
+    """Write the distance from `query` to each row into `counts`, for codes stored row by row; return the smallest."""
     counts[:n] = 0
     word = 0
     while word + 4 <= len(query):

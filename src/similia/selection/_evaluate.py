@@ -347,7 +347,7 @@ def _compare(step: Any) -> Any:
 
 
 def _is_shared(step: Any) -> bool:
-    """Return whether a step's output depends on single objects or pairs alone, so that folds can share it."""
+    """Return whether a step treats each object or pair separately, so that its output is the same for all folds."""
     if isinstance(step, GraphletSampling):  # an exact map with seeded samples learns nothing
         return step.features == "optical" and step.n_components is None
     if isinstance(step, D2KE):

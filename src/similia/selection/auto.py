@@ -258,8 +258,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Maximum number of pipelines that vote. They vote if cross-validation cannot separate the best and their vote
         scores higher. With 1, a single pipeline is chosen, which is smaller and faster.
     nested : bool, default=True
-        Whether to estimate the score of the choice on new objects. If you hold out a part yourself, False leaves more
-        time for the search.
+        Whether to estimate, by nested cross-validation, how well the chosen pipeline scores on new
+        objects. If you hold out a part yourself, False leaves more time for the search.
     random_state : int, numpy Generator or RandomState, optional
         Seed for the order of objects, the folds and all randomness in candidates.
     progress : bool, optional
@@ -388,7 +388,7 @@ class AutoRegressor(RegressorMixin, _Auto):
     max_voters : int, default=5
         Maximum number of pipelines whose predictions are averaged; 1 chooses a single one.
     nested : bool, default=True
-        Whether to estimate the score of the choice on new objects.
+        Whether to estimate, by nested cross-validation, how well the chosen pipeline scores on new objects.
     random_state : int, numpy Generator or RandomState, optional
     progress : bool, optional
         Whether to show a leaderboard; ``config(progress=...)`` decides if not given.

@@ -364,7 +364,7 @@ class Items:
             yield self._source[start : start + chunk]
 
     def _converted(self, chunk: int, max_bytes: int) -> Iterator[Any]:
-        """Yield batches of `chunk` items, or fewer that take about `max_bytes`."""
+        """Yield batches of `chunk` items, or of fewer items if these already take about `max_bytes`."""
         items: list[Any] = []
         size = passed = 0
         source = self._source

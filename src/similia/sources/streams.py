@@ -284,7 +284,7 @@ class ObjectStream(Source):
             raise ValueError(f"{self.source} holds no good row; the first bad one is in line {line}: {why}")
 
     def _joined(self, pieces: list[tuple[Records, int, int]], start: int, n: int) -> Chunk:
-        """Return pieces of records as a chunk."""
+        """Join rows of several blocks of records into one chunk; a piece is (records, first row, end)."""
         objects = [_slice(part.columns[0], a, b) for part, a, b in pieces]
         labels: list[Any] = []
         names: list[Any] = []
