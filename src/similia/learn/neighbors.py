@@ -188,7 +188,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
 
 @state(classes_=labels("c"), _codes=array("i8", "n"))
 class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
-    r"""k-nearest-neighbour classifier of objects, with any distance or kernel.
+    r"""Classifier by the k nearest neighbours of objects, with any distance or kernel.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
 @state(targets_="targets")
 class KNeighborsRegressor(RegressorMixin, _KNeighbors):
-    r"""k-nearest-neighbour regressor of objects, with any distance or kernel: averages the targets of the neighbours.
+    r"""Regressor by the k nearest neighbours of objects, with any distance or kernel: the mean of their targets.
 
     Parameters
     ----------
