@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.core.config import config, rows_per_block, settings
 from similia.core.errors import part_from, said_of_part, say_once
-from similia.core.fitting import all_at_once, twin_of
+from similia.core.estimators import all_at_once, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
 from similia.core.threads import heard

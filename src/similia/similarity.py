@@ -31,9 +31,9 @@ from sklearn.utils import Tags
 
 from similia.core.config import settings
 from similia.core.errors import BadPairType, BadPairValue, ObjectsWarning, pairs_named, warn_user
+from similia.core.estimators import check_table
 from similia.core.progress import track
 from similia.core.state import state
-from similia.core.transformers import check_table
 from similia.core.validation import unmasked
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one

@@ -23,7 +23,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
-from similia.core.fitting import twin_of
+from similia.core.estimators import twin_of
 
 TITLE = "Interrupted fits"
 TEXT = """

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadType, BadValue
-from similia.core.fitting import twin_of
+from similia.core.estimators import twin_of
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.objects.sequences import as_csr
 from similia.sources.dask import Distributed

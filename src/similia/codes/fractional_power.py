@@ -36,13 +36,12 @@ from similia.codes.hypervectors import HypervectorEncoder
 from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once, example_of
 from similia.core.functions import cos_sin_of_quarters
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
 from similia.core.state import array, count, one_of, state
 from similia.core.threads import run_in_ranges
-from similia.core.transformers import example_of
 from similia.core.validation import (
     check_n_bits,
     check_positive,

@@ -24,9 +24,8 @@ from similia.codes._generalized_nystroem import offset_of, projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
 from similia.core.config import settings
 from similia.core.errors import BadParameter
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once, check_columns, check_table
 from similia.core.state import array, count, state
-from similia.core.transformers import Transformer, check_columns, check_table
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
 from similia.sources.lazily import from_parts, lazily
 

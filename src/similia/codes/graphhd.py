@@ -42,7 +42,7 @@ from similia.codes.hypervectors import (
     to_words,
 )
 from similia.core.config import rows_per_block
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.jit import njit
 from similia.core.state import count, state
 from similia.core.validation import check_n_bits, check_positive_int

@@ -22,8 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.bits import inner_products, unpack_signs
 from similia.core.config import rows_per_block
+from similia.core.estimators import Transformer
 from similia.core.state import count, one_of, state
-from similia.core.transformers import Transformer
 from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
 from similia.sources.lazily import lazily
 

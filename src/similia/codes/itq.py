@@ -29,13 +29,12 @@ import numpy.typing as npt
 from similia.codes._row_sources import check_rows
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.jit import njit
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.state import array, count, state
 from similia.core.threads import in_threads, one_blas_thread
-from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
     RandomState,
     check_n_bits,

@@ -35,10 +35,9 @@ from similia.codes.hypervectors import (
 )
 from similia.core.config import rows_per_block
 from similia.core.errors import BadItem, BadType, BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once, check_columns
 from similia.core.state import Sizes, array, count, state
 from similia.core.threads import run_in_ranges
-from similia.core.transformers import check_columns
 from similia.core.validation import (
     check_n_bits,
     check_positive_int,

@@ -33,7 +33,7 @@ from similia.codes.hypervectors import (
     to_words,
 )
 from similia.core.config import rows_per_block
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.state import count, one_of, state
 from similia.core.validation import check_n_bits, check_positive_int
 from similia.objects.sequences import runs

@@ -22,7 +22,7 @@ from similia.codes.bits import unpack_signs
 from similia.codes.hypervectors import HypervectorEncoder, bind, check_output, empty_output, random, sign
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.state import Sizes, array, each, state
 from similia.core.validation import generator
 from similia.objects.sequences import at_least_one

@@ -41,7 +41,7 @@ from similia.codes.levels import (
     ranges_fit,
 )
 from similia.core.config import rows_per_block
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.jit import njit
 from similia.core.state import count, optional, state
 from similia.core.text import counted

@@ -33,12 +33,11 @@ import numpy.typing as npt
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.hadamard import padded, transform
 from similia.core.jit import njit
 from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
-from similia.core.transformers import Transformer, example_of
 from similia.core.validation import check_n_bits, check_vectors, generator
 from similia.sources.lazily import from_parts, lazily
 

@@ -22,10 +22,9 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from similia.core.errors import pairs_named
+from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.fingerprints import fingerprint
-from similia.core.fitting import all_at_once
 from similia.core.state import array, count, objects, one_of, optional, state
-from similia.core.transformers import Transformer, example_of
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels.from_distance import (

@@ -23,11 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core import functions
 from similia.core.config import rows_per_block
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.progress import track
 from similia.core.state import array, count, made, pairs_of, state
 from similia.core.threads import run_in_ranges
-from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
     RandomState,
     check_positive,

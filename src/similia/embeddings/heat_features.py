@@ -28,10 +28,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once, check_table, example_of
 from similia.core.state import array, count, optional, state
 from similia.core.threads import one_blas_thread, run_tasks
-from similia.core.transformers import Transformer, check_table, example_of
 from similia.core.validation import RandomState, check_positive_int, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere

@@ -18,10 +18,9 @@ import scipy.sparse as sp
 from sklearn.utils import Tags
 
 from similia.core.errors import ObjectsWarning, warn_user
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once
 from similia.core.jit import njit
 from similia.core.state import array, count, state
-from similia.core.transformers import Transformer
 from similia.core.validation import check_positive_int, is_table
 from similia.kernels.features import check_alike
 from similia.objects import take

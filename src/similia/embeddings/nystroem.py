@@ -20,12 +20,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import pairs_named
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once, check_table
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, objects, reads, state
 from similia.core.threads import one_blas_thread
-from similia.core.transformers import Transformer, check_table
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
 from similia.embeddings.gram import (
     Gram,

@@ -22,10 +22,9 @@ import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import run_in_ranges, run_tasks
-from similia.core.transformers import Transformer, example_of
 from similia.core.validation import (
     RandomState,
     check_positive,

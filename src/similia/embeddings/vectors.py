@@ -17,10 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import Transformer, all_at_once, check_table, example_of
 from similia.core.state import count, state
 from similia.core.text import counted
-from similia.core.transformers import Transformer, check_table, example_of
 from similia.objects.series import SeriesBatch, as_series
 from similia.sources.dask import each_block
 from similia.sources.lazily import from_parts, lazily, refuse_lazy

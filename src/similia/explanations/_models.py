@@ -26,7 +26,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.transformers import ObjectsOut
+from similia.core.estimators import ObjectsOut
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.explanations._explanation import (
     NOWHERE,

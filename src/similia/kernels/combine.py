@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia.core.errors import BadPairValue, BadValue, as_second
+from similia.core.estimators import ListParams
 from similia.core.text import short
-from similia.core.transformers import ListParams
 from similia.core.validation import check_positive_int
 from similia.kernels.features import divide_by_norms, scale_by_norms
 from similia.objects import n_objects

@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import settings
 from similia.core.errors import BadType, BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.progress import track
 from similia.core.state import made, state
 from similia.core.text import short

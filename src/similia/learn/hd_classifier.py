@@ -21,10 +21,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once, check_columns
 from similia.core.progress import track
 from similia.core.state import array, count, labels, state
-from similia.core.transformers import check_columns
 from similia.core.validation import (
     check_codes,
     check_positive_int,

@@ -23,9 +23,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block, settings
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once, check_columns, check_table
 from similia.core.state import array, count, labels, made, pairs_of, state
-from similia.core.transformers import check_columns, check_table
 from similia.core.validation import RandomState, check_positive, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines

@@ -34,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block, settings
 from similia.core.errors import pairs_named
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.threads import one_blas_thread

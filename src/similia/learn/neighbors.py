@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadPairValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
 from similia.core.validation import at_most, check_positive_int, check_vectors, is_table

@@ -17,10 +17,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.fitting import all_at_once
+from similia.core.estimators import ListParams, all_at_once
 from similia.core.state import each, labels, state
 from similia.core.text import short
-from similia.core.transformers import ListParams
 from similia.core.validation import check_labels
 from similia.objects import n_objects
 from similia.sources.lazily import lazily, refuse_lazy

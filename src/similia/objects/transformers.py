@@ -15,9 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadValue
-from similia.core.fitting import all_at_once
+from similia.core.estimators import ObjectsOut, all_at_once
 from similia.core.state import array, state
-from similia.core.transformers import ObjectsOut
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graphs import as_graphs
 from similia.objects.sequences import at_least_one

@@ -11,7 +11,7 @@ from dask.delayed import delayed
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.validation import check_codes, check_n_bits, check_positive_int
 from similia.search import HammingIndex
 from similia.search.scan import best, radius_in_bits

@@ -22,10 +22,10 @@ import scipy.sparse as sp
 
 from similia.core.config import part_of_more, settings
 from similia.core.errors import BadItem, BadPair
+from similia.core.estimators import ObjectsOut
 from similia.core.fingerprints import fingerprint
 from similia.core.progress import meter
 from similia.core.text import short
-from similia.core.transformers import ObjectsOut
 from similia.core.validation import as_path, check_codes, check_encoder
 from similia.objects import SeriesBatch, SetBatch, concatenate, take
 from similia.scale.predictions import Predictions, form_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.fitting import twin_of
+from similia.core.estimators import twin_of
 from similia.core.text import short
 from similia.search import _faiss
 from similia.storage.store import MANIFEST, Ids, Store, check_ids, consistent

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from similia.core.fitting import all_at_once
-from similia.core.locks import exclusively, lock_of
+from similia.core.estimators import all_at_once
 from similia.core.progress import logged, logger_of
 from similia.core.state import state
+from similia.core.threads import exclusively, lock_of
 from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.search import _faiss
 from similia.search._rows import Rows, load_index, save_index

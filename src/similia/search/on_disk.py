@@ -20,7 +20,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.locks import lock_of
+from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch

@@ -22,11 +22,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadType, part_from
-from similia.core.fitting import all_at_once, twin_of
-from similia.core.locks import exclusively, lock_of
+from similia.core.estimators import all_at_once, twin_of
 from similia.core.products import chosen_products
 from similia.core.progress import track
 from similia.core.state import Sizes, array, made, objects, optional, state
+from similia.core.threads import exclusively, lock_of
 from similia.core.validation import check_codes, check_encoder, check_positive_int
 from similia.objects import concatenate, take
 from similia.objects.sequences import Batch, at_least_one

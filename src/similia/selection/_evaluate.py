@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from similia.core.config import settings
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.threads import in_threads, limited_to, n_threads
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.gram import DistancePairs, KernelPairs

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia import compilation
 from similia.core.config import config, settings
-from similia.core.fitting import all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.intervals import wilson
 from similia.core.progress import logged, logger_of, track
 from similia.core.state import Sizes, labels, state

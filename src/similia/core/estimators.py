@@ -1,9 +1,11 @@
-"""Base classes of estimators: tags and columns of transformers, and parameters of parts in a list."""
+"""What estimators share: fits that take effect all at once, tags and columns of transformers, parameters of lists."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, ClassVar, Self
+import time
+from collections.abc import Callable, Collection
+from functools import wraps
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,39 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from similia.core.progress import log_seconds, logger_of
 from similia.core.validation import is_table, not_real, too_narrow, wrong_width
+
+Estimator = TypeVar("Estimator")
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def twin_of(estimator: Estimator) -> Estimator:
+    """Return a shallow copy of an estimator: setting an attribute of the twin does not change the original."""
+    twin = object.__new__(type(estimator))
+    vars(twin).update(vars(estimator))
+    return twin
+
+
+def all_at_once(method: Method) -> Method:
+    """Make a method that learns (fit, partial_fit, add ...) change its estimator only if it succeeds.
+
+    The method runs on a twin that shares the attributes of the estimator; a single assignment then gives the twin's
+    attributes to the estimator. Errors, including Ctrl-C at any moment, leave the estimator unchanged. The method may
+    assign attributes freely, but must copy a value before it changes the value in place. Its duration is logged.
+    """
+    logger = logger_of(method.__module__)
+
+    @wraps(method)
+    def on_twin(self: Any, *args: Any, **kwargs: Any) -> Any:
+        start, twin = time.perf_counter(), twin_of(self)
+        result = method(twin, *args, **kwargs)
+        log_seconds(logger, f"{type(self).__name__}.{method.__name__}", time.perf_counter() - start)
+        self.__dict__ = vars(twin)
+        return self if result is twin else result
+
+    on_twin.learns = True  # type: ignore[attr-defined]
+    return on_twin  # type: ignore[return-value]
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
