@@ -1,8 +1,10 @@
-"""Pipelines that respect ``config(max_memory)`` and never mix the states of two fits.
+"""Pipelines that respect ``config(max_memory)`` and never mix the states of two fits; how a model splits into parts.
 
 A scikit-learn pipeline passes all objects through one step after the other: for 100,000 objects, 300 similarities and
 10,000 bits take 240 and 125 MB. This pipeline passes one block of objects through all steps, then the next block. A
 linear model of scikit-learn sums with BLAS, in an order that depends on the block; here it sums in a fixed order.
+
+`parts_of` splits a model, fitted or not, into its steps, its learner, and the kernel or distance that compares objects.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +33,20 @@ from similia.core.threads import heard
 from similia.core.validation import refuse_fractions
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
+from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, distances_between, evaluate
+from similia.sources.dask import apply
 from similia.sources.lazily import is_lazy
 
 _FEW = 64  # up to this many objects are never split into blocks
 _PROBED = 8  # number of objects used to measure the bytes per object
+_CHOSEN = ("best_estimator_", "pipeline_", "best_")  # where a search keeps the model it chose
+_WRAPPED = {  # where a scikit-learn wrapper keeps its models: (fitted, unfitted)
+    "CalibratedClassifierCV": ("calibrated_classifiers_", "estimator"),
+    "FixedThresholdClassifier": ("estimator_", "estimator"),
+    "TransformedTargetRegressor": ("regressor_", "regressor"),
+    "TunedThresholdClassifierCV": ("estimator_", "estimator"),
+}
+_COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # attributes; whether they hold a kernel
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -81,22 +94,24 @@ class Pipeline(sklearn.pipeline.Pipeline):
     (400, 8)
     """
 
+    @all_at_once
     def fit(self, X: Any, y: Any = None, **params: Any) -> Pipeline:
         """Fit all steps; see `sklearn.pipeline.Pipeline.fit`."""
         fitted: Pipeline = self._learn("fit", X, y, params)
         return fitted
 
     @available_if(_has("fit_transform"))
+    @all_at_once
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit all steps and return what `transform` would; see `sklearn.pipeline.Pipeline.fit_transform`."""
         return self._learn("fit_transform", X, y, params)
 
     @available_if(_has("fit_predict"))
+    @all_at_once
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit all steps and return what the last one's ``fit_predict`` does."""
         return self._learn("fit_predict", X, y, params)
 
-    @all_at_once
     def _learn(self, name: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
         if y is not None and not is_lazy(y) and isinstance(self._final_estimator, ClassifierMixin):
             refuse_fractions(y)  # fail before comparing objects
@@ -137,12 +152,11 @@ class Pipeline(sklearn.pipeline.Pipeline):
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
         """Call a method, in blocks of objects if necessary."""
         if is_lazy(X):
-            from similia.sources.dask import apply
-
             return apply(getattr(self, name), X, **params)
         if params or get_config()["enable_metadata_routing"]:
             return getattr(super(), name)(X, **params)
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # raises; alone it would compute the tags of all steps, which takes longer
         whole = functools.partial(self._whole, name)
         if not _can_be_cut(X) or n_objects(X) <= _FEW:
             return whole(X)
@@ -270,3 +284,137 @@ def _of_whole(start: int, said: set[tuple[Any, str]]) -> Iterator[None]:
         yield
     for warning in caught:
         say_once(said_of_part(warning, start), said, stacklevel=6)
+
+
+# ---- models taken apart
+@dataclass(frozen=True)
+class Comparison:
+    """The kernel (larger is closer) or distance (smaller is closer) by which a model compares objects."""
+
+    function: Any
+    is_kernel: bool
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the layout the function works on."""
+        return as_objects(self.function, X)
+
+    def decided(self, X: Any) -> Self:
+        """Return the comparison with the data-dependent settings of its function fixed from `X`."""
+        return type(self)(decided(self.function, X), self.is_kernel)
+
+    def between(self, X: Any, Y: Any) -> npt.NDArray[np.floating]:
+        """Return the checked values of all pairs, shape (n, m)."""
+        return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a model; see `parts_of`.
+
+    Attributes
+    ----------
+    whole : estimator
+        The model that predicts or transforms, without the search around it.
+    model : estimator
+        The first model inside `whole` if that is an ensemble, a calibration or the like; else `whole` itself.
+    transformers : list of estimators
+        The steps of `model` before its learner; all steps if it does not predict.
+    learner : estimator or None
+        The step that predicts.
+    """
+
+    whole: Any
+    model: Any
+    transformers: list[Any]
+    learner: Any
+
+    @property
+    def steps(self) -> list[Any]:
+        """All steps, the learner last."""
+        return [*self.transformers, *([] if self.learner is None else [self.learner])]
+
+    def comparison(self, *, fitted: bool = True) -> Comparison | None:
+        """Return the kernel or distance of the first step that contains one; see `comparison_of`."""
+        for step in self.steps:
+            inside = members_of(step)
+            found = parts_of(inside[0]).comparison(fitted=fitted) if inside else comparison_of(step, fitted=fitted)
+            if found is not None:
+                return found
+        return None
+
+    def __repr__(self) -> str:
+        steps = " → ".join(type(step).__name__ for step in self.steps)
+        if self.whole is self.model:
+            return steps
+        if hasattr(self.whole, "voters"):
+            return f"{steps} (the first of {len(self.whole.voters)} that vote)"
+        return f"{steps} (inside of {type(self.whole).__name__})"
+
+
+def parts_of(model: Any) -> Parts:
+    """Split a model into its parts: an estimator, a pipeline, a search or an ensemble, fitted or not.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.pipelines import parts_of
+    >>> parts = parts_of(sm.recipes.nyshd(sm.kernels.Spectrum()))
+    >>> parts
+    Nystroem → SignRandomProjection → HDClassifier
+    >>> parts.comparison().function
+    Spectrum()
+    """
+    whole = model = chosen(model)
+    while members := members_of(model):
+        model = chosen(members[0])
+    steps = steps_of(model)
+    learner = steps.pop() if steps and hasattr(steps[-1], "predict") else None
+    return Parts(whole, model, steps, learner)
+
+
+def chosen(model: Any) -> Any:
+    """Return the model that a fitted search chose or that a frozen estimator wraps; any other model unchanged."""
+    if members_of(model):
+        return model
+    names = ("estimator",) if type(model).__name__ == "FrozenEstimator" else _CHOSEN
+    return next((chosen(getattr(model, name)) for name in names if hasattr(model, name)), model)
+
+
+def members_of(model: Any) -> list[Any]:
+    """Return the models whose predictions `model` combines or changes; [] for any other model.
+
+    They are fitted if `model` is. An ensemble of ours has a list ``voters``; scikit-learn's wrappers calibrate, set a
+    threshold or transform the targets.
+    """
+    voters = getattr(model, "voters", None)
+    if isinstance(voters, list):  # `AutoClassifier` has a number here: how many may vote
+        return list(voters)
+    for name in _WRAPPED.get(type(model).__name__, ()):
+        found = getattr(model, name, None)
+        if found is not None:
+            return [one.estimator for one in found] if isinstance(found, list) else [found]
+    return []
+
+
+def steps_of(model: Any) -> list[Any]:
+    """Return the steps of a model in order, with nested pipelines flattened and passthrough steps left out."""
+    model = chosen(model)
+    if not hasattr(model, "steps"):
+        return [model]
+    return [
+        inner for _, step in model.steps if step is not None and not isinstance(step, str) for inner in steps_of(step)
+    ]
+
+
+def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
+    """Return the kernel or distance by which a step compares objects, or None.
+
+    If `fitted`, the kernel that ``fit`` fixed comes before the parameter. A parameter `distance` may hold a kernel
+    (nearest neighbours in its feature space). A lifted function counts as what its parameter is named.
+    """
+    for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
+        function = getattr(step, name, None)
+        if callable(function) and not isinstance(function, type):
+            ours = isinstance(function, Kernel) and not isinstance(function, Pairwise)
+            return Comparison(function, ours or (is_kernel and not isinstance(function, Distance)))
+    return None

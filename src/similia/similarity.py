@@ -10,8 +10,7 @@ built-in ones derive from `Kernel` and `Distance`; they hold parameters and lear
 
 `evaluate` calls a kernel, `distances_between` a distance. Both turn whatever a user's function returns (float32,
 integers, lists, sparse) into a dense float array of shape (n, m), or raise an error that says what is wrong. `pairwise`
-turns a function of two objects into a kernel. `parts_of` splits a model into its steps, its learner, and the kernel or
-distance by which it compares objects.
+turns a function of two objects into a kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,14 +45,6 @@ _FEW_OF_A_PART = 20  # objects: a smaller part says nothing about the whole
 _QUOTED = 100  # letters quoted of another library's error
 _LIFTS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
 _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of processes busy
-_CHOSEN = ("best_estimator_", "pipeline_", "best_")  # where a search keeps the model it chose
-_WRAPPED = {  # where a scikit-learn wrapper keeps its models: (fitted, unfitted)
-    "CalibratedClassifierCV": ("calibrated_classifiers_", "estimator"),
-    "FixedThresholdClassifier": ("estimator_", "estimator"),
-    "TransformedTargetRegressor": ("regressor_", "regressor"),
-    "TunedThresholdClassifierCV": ("estimator_", "estimator"),
-}
-_COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # attributes; whether they hold a kernel
 
 
 # ---- the two protocols
@@ -521,137 +512,3 @@ def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     if most or (len(rows) and settings().part):
         remedy = "are they of the same kind (case, alphabet, labels) as the training objects?"
         warn_user(ObjectsWarning(len(rows), n, what, rows[0], remedy))
-
-
-# ---- models taken apart
-@dataclass(frozen=True)
-class Comparison:
-    """The kernel (larger is closer) or distance (smaller is closer) by which a model compares objects."""
-
-    function: Any
-    is_kernel: bool
-
-    def as_objects(self, X: Any) -> Any:
-        """Return `X` in the layout the function works on."""
-        return as_objects(self.function, X)
-
-    def decided(self, X: Any) -> Self:
-        """Return the comparison with the data-dependent settings of its function fixed from `X`."""
-        return type(self)(decided(self.function, X), self.is_kernel)
-
-    def between(self, X: Any, Y: Any) -> Floats:
-        """Return the checked values of all pairs, shape (n, m)."""
-        return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The parts of a model; see `parts_of`.
-
-    Attributes
-    ----------
-    whole : estimator
-        The model that predicts or transforms, without the search around it.
-    model : estimator
-        The first model inside `whole` if that is an ensemble, a calibration or the like; else `whole` itself.
-    transformers : list of estimators
-        The steps of `model` before its learner; all steps if it does not predict.
-    learner : estimator or None
-        The step that predicts.
-    """
-
-    whole: Any
-    model: Any
-    transformers: list[Any]
-    learner: Any
-
-    @property
-    def steps(self) -> list[Any]:
-        """All steps, the learner last."""
-        return [*self.transformers, *([] if self.learner is None else [self.learner])]
-
-    def comparison(self, *, fitted: bool = True) -> Comparison | None:
-        """Return the kernel or distance of the first step that contains one; see `comparison_of`."""
-        for step in self.steps:
-            inside = members_of(step)
-            found = parts_of(inside[0]).comparison(fitted=fitted) if inside else comparison_of(step, fitted=fitted)
-            if found is not None:
-                return found
-        return None
-
-    def __repr__(self) -> str:
-        steps = " → ".join(type(step).__name__ for step in self.steps)
-        if self.whole is self.model:
-            return steps
-        if hasattr(self.whole, "voters"):
-            return f"{steps} (the first of {len(self.whole.voters)} that vote)"
-        return f"{steps} (inside of {type(self.whole).__name__})"
-
-
-def parts_of(model: Any) -> Parts:
-    """Split a model into its parts: an estimator, a pipeline, a search or an ensemble, fitted or not.
-
-    Examples
-    --------
-    >>> import similia as sm
-    >>> from similia.similarity import parts_of
-    >>> parts = parts_of(sm.recipes.nyshd(sm.kernels.Spectrum()))
-    >>> parts
-    Nystroem → SignRandomProjection → HDClassifier
-    >>> parts.comparison().function
-    Spectrum()
-    """
-    whole = model = chosen(model)
-    while members := members_of(model):
-        model = chosen(members[0])
-    steps = steps_of(model)
-    learner = steps.pop() if steps and hasattr(steps[-1], "predict") else None
-    return Parts(whole, model, steps, learner)
-
-
-def chosen(model: Any) -> Any:
-    """Return the model that a fitted search chose or that a frozen estimator wraps; any other model unchanged."""
-    if members_of(model):
-        return model
-    names = ("estimator",) if type(model).__name__ == "FrozenEstimator" else _CHOSEN
-    return next((chosen(getattr(model, name)) for name in names if hasattr(model, name)), model)
-
-
-def members_of(model: Any) -> list[Any]:
-    """Return the models whose predictions `model` combines or changes; [] for any other model.
-
-    They are fitted if `model` is. An ensemble of ours has a list ``voters``; scikit-learn's wrappers calibrate, set a
-    threshold or transform the targets.
-    """
-    voters = getattr(model, "voters", None)
-    if isinstance(voters, list):  # `AutoClassifier` has a number here: how many may vote
-        return list(voters)
-    for name in _WRAPPED.get(type(model).__name__, ()):
-        found = getattr(model, name, None)
-        if found is not None:
-            return [one.estimator for one in found] if isinstance(found, list) else [found]
-    return []
-
-
-def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a model in order, with nested pipelines flattened and passthrough steps left out."""
-    model = chosen(model)
-    if not hasattr(model, "steps"):
-        return [model]
-    return [
-        inner for _, step in model.steps if step is not None and not isinstance(step, str) for inner in steps_of(step)
-    ]
-
-
-def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
-    """Return the kernel or distance by which a step compares objects, or None.
-
-    If `fitted`, the kernel that ``fit`` fixed comes before the parameter. A parameter `distance` may hold a kernel
-    (nearest neighbours in its feature space). A lifted function counts as what its parameter is named.
-    """
-    for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
-        function = getattr(step, name, None)
-        if callable(function) and not isinstance(function, type):
-            ours = isinstance(function, Kernel) and not isinstance(function, Pairwise)
-            return Comparison(function, ours or (is_kernel and not isinstance(function, Distance)))
-    return None

@@ -14,10 +14,10 @@ from similia.cli.outputs import Spoken, check_output, meters, stoppable
 from similia.cli.voice import console, note, result, voice
 from similia.core.errors import BadItem
 from similia.core.text import short
+from similia.pipelines import parts_of
 from similia.planning.costs import kind_of
 from similia.scale.predictions import Predictions, form_of
 from similia.scale.stream import CHUNK, print_stream, write_stream
-from similia.similarity import parts_of
 from similia.sources.reading import Reading, ending_of
 from similia.sources.source import Source
 from similia.sources.streams import ObjectStream, is_table

@@ -27,10 +27,10 @@ from similia.core.text import did_you_mean, short
 from similia.core.threads import n_threads
 from similia.learn.targets import TASKS, as_numbers, suits, task_of
 from similia.objects import AttributeScaler, n_objects
-from similia.pipelines import Pipeline
+from similia.pipelines import Pipeline, parts_of
 from similia.selection.budget import rows_of, table_of
 from similia.selection.folds import held_out
-from similia.similarity import Distance, parts_of
+from similia.similarity import Distance
 from similia.sources.reading import looks_numeric
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}

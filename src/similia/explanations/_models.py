@@ -57,7 +57,8 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteRegressor
 from similia.objects import take
 from similia.objects.sequences import Batch
-from similia.similarity import as_objects, evaluate, members_of, name_of, parts_of, steps_of
+from similia.pipelines import members_of, parts_of, steps_of
+from similia.similarity import as_objects, evaluate, name_of
 
 _INTERCEPT = "intercept"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # of targets

@@ -28,9 +28,10 @@ from similia.core.threads import one_blas_thread
 from similia.core.validation import generator
 from similia.embeddings import spectrum as _spectrum
 from similia.objects import n_objects, take
+from similia.pipelines import members_of
 from similia.report._model import Embedded, Parts, embedded, fitted_through, parts_of, sampled
 from similia.search.metric import shares_found
-from similia.similarity import as_objects, evaluate, members_of
+from similia.similarity import as_objects, evaluate
 
 Floats = npt.NDArray[np.float64]
 _FEW_COLUMNS = 2000

@@ -13,20 +13,21 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from similia import similarity
+from similia import pipelines
 from similia.core.text import short
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.objects import n_objects, take
 from similia.objects.transformers import FromColumn
-from similia.similarity import Comparison, chosen, comparison_of, decided, refuse_class
+from similia.pipelines import Comparison, chosen, comparison_of
+from similia.similarity import decided, refuse_class
 
 _FALLBACK = 300  # number of landmarks, or of objects to compare with, if a model makes no vectors
 _UNPACKED = 2048  # number of bits that represent a code as a vector
 
 
 @dataclass(frozen=True, repr=False)
-class Parts(similarity.Parts):
+class Parts(pipelines.Parts):
     """A model split into parts, without the step that selects a column of a table."""
 
     @property
@@ -58,7 +59,7 @@ class Embedded:
 
 def parts_of(model: Any) -> Parts:
     """Split a model into parts."""
-    parts = similarity.parts_of(model)
+    parts = pipelines.parts_of(model)
     steps = [step for step in parts.transformers if not isinstance(step, FromColumn)]
     return Parts(parts.whole, parts.model, steps, parts.learner)
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import part_of_more
-from similia.similarity import steps_of
+from similia.pipelines import steps_of
 from similia.sources.source import Chunk
 
 _FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.objects import take
-from similia.similarity import Comparison, Distance, Kernel, Pairwise, comparison_of, diagonal, steps_of
+from similia.pipelines import Comparison, comparison_of, steps_of
+from similia.similarity import Distance, Kernel, Pairwise, diagonal
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]

@@ -24,9 +24,10 @@ from similia.embeddings.random_objects import Representatives
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
+from similia.pipelines import comparison_of
 from similia.selection import budget
 from similia.selection._ladder import Group, identity
-from similia.similarity import Distance, comparison_of
+from similia.similarity import Distance
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # numbers of objects for measuring costs; the first call compiles
 

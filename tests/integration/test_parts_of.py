@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 import similia as sm
 from similia.kernels import Cosine, Spectrum
 from similia.learn.vote import VoteClassifier
-from similia.similarity import chosen, comparison_of, members_of, parts_of, steps_of
+from similia.pipelines import chosen, comparison_of, members_of, parts_of, steps_of
 
 X = ["AAAA", "AAAC", "AAGA", "AACA", "TTTT", "TTTC", "TTGT", "TTCT"]
 y = [0] * 4 + [1] * 4
