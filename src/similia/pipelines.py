@@ -34,8 +34,7 @@ from similia.core.validation import refuse_fractions
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
 from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, distances_between, evaluate
-from similia.sources.dask import apply
-from similia.sources.lazily import is_lazy
+from similia.sources.dask import apply, is_lazy
 
 _FEW = 64  # up to this many objects are never split into blocks
 _PROBED = 8  # number of objects used to measure the bytes per object

@@ -49,7 +49,7 @@ from similia.core.validation import (
     generator,
     rows_in_blocks,
 )
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import from_parts, lazily
 
 _LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
 Floats = npt.NDArray[np.float64]

@@ -27,7 +27,7 @@ from similia.core.errors import BadParameter
 from similia.core.estimators import Transformer, all_at_once, check_columns, check_table
 from similia.core.state import array, count, state
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 

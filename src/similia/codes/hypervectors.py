@@ -25,7 +25,7 @@ from similia.core.config import rows_per_block
 from similia.core.estimators import Transformer
 from similia.core.state import count, one_of, state
 from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
-from similia.sources.lazily import lazily
+from similia.sources.dask import lazily
 
 Codes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]

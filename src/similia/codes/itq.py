@@ -46,8 +46,7 @@ from similia.core.validation import (
     wrong_width,
 )
 from similia.objects import take
-from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import Distributed, from_parts, lazily
 
 _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second-level cache of one core
 _GROUP_ROWS = 4 * _BLOCK_ROWS  # rows of one task

@@ -48,8 +48,7 @@ from similia.core.validation import (
     rows_in_blocks,
     unmasked,
 )
-from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts
+from similia.sources.dask import Distributed, from_parts
 
 Floats = npt.NDArray[np.float64]
 

@@ -26,8 +26,7 @@ from similia.core.estimators import all_at_once
 from similia.core.state import Sizes, array, each, state
 from similia.core.validation import generator
 from similia.objects.sequences import at_least_one
-from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, is_lazy
+from similia.sources.dask import Distributed, from_parts, is_lazy
 
 Vectors = npt.NDArray[Any]
 

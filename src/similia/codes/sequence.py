@@ -49,7 +49,7 @@ from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int, generator
 from similia.objects import SeriesBatch
 from similia.objects.sequences import runs
-from similia.sources.lazily import from_parts
+from similia.sources.dask import from_parts
 
 _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting a task
 

@@ -39,7 +39,7 @@ from similia.core.jit import njit
 from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
 from similia.core.validation import check_n_bits, check_vectors, generator
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import from_parts, lazily
 
 _METHODS = ("gaussian", "structured")
 _MIN_HADAMARD = 256  # below this padded size, three Hadamard products have a bias above 0.02

@@ -38,7 +38,7 @@ from similia.kernels.from_distance import (
 from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_objects, check_distance, read_objects
-from similia.sources.lazily import as_parts, from_parts, lazily
+from similia.sources.dask import as_parts, from_parts, lazily
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
 # The median distance is taken between this many training objects and random objects.

@@ -44,8 +44,7 @@ from similia.objects.graphlets import (
     unpack_graphlets,
 )
 from similia.similarity import refuse_class
-from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import Distributed, from_parts, lazily
 
 Codes = npt.NDArray[np.uint64]
 FEATURES = ("match", "match_iso", "gaussian", "gaussian_complex", "gaussian_eig", "optical")

@@ -34,7 +34,7 @@ from similia.core.threads import one_blas_thread, run_tasks
 from similia.core.validation import RandomState, check_positive_int, generator, wrong_width
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import from_parts, lazily
 
 _TILE = 2**20  # bytes of products that stay in cache until their features are looked up
 

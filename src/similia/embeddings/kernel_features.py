@@ -35,7 +35,7 @@ from similia.similarity import (
     refuse_class,
     warn_of_strangers,
 )
-from similia.sources.lazily import is_lazy, lazily
+from similia.sources.dask import is_lazy, lazily
 
 _FEW = 8  # graphs that fit reads
 _MOST = 2**24  # maximum number of columns for met_, which then takes 2 MiB (one weight per column takes 128)

@@ -50,8 +50,7 @@ from similia.similarity import (
     read_objects,
     warn_of_strangers,
 )
-from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import Distributed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 _FEW = 16  # up to this many objects, as in a service, `transform` reuses what it computed for the landmarks

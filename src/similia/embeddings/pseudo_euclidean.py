@@ -34,7 +34,7 @@ from similia.embeddings.spectrum import with_signs
 from similia.objects import take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_floats, as_objects, check_distance, distances_between, read_objects
-from similia.sources.lazily import from_parts, lazily, refuse_lazy
+from similia.sources.dask import from_parts, lazily, refuse_lazy
 
 _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # range of distances whose squares fit into float64
 

@@ -37,8 +37,7 @@ from similia.core.validation import (
 )
 from similia.objects import n_objects, take
 from similia.objects.sequences import as_csr
-from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import Distributed, from_parts, lazily
 
 _MIN_PADDED = 64  # with fewer coordinates, Hadamard products would be biased by more than 2.5e-4
 _EXPOSURE_ROWS = 1024  # maximum number of training vectors used to find the brightest feature

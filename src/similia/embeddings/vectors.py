@@ -21,8 +21,7 @@ from similia.core.estimators import Transformer, all_at_once, check_table, examp
 from similia.core.state import count, state
 from similia.core.text import counted
 from similia.objects.series import SeriesBatch, as_series
-from similia.sources.dask import each_block
-from similia.sources.lazily import from_parts, lazily, refuse_lazy
+from similia.sources.dask import each_block, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 BLOCK = 256

@@ -42,8 +42,7 @@ from similia.learn.targets import as_numbers, task_of
 from similia.objects import n_objects, take
 from similia.pipelines import Pipeline as BlockPipeline
 from similia.similarity import as_objects
-from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import Distributed, from_parts, lazily
 
 Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
 Part = tuple[npt.NDArray, float, list[Split]]  # distances, the value of gamma="median", folds

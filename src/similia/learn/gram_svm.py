@@ -24,7 +24,7 @@ from similia.core.config import settings
 from similia.core.products import row_product
 from similia.core.threads import in_threads, n_threads, one_blas_thread
 from similia.core.validation import check_labels, check_positive
-from similia.sources.lazily import lazily
+from similia.sources.dask import lazily
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

@@ -36,8 +36,7 @@ from similia.core.validation import (
     wrong_width,
 )
 from similia.learn.targets import check_two_classes, checked_labels
-from similia.sources.dask import Distributed
-from similia.sources.lazily import from_parts, lazily
+from similia.sources.dask import Distributed, from_parts, lazily
 
 if TYPE_CHECKING:
     from typing import Self

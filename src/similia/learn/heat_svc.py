@@ -41,7 +41,7 @@ from similia.learn.gram_svm import (
     precomputed_scores,
 )
 from similia.learn.targets import checked_labels
-from similia.sources.lazily import lazily, refuse_lazy
+from similia.sources.dask import lazily, refuse_lazy
 
 __all__ = ["HeatSVC", "NestedScores", "best_of", "nested_scores", "precomputed_scores"]
 

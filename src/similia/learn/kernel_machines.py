@@ -45,7 +45,7 @@ from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, check_kernel, decided, evaluate, read_objects, warn_of_strangers
-from similia.sources.lazily import lazily, refuse_lazy
+from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 _FOLDS = 5  # of calibration

@@ -45,7 +45,7 @@ from similia.similarity import (
     takes_sparse,
     warn_of_strangers,
 )
-from similia.sources.lazily import lazily, refuse_lazy
+from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]

@@ -22,7 +22,7 @@ from similia.core.state import each, labels, state
 from similia.core.text import short
 from similia.core.validation import check_labels
 from similia.objects import n_objects
-from similia.sources.lazily import lazily, refuse_lazy
+from similia.sources.dask import lazily, refuse_lazy
 
 _TIE = 1e-9  # votes by which the winner of a tie leads in `predict_proba`
 

@@ -24,7 +24,7 @@ from similia.core.validation import as_path, check_codes, check_n_bits, check_po
 from similia.search import _faiss
 from similia.search._rows import Rows, load_index, save_index
 from similia.search.metric import ragged
-from similia.sources.lazily import is_lazy
+from similia.sources.dask import is_lazy
 from similia.storage.store import Ids, check_ids, count_on
 
 Codes = npt.NDArray[np.uint8]

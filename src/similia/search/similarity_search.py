@@ -43,7 +43,7 @@ from similia.search.metric import (
 )
 from similia.search.recall import Recall, measured_recall
 from similia.similarity import as_objects, diagonal
-from similia.sources.lazily import is_lazy
+from similia.sources.dask import is_lazy
 
 _QUERIES = 512  # queries answered together
 

@@ -30,7 +30,7 @@ from similia.objects.identical import identical, with_groups
 from similia.objects.sequences import at_least_one
 from similia.objects.tables import is_frame, objects_in, to_array
 from similia.similarity import Distance, Kernel, name_of
-from similia.sources.lazily import refuse_lazy
+from similia.sources.dask import refuse_lazy
 
 Index = npt.NDArray[np.int64]
 _LEAST = 3  # minimum number of folds: the nested estimate leaves out two

@@ -13,9 +13,9 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, wraps
 from itertools import accumulate, chain, pairwise
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from similia.objects.sequences import concatenate, n_objects, resolve_indices, t
 from similia.sources.source import Chunk, Chunks, Source
 
 Converter = Callable[[Any], Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 _MOST_COUNTED = 1000
 _MOST_TASKS = 1000  # for the blocks of one collection
@@ -356,6 +357,50 @@ def _sparse_rows() -> Any:
             )
 
     return SparseRows
+
+
+# ---- methods that take Dask collections
+def is_lazy(X: Any) -> bool:
+    """Return whether `X` is a Dask collection, as Dask or `as_partitions` made it."""
+    return hasattr(X, "__dask_graph__") or isinstance(X, Distributed)
+
+
+def lazily(method: Method) -> Method:
+    """Let a method (transform, predict ...) take a Dask collection; it then returns a Dask array; see `apply`."""
+
+    @wraps(method)
+    def of_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_lazy(X):
+            return method(self, X, *args, **kwargs)
+        return apply(getattr(self, method.__name__), X, *args, **kwargs)
+
+    return of_any  # type: ignore[return-value]
+
+
+def from_parts(method: Method) -> Method:
+    """Let `fit` take a Dask collection: the method gets it as `Distributed`, and labels as arrays."""
+
+    @wraps(method)
+    def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tuple(map(_computed, args)), {name: _computed(value) for name, value in kwargs.items()}
+        return method(self, as_parts(X), *args, **kwargs)
+
+    return of_any  # type: ignore[return-value]
+
+
+def as_parts(X: Any) -> Any:
+    """Return a Dask collection as `Distributed`, anything else unchanged."""
+    return as_partitions(X) if hasattr(X, "__dask_graph__") else X
+
+
+def refuse_lazy(X: Any, needs: str) -> None:
+    """Raise for a Dask collection; `needs` says why the objects must be in memory, and what to use instead."""
+    if is_lazy(X):
+        raise BadType(None, f"is a Dask collection, and {needs}")
+
+
+def _computed(value: Any) -> Any:
+    return value.compute() if hasattr(value, "__dask_graph__") else value
 
 
 # ---- what workers do
