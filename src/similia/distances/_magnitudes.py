@@ -1,25 +1,27 @@
-"""Distances of very large and very small numbers: scale each pair so that its squares are in the range of float64.
+"""Distances of series or point sets that hold very large or very small numbers.
 
-A pair whose largest number is out of range is first divided by a power of two, which is exact, and its distance is
-multiplied by it. The scale depends on the two objects only, so a distance does not depend on other objects in the call.
-float32 pairs outside their smaller range are computed in float64.
+A pair whose largest number is out of range is first divided by a power of two, which is exact. Its distance is then
+multiplied by that power. The scale depends on the two objects only, so a distance does not depend on other objects in
+the call. float32 pairs outside their smaller range are computed in float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import as_second
 from similia.objects import SeriesBatch, SetBatch
 from similia.objects.sequences import named
+from similia.similarity import Distance
 
 Array = npt.NDArray[Any]
 Batch = TypeVar("Batch", SeriesBatch, SetBatch)
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-# Computes distances of A to B, for all pairs or pairs of positions, of objects divided by 2**shift.
+# find(A, B, pairs, shift): the distances of objects divided by 2**shift, for all pairs or pairs of positions
 Find = Callable[[Any, Any, Pairs | None, int], Array]
 
 # Range of the exponent of a pair's largest number without scaling; how far others are shifted, in float64.
@@ -28,13 +30,52 @@ _SHIFT, _SMALL_SHIFT = 600, 64
 _NONE = -(2**14)  # exponent of an object that is 0
 
 
+class ScaledDistance(Distance):
+    """Base class of the distances of series or point sets, for all pairs or for some."""
+
+    _noun: ClassVar[str] = "series"
+
+    def _read(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Check the parameters; return comparable batches of X and Y (X again if Y is None)."""
+        raise NotImplementedError
+
+    def _find(self, A: Any, B: Any, pairs: Pairs | None, shift: int) -> Array:
+        """Return the distances of objects divided by 2**shift, for all pairs or for pairs of positions."""
+        raise NotImplementedError
+
+    def _degree(self) -> int:
+        """Return the d such that scaling the numbers and parameters by s scales distances by s**d."""
+        return 1
+
+    def _unit(self) -> float:
+        """Return a number with which the distance compares all objects."""
+        return 0.0
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        return self._distances(*self._read(X, Y))
+
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
+        """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
+
+        Parameters
+        ----------
+        X, Y : sequences of objects
+        rows, columns : array-like of int, shape (n_pairs,)
+        """
+        (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
+        return self._distances(*self._read(A, B), (left, right))
+
+    def _distances(self, A: Any, B: Any, pairs: Pairs | None = None) -> Array:
+        """Return the distances of `A` to `B` (which may be `A`), for all pairs or for pairs of positions."""
+        return distances_of(A, B, self._find, self._degree(), pairs=pairs, unit=self._unit(), noun=self._noun)
+
+
 def distances_of(
     A: Batch, B: Batch, find: Find, degree: int, *, pairs: Pairs | None = None, unit: float = 0.0, noun: str = "series"
 ) -> Array:
-    """Return the distances of `A` to `B` (which may be `A`), for all pairs or those given; raise if out of range.
+    """Return the distances of `A` to `B` in the dtype of `B`, or raise if one is out of its range.
 
-    They have the dtype of `B`. Scaling the numbers by s scales distances by s**degree. `unit` is a number with which
-    all objects are compared.
+    `degree`, `unit` and `noun` are those of `ScaledDistance`.
     """
     dtype, shifts = B.values.dtype, _shifts(A, B, pairs, unit)
     kinds = [int(kind) for kind in np.unique(shifts)]

@@ -11,7 +11,7 @@ from similia.core.jit import njit
 from similia.core.lanes import LANES
 
 MEAN_MAX, MAX_MAX, MEAN_SUM = 0, 1, 2  # how to combine the nearest distances of both directions
-_SMALL = 32  # with fewer points in a set, vector instructions do not pay
+_SMALL = 32  # with at most this many points in a set, `_nearest_of_four` is faster than `_nearest`
 _ROWS = 64  # points of a set of B compared at once: 256 KiB of float32 distances
 
 
@@ -37,7 +37,7 @@ def _total(values, n, root):  # type: ignore[no-untyped-def]
 
 @njit()
 def _summary(values, n, kind, root):  # type: ignore[no-untyped-def]
-    """Return the mean of the first n values (or of their roots), or the largest."""
+    """Return the mean of the first n values, or the largest if `kind` is MAX_MAX; of their roots if `root`."""
     if kind != MAX_MAX:
         return _total(values, n, root) / n
     most = values[0]
@@ -61,7 +61,7 @@ def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
 
 @njit()
 def _nearest_of_four(bits, at, width, lane_bits, start, n, row_bits, row, place):  # type: ignore[no-untyped-def]
-    """Do `_nearest` for four rows at once; in small sets, each minimum would wait for the previous one."""
+    """Do `_nearest` for four rows at once, so that a minimum need not wait for the previous one."""
     a, b, c, d = bits[at], bits[at + width], bits[at + 2 * width], bits[at + 3 * width]
     for i in range(n):
         p, q, r, s = bits[at + i], bits[at + width + i], bits[at + 2 * width + i], bits[at + 3 * width + i]

@@ -4,41 +4,25 @@ r"""Dynamic time warping: the cheapest way to match two series step by step with
 
 where c is the Euclidean distance over the channels, not squared. The sum is not divided by the length of the path and
 no root is taken. Cost: m n cells per pair; 16 pairs are computed at a time.
-
-Papers: Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Transactions on
-Acoustics, Speech and Signal Processing 26, 1978; as the distance of D2KE, Wu, Yen, Xu, Ravikumar & Witbrock 2018,
-Section 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from similia.alignments.groups import (
-    as_named_series,
-    as_series_pair,
-    fill_chosen,
-    fill_pairs,
-    put,
-    task_of,
-    window_band,
-)
+from similia.alignments.groups import as_series_pair, fill_chosen, fill_pairs, put, task_of, window_band
 from similia.alignments.log_sums import half_width
 from similia.core import lanes as lane
 from similia.core.jit import njit
 from similia.core.lanes import LANES
-from similia.distances._magnitudes import Pairs, distances_of
+from similia.distances._magnitudes import Array, Pairs, ScaledDistance
 from similia.objects import SeriesBatch, as_series
-from similia.similarity import Distance, Facts
-
-Floats = npt.NDArray[np.floating]
+from similia.similarity import Facts
 
 
-class DTW(Distance):
+class DTW(ScaledDistance):
     """Dynamic time warping of series of any lengths, with one or more channels.
 
     Parameters
@@ -60,15 +44,12 @@ class DTW(Distance):
 
     Notes
     -----
-    The distances have the dtype of `Y`, float32 or float64, so that distances to the series of a model do not depend on
-    the other series in `X`. Costs are added along a path of up to m + n steps: the relative error is below
-    (m + n) 2^-24 (float64: 2^-53), about 1e-6 for hundreds of steps of float32 and 2e-4 for 100,000 equal ones. A
-    distance depends, to the last bit, on its two series only, not on other series or on threads.
-
-    Values may have any magnitude: pairs with very large or very small values are scaled by a power of two. Differences
-    below 1e-40 times the largest value of a pair (float32: 1e-12) may count as 0.
-
     DTW is not a metric: the triangle inequality fails, and d(x, y) = 0 for series that differ only in repeated steps.
+
+    A 2-D array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
+    The distances have the dtype of `Y`, float32 or float64. A distance depends, to the last bit, on its two series
+    only. Its relative error is below (m + n) 2^-24 (float64: 2^-53). Pairs with very large or very small values are
+    scaled by a power of two; differences below 1e-40 times the largest value of a pair (float32: 1e-12) may count as 0.
 
     References
     ----------
@@ -95,66 +76,26 @@ class DTW(Distance):
         self.local = local
         self.root = root
 
-    def __call__(self, X: Any, Y: Any = None) -> Floats:
-        """Return the distances of `X` to `Y`.
+    def as_objects(self, X: Any) -> SeriesBatch:
+        return as_series(X)
 
-        Parameters
-        ----------
-        X : sequence of n series
-            Anything that `similia.objects.as_series` reads. A 2-D array is n series of one channel; write one series x
-            of several channels as ``[x]``.
-        Y : sequence of m series, optional
-            `X` itself if not given; then only half of the pairs are computed.
+    def _read(self, X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
+        return as_series_pair(X, Y)
 
-        Returns
-        -------
-        ndarray, shape (n, m)
-            Of the type of the series `Y`.
-        """
-        A, B = as_series_pair(X, Y)
-        return self._distances(A, B)
+    def _degree(self) -> int:
+        return 2 if self.local == "sqeuclidean" and not self.root else 1
 
-    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
-        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
-
-        Parameters
-        ----------
-        X, Y : sequences of series
-        rows, columns : array-like of int, shape (n_pairs,)
-            Positions in `X` and `Y`.
-
-        Returns
-        -------
-        ndarray, shape (n_pairs,)
-            Of the type of the series `Y`.
-        """
-        A, B, left, right = as_named_series(X, Y, rows, columns)
-        return self._distances(A, B, (left, right))
-
-    def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Floats:
-        """Return the distances of `A` to `B` (which may be `A`), or of pairs given by two arrays of positions."""
-        loop = self._loop(A.n_dims)
-
-        def find(A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None, shift: int) -> Floats:
-            found = fill_pairs(A, B, loop) if pairs is None else fill_chosen(A, B, *pairs, loop)
-            return np.sqrt(found, out=found) if self.root else found
-
-        return distances_of(A, B, find, 2 if self.local == "sqeuclidean" and not self.root else 1, pairs=pairs)
-
-    def _loop(self, n_dims: int) -> Callable[..., None]:
-        """Check the parameters and return the loop over tasks."""
-        window, rooted = window_band(self.window), self._rooted()
+    def _find(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None, shift: int) -> Array:
+        n_dims, window, rooted = A.n_dims, window_band(self.window), self._rooted()
 
         def warp(x: Any, y: Any, *where: Any) -> None:
             _fill(x, y, n_dims, rooted, window, *where)
 
-        return warp
-
-    def as_objects(self, X: Any) -> SeriesBatch:
-        """Return `X` as a `SeriesBatch`."""
-        return as_series(X)
+        found = fill_pairs(A, B, warp) if pairs is None else fill_chosen(A, B, *pairs, warp)
+        return np.sqrt(found, out=found) if self.root else found
 
     def _rooted(self) -> bool:
+        """Return whether the cost of a match is the Euclidean distance, not its square; check the parameters."""
         if self.local not in ("euclidean", "sqeuclidean"):
             raise ValueError(f"local must be 'euclidean' or 'sqeuclidean', got {self.local!r}")
         if self.root and self.local == "euclidean":
@@ -184,9 +125,9 @@ def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # typ
 
 @njit()
 def _warp(values, at, m, packed, start, n, p, rooted, widths, room):  # type: ignore[no-untyped-def]
-    """Leave the last row of D in `room`, column j at ``LANES * (j + 1)``; the border column before it starts as 0.
+    """Write the last row of D to `room`, column j at ``LANES * (j + 1)``; the column before it is the border.
 
-    `widths` are the half widths of the lanes' bands. The widest one determines which columns are visited; the others
+    `widths` are the half widths of the lanes' bands. The widest one determines which columns are computed; the others
     mask cells.
     """
     room[:LANES] = 0.0

@@ -1,91 +1,75 @@
 """Edit distances of strings, computed by rapidfuzz: Levenshtein, Hamming, Damerau-Levenshtein, Jaro-Winkler.
 
 Strings are compared code point by code point, bytes byte by byte. Cost for strings of m and n letters: m n / 64
-operations on words (several short strings share a vector register); Hamming m + n; Damerau-Levenshtein m n. Counts of
-edits are float32, exact below 2**24, which halves the memory of the distances; Jaro-Winkler is float64.
-
-Sources: Levenshtein, "Binary codes capable of correcting deletions, insertions and reversals", 1966; Hyyrö, "A
-bit-vector algorithm for computing Levenshtein and Damerau edit distances", 2003; Zhao & Sahni, "String correction
-using the Damerau-Levenshtein distance", 2019; Winkler, "String comparator metrics and enhanced decision rules in the
-Fellegi-Sunter model of record linkage", 1990; https://github.com/rapidfuzz/RapidFuzz.
+operations on words (several short strings share a vector register); Hamming m + n; Damerau-Levenshtein m n.
 """
 
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from rapidfuzz import distance as measures
+from rapidfuzz import process
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadType, as_second
+from similia.core.threads import n_threads
+from similia.distances._edit import paired_distances
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import named, resolve_indices
 from similia.similarity import Distance, Facts
 
-_WORTH_THREADS = 2**24  # pairs of letters below which threads do not pay
+_WORTH_THREADS = 2**24  # pairs of letters; with fewer, threads cost more time than they save
 _LANE = 64  # maximum number of letters for which rapidfuzz packs several queries into one register
 _BLOCK = 2**24  # distances computed at once
+
+Floats = npt.NDArray[np.floating]
 
 
 class _EditDistance(Distance):
     """Base class of the distances that rapidfuzz computes."""
 
-    _whole: bool = True  # values are counts of edits
+    _measure: Any
+    _counts_edits: ClassVar[bool] = True
 
     def as_objects(self, X: Any) -> StringBatch:
-        """Return `X` as a `StringBatch`."""
         return as_strings(X)
 
-    def _scorer(self) -> tuple[Any, dict[str, Any]]:
-        """Return rapidfuzz's function and its options."""
-        raise NotImplementedError
+    def _options(self) -> dict[str, Any]:
+        """Return the options of rapidfuzz's function."""
+        return {}
 
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
-        """Return the distances of the strings `X` to the strings `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n str or n bytes
-            Anything that `similia.objects.as_strings` reads.
-        Y : sequence of m of the same kind, optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, m)
-        """
-        scorer, options = self._scorer()
+    def __call__(self, X: Any, Y: Any = None) -> Floats:
         A = self.as_objects(X)
         B = A if Y is None else as_second(self.as_objects, Y)
-        return _cdist(A, B, scorer=scorer, scorer_kwargs=options, dtype=self._dtype(A, B))
+        return _all_distances(A, B, **self._arguments(A, B))
 
-    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray[np.floating]:
-        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
+        """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
 
         Parameters
         ----------
         X, Y : sequences of str or bytes
+            `Levenshtein` is faster for bytes and ASCII strings.
         rows, columns : array-like of int, shape (n_pairs,)
-            Positions in `X` and `Y`.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n_pairs,)
         """
-        from rapidfuzz.process import cpdist
-
-        scorer, options = self._scorer()
-        parts, pairs = [], []
-        for read, numbers in ((self.as_objects(X), rows), (as_second(self.as_objects, Y), columns)):
-            part, places = named(read, numbers)
-            strings = part.tolist()
-            parts.append(part)
-            pairs.append([strings[i] for i in places.tolist()])
-        how = {"scorer": scorer, "scorer_kwargs": options, "dtype": self._dtype(*parts), "workers": _workers(*parts)}
-        values: npt.NDArray = cpdist(*pairs, **how)
+        (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
+        strings, others = A.tolist(), B.tolist()
+        pairs = [strings[i] for i in left], [others[j] for j in right]
+        values: npt.NDArray = process.cpdist(*pairs, **self._arguments(A, B))
         return values
+
+    def _arguments(self, A: StringBatch, B: StringBatch) -> dict[str, Any]:
+        """Return the arguments of rapidfuzz's functions of collections."""
+        return {
+            "scorer": self._measure.distance,
+            "scorer_kwargs": self._options(),
+            "dtype": self._dtype(A, B),
+            "workers": n_threads() if len(A.values) * len(B.values) > _WORTH_THREADS else 1,
+        }
 
     def _dtype(self, A: StringBatch, B: StringBatch) -> type[np.floating]:
         """Return the dtype of the distances, or raise if str and bytes are mixed."""
@@ -93,24 +77,29 @@ class _EditDistance(Distance):
             kinds = ["bytes" if batch.is_bytes else "str" for batch in (A, B)]
             raise BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
         longest = max(np.diff(batch.offsets).max() for batch in (A, B))
-        return np.float32 if self._whole and longest < 2**24 else np.float64  # a narrow integer would overflow
+        return np.float32 if self._counts_edits and longest < 2**24 else np.float64
 
 
 class Levenshtein(_EditDistance):
     """Levenshtein distance: the minimum number of insertions, deletions and replacements of letters.
 
-    It is a metric.
+    It is a metric. The other distances of strings raise the same errors.
 
     Raises
     ------
     TypeError
         When called, if an object is not a string, or `X` holds str and `Y` bytes.
     ValueError
-        When called, if a collection is empty.
+        When called, if a collection is empty or a parameter is out of range.
 
     Notes
     -----
-    Values are exact, in float32 (float64 if a string has 2**24 letters or more). Empty strings are allowed.
+    Counts of edits are exact, in float32 (float64 if a string has 2**24 letters or more).
+
+    References
+    ----------
+    Hyyrö, "A bit-vector algorithm for computing Levenshtein and Damerau edit distances", Nordic Journal of Computing
+    10, 2003; https://github.com/rapidfuzz/RapidFuzz.
 
     Examples
     --------
@@ -122,32 +111,13 @@ class Levenshtein(_EditDistance):
     """
 
     facts = Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n / 64")
+    _measure = measures.Levenshtein
 
-    def _scorer(self) -> tuple[Any, dict[str, Any]]:
-        from rapidfuzz.distance import Levenshtein as rapidfuzz
-
-        return rapidfuzz.distance, {}
-
-    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray[np.floating]:
-        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
-
-        Parameters
-        ----------
-        X, Y : sequences of str or bytes
-            Bytes and ASCII strings are faster.
-        rows, columns : array-like of int, shape (n_pairs,)
-            Positions in `X` and `Y`.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n_pairs,)
-        """
+    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
         A, B = self.as_objects(X), as_second(self.as_objects, Y)
         if A.values.dtype != np.uint8 or B.values.dtype != np.uint8:
             return super().paired(A, B, rows, columns)
-        from similia.distances._edit import paired_distances
-
-        left, right = (resolve_indices(numbers, len(batch)) for batch, numbers in ((A, rows), (B, columns)))
+        left, right = resolve_indices(rows, len(A)), resolve_indices(columns, len(B))
         out = np.empty(len(left), self._dtype(A, B))
         paired_distances(A, B, left, right, out)
         return out
@@ -159,15 +129,6 @@ class Hamming(_EditDistance):
     Each letter of the longer string beyond the end of the shorter one counts 1. With this rule the distance is a metric
     on strings of any length.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As for `Levenshtein`.
-
-    Notes
-    -----
-    Values are exact, in float32 (float64 if a string has 2**24 letters or more).
-
     Examples
     --------
     >>> from similia.distances import Hamming
@@ -176,11 +137,10 @@ class Hamming(_EditDistance):
     """
 
     facts = Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m + n")
+    _measure = measures.Hamming
 
-    def _scorer(self) -> tuple[Any, dict[str, Any]]:
-        from rapidfuzz.distance import Hamming as rapidfuzz
-
-        return rapidfuzz.distance, {"pad": True}
+    def _options(self) -> dict[str, Any]:
+        return {"pad": True}
 
 
 class DamerauLevenshtein(_EditDistance):
@@ -190,14 +150,9 @@ class DamerauLevenshtein(_EditDistance):
     be edited again, so "CA" to "ABC" costs 2. Unlike the restricted version (optimal string alignment, which gives 3),
     it is a metric.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As for `Levenshtein`.
-
-    Notes
-    -----
-    Values are exact, in float32 (float64 if a string has 2**24 letters or more).
+    References
+    ----------
+    Zhao & Sahni, "String correction using the Damerau-Levenshtein distance", BMC Bioinformatics 20, 2019.
 
     Examples
     --------
@@ -208,11 +163,7 @@ class DamerauLevenshtein(_EditDistance):
     """
 
     facts = Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n")
-
-    def _scorer(self) -> tuple[Any, dict[str, Any]]:
-        from rapidfuzz.distance import DamerauLevenshtein as rapidfuzz
-
-        return rapidfuzz.distance, {}
+    _measure = measures.DamerauLevenshtein
 
 
 class JaroWinkler(_EditDistance):
@@ -227,16 +178,14 @@ class JaroWinkler(_EditDistance):
     prefix_weight : float, default=0.1
         Weight w, from 0 (Jaro's distance) to 0.25.
 
-    Raises
-    ------
-    TypeError
-        As for `Levenshtein`.
-    ValueError
-        When called, if a collection is empty or `prefix_weight` is out of range.
-
     Notes
     -----
     Values are float64. Two empty strings have distance 0; an empty and a non-empty string have distance 1.
+
+    References
+    ----------
+    Winkler, "String comparator metrics and enhanced decision rules in the Fellegi-Sunter model of record linkage",
+    1990.
 
     Examples
     --------
@@ -247,44 +196,34 @@ class JaroWinkler(_EditDistance):
     """
 
     facts = Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="m n / 64")
-    _whole = False
+    _measure = measures.JaroWinkler
+    _counts_edits = False
 
     def __init__(self, prefix_weight: float = 0.1) -> None:
         self.prefix_weight = prefix_weight
 
-    def _scorer(self) -> tuple[Any, dict[str, Any]]:
-        from rapidfuzz.distance import JaroWinkler as rapidfuzz
-
+    def _options(self) -> dict[str, Any]:
         weight = self.prefix_weight
         if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= weight <= 0.25:
             raise ValueError(f"prefix_weight must be a number from 0 to 0.25, got {weight!r}")
-        return rapidfuzz.distance, {"prefix_weight": float(weight)}
+        return {"prefix_weight": float(weight)}
 
 
-def _cdist(A: StringBatch, B: StringBatch, **options: Any) -> npt.NDArray[np.floating]:
-    """Return the values of a rapidfuzz function for all pairs, in the memory order of its queries.
+def _all_distances(A: StringBatch, B: StringBatch, **arguments: Any) -> Floats:
+    """Return the values of a rapidfuzz function for all pairs, shape (n, m).
 
     rapidfuzz packs queries of at most 64 letters into registers, so the shorter strings are the queries. For long
     strings against short ones this is about five times faster.
     """
-    from rapidfuzz.process import cdist
-
-    options["workers"] = _workers(A, B)
     strings = A.tolist()
     if A is B and np.median(np.diff(A.offsets)) > _LANE:
-        return cdist(strings, strings, **options)  # one list: half the pairs, but one at a time
+        return process.cdist(strings, strings, **arguments)  # given one list, rapidfuzz computes half of the pairs
     others = B.tolist()
-    out = np.empty((len(A), len(B)), options["dtype"])
+    out = np.empty((len(A), len(B)), arguments["dtype"])
     step = rows_per_block(out.itemsize * len(B), at_most=max(1, _BLOCK // len(B)))
     swap = len(B.values) * len(A) < len(A.values) * len(B)
     for start in range(0, len(A), step):
         rows = strings[start : start + step]
-        out[start : start + step] = cdist(others, rows, **options).T if swap else cdist(rows, others, **options)
+        found = process.cdist(others, rows, **arguments).T if swap else process.cdist(rows, others, **arguments)
+        out[start : start + step] = found
     return out
-
-
-def _workers(A: StringBatch, B: StringBatch) -> int:
-    """Return the number of threads for all pairs."""
-    from similia.core.threads import n_threads
-
-    return n_threads() if len(A.values) * len(B.values) > _WORTH_THREADS else 1

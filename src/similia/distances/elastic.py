@@ -1,23 +1,23 @@
 r"""Elastic distances of time series other than dynamic time warping: edits, moves, matches and soft minima.
 
-A 2-D array is a collection of n univariate series, as everywhere; write one series x of several channels as ``[x]``.
 All are computed by dynamic programming over the m n pairs of time points (x_i, y_j), in O(m n p) operations for p
 channels and O(n) memory per pair; a window of w steps reduces this to O(w max(m, n) p). With d the Euclidean distance
 of two time points,
 
 ======== ==================================================================================================
-ERP      delete x_i: d(x_i, gap); match: d(x_i, y_j)                                    Chen & Ng, 2004
-MSM      move: |x_i - y_j|; split or merge: c and the way out of [neighbour, other]     Stefan et al., 2013
-TWE      delete x_i: d(x_i, x_{i-1}) + nu + lambda; match: d(x_i, y_j) +
-         d(x_{i-1}, y_{j-1}) + 2 nu |i - j|                                             Marteau, 2009
-LCSS     1 - (most pairs in order with d(x_i, y_j) <= epsilon) / min(m, n)              Vlachos et al., 2002
-SoftDTW  -gamma log of the sum over alignments of exp(-cost / gamma)                    Cuturi & Blondel, 2017
+ERP      delete x_i: d(x_i, gap); match: d(x_i, y_j)
+MSM      move: |x_i - y_j|; split or merge: c plus the distance of x_i to the interval [x_{i-1}, y_j]
+TWE      delete x_i: d(x_i, x_{i-1}) + nu + lambda; match: d(x_i, y_j) + d(x_{i-1}, y_{j-1}) + 2 nu |i - j|
+LCSS     1 - (most pairs in order with d(x_i, y_j) <= epsilon) / min(m, n)
+SoftDTW  -gamma log of the sum over alignments of exp(-cost / gamma)
 ======== ==================================================================================================
 
-Distances are computed in float64 for series of any dtype. Exchanging x and y does not change a bit.
+Distances are computed in float64 for series of any dtype. Exchanging x and y does not change a bit. Pairs with very
+large or very small values are scaled by a power of two; differences below 1e-40 times the largest value of a pair may
+count as 0. SoftDTW takes values up to 1e145 times the root of gamma.
 
-Values may have any magnitude: pairs with very large or very small values are scaled by a power of two, and differences
-below 1e-40 times the largest value of a pair may count as 0. SoftDTW takes values up to 1e145 times the root of gamma.
+All raise a ValueError when called if a parameter is out of range or X and Y differ in their number of channels. A 2-D
+array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
 """
 
 from __future__ import annotations
@@ -25,23 +25,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from similia.alignments.groups import as_named_series, as_series_pair, fill_chosen, fill_pairs, window_band
+from similia.alignments.groups import as_series_pair, fill_chosen, fill_pairs, window_band
 from similia.alignments.log_sums import in_units, log_sums
 from similia.distances import recurrences as loops
-from similia.distances._magnitudes import Pairs, distances_of, scaled_back
+from similia.distances._magnitudes import Array, Pairs, ScaledDistance, scaled_back
 from similia.objects import SeriesBatch, as_series
-from similia.similarity import Distance, Facts
-
-Array = npt.NDArray[np.float64]
+from similia.similarity import Facts
 
 
 class _FactsByParameters:
-    """The facts of a class; an instance whose parameters invalidate a fact lacks it."""
+    """Attribute that holds the facts of a class, with the values that are true for an instance's parameters."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -50,93 +47,47 @@ class _FactsByParameters:
         return self.facts if distance is None else replace(self.facts, **distance._untrue())
 
 
-class _Elastic(Distance):
+class _Elastic(ScaledDistance):
     """Base class of the distances computed by dynamic programming with an optional window."""
 
     window: float | None
 
     def as_objects(self, X: Any) -> SeriesBatch:
-        """Return `X` as a `SeriesBatch`."""
         return as_series(X)
 
     def _untrue(self) -> dict[str, Any]:
-        """Return the facts that the parameters change. Shifts of w and w add up to 2 w: no triangle inequality."""
+        """Return the facts that the parameters change. Two windows of w allow shifts of 2 w: no triangle inequality."""
         return {} if self.window is None else {"metric": False}
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Return the distances of `X` to `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n series
-        Y : sequence of m series, optional
-            `X` itself if not given; then only half of the pairs are computed.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, m)
-        """
+    def _read(self, X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
         A, B = as_series_pair(X, Y)
-        return self._distances(A, B)
-
-    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
-        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
-
-        Parameters
-        ----------
-        X, Y : sequences of series
-        rows, columns : array-like of int, shape (n_pairs,)
-            Positions in `X` and `Y`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_pairs,)
-        """
-        A, B, *pairs = as_named_series(X, Y, rows, columns)
-        return self._distances(A, B, (pairs[0], pairs[1]))
-
-    def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
-        """Return the distances of `A` to `B` (which may be `A`), or of pairs given by two arrays of positions."""
-        raise NotImplementedError
+        left = A.astype(np.float64)
+        return left, left if A is B else B.astype(np.float64)
 
 
 class EditDistance(_Elastic):
     """Base class of the distances that add up the costs of single steps."""
 
-    _degree: ClassVar[int] = 1  # scaling series and their parameters by s scales distances by s**degree
-
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        """Return kind and parameter of the loop and, if it has them, the costs of deleting each time point.
+        """Return the loop's kind and parameter, and a function that returns the cost of deleting each time point.
 
-        The series, and parameters in their unit, are divided by `unit`.
+        The function is None if deletions have no such cost. Series and parameters are divided by `unit`.
         """
         raise NotImplementedError
 
-    def _compared_with(self) -> float:
-        """Return the value to which all time points are compared."""
-        return 0.0
+    def _find(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None, shift: int) -> Array:
+        kind, parameter, costs = self._how(2.0**shift)
+        n_dims, window = A.n_dims, window_band(self.window)
 
-    def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
-        self._how(1.0)  # checks the parameters
-        window = window_band(self.window)
-        left = A.astype(np.float64)
-        right = left if A is B else B.astype(np.float64)
+        def with_costs(side: SeriesBatch) -> SeriesBatch:
+            return side if costs is None else SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
 
-        def find(A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None, shift: int) -> Array:
-            kind, parameter, costs = self._how(2.0**shift)
-            p = A.n_dims
+        def fill(*where: Any) -> None:
+            loops.fill(kind, parameter, n_dims, window, *where)
 
-            def prepared(side: SeriesBatch) -> SeriesBatch:
-                return side if costs is None else SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
-
-            def fill(*where: Any) -> None:
-                loops.fill(kind, parameter, p, window, *where)
-
-            left = prepared(A)
-            right = left if A is B else prepared(B)
-            return fill_pairs(left, right, fill) if pairs is None else fill_chosen(left, right, *pairs, fill)
-
-        return distances_of(left, right, find, self._degree, pairs=pairs, unit=self._compared_with())
+        left = with_costs(A)
+        right = left if A is B else with_costs(B)
+        return fill_pairs(left, right, fill) if pairs is None else fill_chosen(left, right, *pairs, fill)
 
 
 class ERP(EditDistance):
@@ -151,13 +102,7 @@ class ERP(EditDistance):
     gap : float, default=0.0
         The gap value g, the same in each channel; 0 suits series of mean zero.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
-        of the longer length, and w is at least the difference of the two lengths.
-
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
+        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
 
     Notes
     -----
@@ -187,11 +132,11 @@ class ERP(EditDistance):
         self.gap = gap
         self.window = window
 
-    def _compared_with(self) -> float:
-        return float(self.gap)
+    def _unit(self) -> float:
+        return _check_number(self.gap, "gap")
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        gap = _check_number(self.gap, "gap", above=-np.inf) / unit
+        gap = _check_number(self.gap, "gap") / unit
         return loops.ERP, 0.0, lambda side: np.linalg.norm(side.values - gap, axis=1)
 
 
@@ -210,13 +155,7 @@ class MSM(EditDistance):
     c : float, default=1.0
         Cost of a split or a merge, above 0.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
-        of the longer length, and w is at least the difference of the two lengths.
-
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
+        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
 
     Notes
     -----
@@ -265,13 +204,7 @@ class TWE(EditDistance):
     lmbda : float, default=1.0
         Cost of a deletion, at least 0.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
-        of the longer length, and w is at least the difference of the two lengths.
-
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
+        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
 
     Notes
     -----
@@ -313,13 +246,7 @@ class LCSS(EditDistance):
     epsilon : float, default=1.0
         Maximum Euclidean distance at which time points match, at least 0.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
-        of the longer length, and w is at least the difference of the two lengths.
-
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
+        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
 
     Notes
     -----
@@ -343,7 +270,8 @@ class LCSS(EditDistance):
         self.epsilon = epsilon
         self.window = window
 
-    _degree = 0
+    def _degree(self) -> int:
+        return 0
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
         return loops.LCSS, _check_number(self.epsilon, "epsilon", least=0.0) / unit, None
@@ -361,17 +289,11 @@ class SoftDTW(_Elastic):
     gamma : float, default=1.0
         Smoothing, above 0. As gamma goes to 0, S approaches DTW with squared Euclidean local cost.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``. As for `DTW`, an integer is w itself, a float in (0, 1] is a fraction
-        of the longer length, and w is at least the difference of the two lengths.
+        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
     divergence : bool, default=True
         True returns d. False returns S, which is negative for most similar series and does not have its minimum at
         x = y. S is not a distance in the sense of `similia.distances` (``facts.identity`` is False), and functions that
         take a distance refuse it.
-
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range or `X` and `Y` differ in their number of channels.
 
     Notes
     -----
@@ -414,14 +336,14 @@ class SoftDTW(_Elastic):
         how = (1.0 / float(gamma), False, 0, *window_band(self.window))
         out = log_sums(X, Y, how, same=A is B, centre=self.divergence, pairs=pairs)
         out *= -gamma
-        out = np.maximum(out, 0.0, out=out) if self.divergence else out
+        if self.divergence:
+            np.maximum(out, 0.0, out=out)
         return scaled_back(out, 2 * half, out.dtype, pairs)
 
 
 def _steps(X: SeriesBatch) -> Array:
     """Return the distance of each time point to the previous one; 0 for the first, which is never deleted."""
-    steps = np.zeros(len(X.values))
-    steps[1:] = np.linalg.norm(np.diff(X.values, axis=0), axis=1)
+    steps = np.linalg.norm(np.diff(X.values, axis=0, prepend=X.values[:1]), axis=1)
     steps[X.offsets[:-1]] = 0.0
     return steps
 

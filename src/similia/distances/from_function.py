@@ -1,9 +1,4 @@
-"""Use functions of two objects or two collections, from any library, as distances.
-
-No other library is imported. A function of two objects is called for each pair, n m times (n (n + 1) / 2 times for
-one collection, if it is symmetric), in ``similia.config(n_jobs=...)`` processes. A function of two collections is
-called once. Results are checked: the error for a negative number, NaN or a wrong shape names the pair.
-"""
+"""Use functions of two objects or two collections, from any library, as distances."""
 
 from __future__ import annotations
 
@@ -23,6 +18,9 @@ _AXES = (None, "time, channel", "channel, time")
 class FromFunction(Distance):
     """A distance that calls a Python function.
 
+    A function of two objects is called for each pair, n m times (n (n + 1) / 2 times for one collection, if it is
+    symmetric), in ``similia.config(n_jobs=...)`` processes. A function of two collections is called once.
+
     Parameters
     ----------
     function : callable
@@ -41,18 +39,12 @@ class FromFunction(Distance):
     TypeError
         When called, if `function` is not callable or returns something that is not a real number.
     ValueError
-        When called, if `axes` is unknown, or the function fails or returns a negative number, NaN, infinity or
-        the wrong shape; the message names the pair.
+        When called, if `axes` is unknown, or the function fails or returns a negative number, NaN, infinity or the
+        wrong shape; the message names the pair.
 
     Notes
     -----
-    How to use other libraries:
-
-    ======================================  ============================================================
-    aeon, tslearn, POT, GraKeL              `similia.adapters`, which know their axes, options and flaws
-    scipy, scikit-learn, of vectors         ``FromFunction(scipy.spatial.distance.cdist, True)``
-    ======================================  ============================================================
-
+    `similia.adapters` has distances of aeon, tslearn, POT and GraKeL, and knows their axes, options and flaws.
     Bind options with ``functools.partial(function, window=0.1)``. The distance can be pickled if the function is
     defined at the top level of a module. `facts` claims no property of the function.
 
@@ -79,22 +71,9 @@ class FromFunction(Distance):
         self.symmetric = symmetric
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as a `SeriesBatch` if `axes` is given, else the objects unchanged."""
         return objects_in(X) if self.axes is None else as_series(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
-        """Return the function's distances of `X` to `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        Y : sequence of m objects, optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, m)
-        """
         if not callable(self.function):
             raise TypeError(f"FromFunction takes a function d(x, y) of two objects, got {self.function!r}")
         if self.axes not in _AXES:

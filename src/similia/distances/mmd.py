@@ -1,16 +1,14 @@
 r"""A graph distance: the maximum mean discrepancy (MMD) between the distributions of sampled graphlets.
 
-The distance is the V-statistic of `two_sample`, computed from histograms of graphlet codes. Each tile of `LANES` graphs
-has a table whose entry (row, lane) is the kernel mean of the lane's histogram at the code of the row. A pair of
-histograms then takes one sum over the codes of the other graph. The order of each sum is independent of the others, so
-equal histograms give equal numbers, to the last bit, at any position. Cost: see `MMD`.
-
-Paper: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Section 3.2.
+The distance is the V-statistic of `two_sample`, computed from histograms of graphlet codes. For each group of `LANES`
+graphs, a table holds sum_b n(b) k(a, b) for each code a (row) and each graph of the group (column), where n(b) is the
+number of samples with code b. The sum over a pair of graphs is then one sum over the codes of the other graph. The
+order of each sum depends on its two histograms only, so equal histograms give equal numbers, to the last bit.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +27,7 @@ from similia.objects.graphlets import (
     count_patterns,
     n_pairs,
     sample_graphlets,
+    second_moments,
 )
 from similia.similarity import Distance, Facts
 
@@ -75,13 +74,6 @@ class MMD(Distance):
     small : {"pad", "raise"}, default="pad"
         How to treat a graph with fewer than `size` nodes: add isolated nodes, or raise an error.
 
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range or a graph is too small and ``small="raise"``.
-    TypeError
-        If `X` holds no graphs.
-
     Notes
     -----
     The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
@@ -92,15 +84,15 @@ class MMD(Distance):
     Without `unbiased`, the triangle inequality holds, since this is a Euclidean distance of means. It is not a metric,
     since different graphs may have equal histograms.
 
-    Distances are computed exactly, from counts of the distinct patterns: "optical" from second moments and "match" from
-    counts, both integers. "gaussian" is a product over bits, so a table of its mean at all :math:`2^D` codes takes
-    D 2^D additions per graph; with few distinct codes or a large D, Hamming distances of codes are used instead.
-    Squares are accurate to about 1e-15, hence distances to 3e-8.
+    Distances are computed exactly, from counts of the distinct codes: "optical" from second moments and "match" from
+    counts, both integers. "gaussian" is a product over the D = size (size - 1) / 2 bits, so a table for all
+    :math:`2^D` codes takes D 2^D additions per graph; with few distinct codes or a large D, Hamming distances of codes
+    are used instead. Squares are accurate to about 1e-15, hence distances to 3e-8.
 
     References
     ----------
-    Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021; Gretton et al., "A
-    kernel two-sample test", JMLR 13, 2012.
+    Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Section 3.2; Gretton et
+    al., "A kernel two-sample test", JMLR 13, 2012.
 
     Examples
     --------
@@ -112,16 +104,9 @@ class MMD(Distance):
     array([0., 0., 0.])
     >>> bool(D[0, 1] < 0.1 * D[0, 2])
     True
-
-    Nearest neighbours by a matrix of distances:
-
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> model = KNeighborsClassifier(n_neighbors=1, metric="precomputed").fit(D, ["cycle", "cycle", "star"])
-    >>> model.predict(MMD(size=4, n_samples=500)([nx.star_graph(25)], graphs))
-    array(['star'], dtype='<U5')
     """
 
-    facts: ClassVar[Facts] = Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="s")
+    facts = Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="s")
 
     def __init__(
         self,
@@ -147,37 +132,23 @@ class MMD(Distance):
         self.small = small
 
     def as_objects(self, X: Any) -> GraphBatch:
-        """Return `X` as a `GraphBatch`, labels and weights left out."""
+        """Return `X` as a `GraphBatch` without labels and weights."""
         return as_structures(X)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Return the distances of the graphs `X` to the graphs `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n graphs
-        Y : sequence of m graphs, optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, m)
-        """
         s = check_positive_int(self.n_samples, "n_samples", minimum=2 if self.unbiased else 1)
         self._check()
         A = self._samples(self.as_objects(X))
         B = None if Y is None else as_second(lambda graphs: self._samples(self.as_objects(graphs)), Y)
         sums, own_a, own_b = self._sums(A, B)
-        if self.unbiased:
-            sums *= -2.0 * (s - 1)
+        factor = 1
+        if self.unbiased:  # without the s terms i = j, there are s (s - 1) terms within a graph
+            factor = s - 1
             own_a = s * (own_a - self._diagonal_sums(A))
             own_b = s * (own_b - self._diagonal_sums(A if B is None else B))
-            sums += own_a[:, None] + own_b
-            sums /= float(s) ** 2 * (s - 1)
-        else:
-            sums *= -2.0
-            sums += own_a[:, None] + own_b
-            sums /= float(s) ** 2
+        sums *= -2.0 * factor
+        sums += own_a[:, None] + own_b
+        sums /= float(s) ** 2 * factor
         np.maximum(sums, 0.0, out=sums)
         return np.sqrt(sums, out=sums)
 
@@ -190,12 +161,7 @@ class MMD(Distance):
             canonical_forms(self.size)  # raises for sizes without isomorphism classes
 
     def _samples(self, graphs: GraphBatch) -> Any:
-        """Return the statistics of the graphlets of each graph that the kernel needs.
-
-        These are the sums of a_p a_q for "optical" (see `second_moments`), else `Patterns` of codes (or classes).
-        """
-        from similia.objects.graphlets import second_moments
-
+        """Return the sums of a_p a_q over the graphlets of each graph for "optical", else `Patterns` of codes."""
         parts: list[Any] = []
         step = rows_per_block(32 * int(self.n_samples))
         for start in range(0, len(graphs), step):
@@ -238,16 +204,16 @@ class MMD(Distance):
 
 
 class _Histograms(NamedTuple):
-    """Counts of codes, with the table row of each code."""
+    """Counts of the codes of each graph, and the row of each code in a table."""
 
     codes: npt.NDArray[np.uint64]
-    places: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
     counts: Array
     offsets: npt.NDArray[np.int64]
 
 
 def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tuple[Array, Array, Array]:
-    """Return the sums of rho**hamming over the samples of each pair of graphs, and within each graph (twice)."""
+    """Return the sums of rho**hamming over the samples of each pair of graphs, and within each graph of A and of B."""
     tables = _Tables(A, B, n_bits, rho)
     n = len(A.offsets) - 1
     out, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
@@ -260,10 +226,7 @@ def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tu
 
 
 class _Tables:
-    """Tables of kernel means, computed in the faster of two ways.
-
-    A table has a row for each distinct code or, for the kernel rho**hamming, possibly for each of all codes.
-    """
+    """Tables of kernel sums with a row for each distinct code or, if that is faster, for each of all codes."""
 
     def __init__(self, A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> None:
         codes = A.codes if B is None else np.concatenate([A.codes, B.codes])
@@ -281,12 +244,12 @@ class _Tables:
         by_pairs = self.rho > 0 and not self.all_codes
         last = np.full(self.n_rows if by_pairs else 0, -1)  # last graph of B that needs each row
         if by_pairs:
-            last[B.places] = np.repeat(np.arange(len(B.offsets) - 1), np.diff(B.offsets))
+            last[B.rows] = np.repeat(np.arange(len(B.offsets) - 1), np.diff(B.offsets))
 
         def tiles(start: int, stop: int) -> None:
             table = np.empty((self.n_rows, LANES))
             for first in range(start, stop, LANES):
-                lanes = (first, min(LANES, stop - first))
+                lanes = (first, min(LANES, stop - first))  # the first graph of the group, and their number
                 if by_pairs:
                     own_pairs(self.powers, A.codes, A.counts, A.offsets, *lanes, own)
                     if out is not None:
@@ -295,12 +258,12 @@ class _Tables:
                             self.distinct[rows], rows, self.powers, A.codes, A.counts, A.offsets, *lanes, table
                         )
                 else:
-                    scatter(A.places, A.counts, A.offsets, *lanes, table)
+                    scatter(A.rows, A.counts, A.offsets, *lanes, table)
                     if self.all_codes:
                         smooth_all(table, self.rho)
-                    gather_own(table, A.places, A.counts, A.offsets, *lanes, own)
+                    gather_own(table, A.rows, A.counts, A.offsets, *lanes, own)
                 if out is not None:
-                    gather(table, B.places, B.counts, B.offsets, *lanes, first if same else 0, same, out)
+                    gather(table, B.rows, B.counts, B.offsets, *lanes, first if same else 0, same, out)
 
         run_in_ranges(tiles, len(own), LANES)
 
@@ -312,16 +275,14 @@ def _whole_table_pays(n_bits: int, n_graphs: int, n_distinct: int, n_entries: in
     return n_bytes <= settings().max_memory and n_graphs * 2.0**n_bits * n_bits * _TABLE_COST < pairs
 
 
-def _histograms(A: Patterns, places: npt.NDArray) -> _Histograms:
+def _histograms(A: Patterns, rows: npt.NDArray) -> _Histograms:
     return _Histograms(
-        np.ascontiguousarray(A.codes), np.ascontiguousarray(places, np.int64), A.counts.astype(np.float64), A.offsets
+        np.ascontiguousarray(A.codes), np.ascontiguousarray(rows, np.int64), A.counts.astype(np.float64), A.offsets
     )
 
 
 def joined(parts: list[Patterns]) -> Patterns:
-    """Concatenate the rows of all parts."""
-    if len(parts) == 1:
-        return parts[0]
+    """Concatenate the graphs of all parts."""
     offsets = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))))
     codes, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     return Patterns(codes, counts, offsets.astype(np.int64))
@@ -338,10 +299,10 @@ def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-un
 
 @njit()
 def smooth_all(table, rho):  # type: ignore[no-untyped-def]
-    """Apply the kernel rho**hamming(a, b) in place to a table of all codes, bit by bit, as it is a product."""
+    """Multiply a table of all codes, in place, by the matrix rho**hamming(a, b), a product of one matrix per bit."""
     flat = table.ravel()
     piece = len(flat)
-    while piece > _IN_CACHE:  # whole passes, until pieces fit in the cache and can be finished one by one
+    while piece > _IN_CACHE:  # once a piece fits in the cache, all its other bits are done together
         piece //= 4
         _smooth_two_bits(flat, piece, rho)
     for begin in range(0, len(flat), piece):
@@ -358,7 +319,7 @@ def smooth_all(table, rho):  # type: ignore[no-untyped-def]
 
 @njit()
 def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
-    """Mix quadruples of values `span` apart."""
+    """Apply the 2 x 2 matrices of two bits to values that are `span` and 2 `span` apart."""
     for begin in range(0, len(values), 4 * span):
         a, b = values[begin : begin + span], values[begin + span : begin + 2 * span]
         c, d = values[begin + 2 * span : begin + 3 * span], values[begin + 3 * span : begin + 4 * span]
@@ -369,7 +330,7 @@ def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
 
 @njit()
 def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Write sums of ``powers[hamming]`` times count over each histogram, at the codes `wanted`, to these rows."""
+    """Write the sums of count times ``powers[hamming]`` over each histogram, for the codes `wanted`, to `rows`."""
     for lane in range(count):
         begin, end = offsets[first + lane], offsets[first + lane + 1]
         whole = len(wanted) - len(wanted) % 4
@@ -408,10 +369,9 @@ def _kernel_sum(wanted, powers, codes, counts, begin, end):  # type: ignore[no-u
 
 @njit()
 def gather(table, places, counts, offsets, first, count, start, same, out):  # type: ignore[no-untyped-def]
-    """Write ``out[first + lane, h]``, the sum of the lane's table over histogram h, for h from `start` on.
+    """Write ``out[first + lane, h]``, the sum of the lane's column over histogram h, for h from `start` on.
 
-    With `same`, rows and columns are one collection: compute h from the lane on, and mirror to ``out[h, first +
-    lane]``.
+    If `same`, rows and columns are one collection; write each pair to ``out[h, first + lane]`` as well.
     """
     total = np.empty(LANES)
     for h in range(start, len(offsets) - 1):
@@ -430,7 +390,7 @@ def gather(table, places, counts, offsets, first, count, start, same, out):  # t
 
 @njit()
 def gather_own(table, places, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
-    """Write ``out[first + lane]``, the sum of the lane's table over its own histogram."""
+    """Write ``out[first + lane]``, the sum of the lane's column over its own histogram."""
     for lane in range(count):
         total = 0.0
         for e in range(offsets[first + lane], offsets[first + lane + 1]):

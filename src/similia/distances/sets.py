@@ -7,21 +7,18 @@ With :math:`\Delta` the distance of two points and :math:`\delta(u, V) = \min_{v
     \mathrm{Hausdorff} &= \max\{\max_u \delta(u, V),\ \max_v \delta(v, U)\} \\
     \mathrm{Chamfer} &= \mathrm{mean}_u\,\delta(u, V) + \mathrm{mean}_v\,\delta(v, U).
 
-Cost for sets of m and n points in p dimensions: m n p. The points of many sets are the lanes of one loop over
-differences of coordinates; tiles of distances stay in the cache, and only the minima are written to memory. The
-alternative, |u|^2 + |v|^2 - 2 u.v by BLAS, must centre the points and recompute small minima, and its last bits depend
-on other sets.
+Cost for sets of m and n points in p dimensions: m n p. Each instruction computes distances to 16 points of one or more
+sets; blocks of distances stay in the cache, and only the minima are written to memory. The alternative, |u|^2 + |v|^2 -
+2 u.v by BLAS, must centre the points and recompute small minima, and its last bits depend on other sets.
 
-Coordinates may have any magnitude: pairs with very large or very small ones are scaled by a power of two. Differences
-below 1e-40 times the largest number of a pair (float32: 1e-12) may count as 0.
+Pairs with very large or very small coordinates are scaled by a power of two; differences below 1e-40 times the largest
+number of a pair (float32: 1e-12) may count as 0.
 
 An empty set counts as {0}, the set of the origin. This keeps symmetry and the triangle inequality without a constant
 that depends on the scale of the data: the distance of an empty set to V grows with the norms of the points of V.
 
-Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: from distance to kernel and embedding" (Eq. 2, corrected: its
-limits of summation are exchanged, and each direction is averaged over its own points); Dubuisson & Jain, "A modified
-Hausdorff distance for object matching", ICPR 1994; Fan, Su & Guibas, CVPR 2017 (Chamfer); Bonneel, Rabin,
-Peyré & Pfister, "Sliced and Radon Wasserstein barycenters of measures", 2015.
+All raise a ValueError when called if a parameter is out of range, the points of X and Y differ in dimension or contain
+NaN, or a collection is empty.
 """
 
 from __future__ import annotations
@@ -38,85 +35,45 @@ from similia.core.products import panels, row_product
 from similia.core.threads import run_in_ranges, run_tasks
 from similia.core.validation import check_positive_int, generator
 from similia.distances import _sets as loops
-from similia.distances._magnitudes import Pairs, distances_of
+from similia.distances._magnitudes import Array, Pairs, ScaledDistance, distances_of
 from similia.objects import SetBatch, as_sets
-from similia.objects.sequences import named, runs
+from similia.objects.sequences import runs
 from similia.objects.vectors import check_finite
 from similia.similarity import Distance, Facts
 
-_GROUNDS = ("euclidean", "sqeuclidean", "manhattan")
 _STEP = 64  # multiplications of a matrix product that take as long as one coordinate of a pair of points
 _LANES = 1024  # points per run of sets
 _FEW_TILES = 8  # with fewer runs of sets, threads also split the other side
 _WORK_OF_A_THREAD = 2**22  # operations
 
-Array = npt.NDArray[np.floating]
 
-
-class _NearestPoints(Distance):
+class _NearestPoints(ScaledDistance):
     """Base class of the distances based on each point's distance to the nearest point of the other set."""
 
     ground: str
+    _noun = "sets"
     _kind: ClassVar[int]
-    _grounds: ClassVar[tuple[str, ...]] = _GROUNDS
+    _grounds: ClassVar[tuple[str, ...]] = ("euclidean", "sqeuclidean", "manhattan")
 
     def __init__(self, ground: str = "euclidean") -> None:
         self.ground = ground
 
     def as_objects(self, X: Any) -> SetBatch:
-        """Return `X` as a `SetBatch`."""
         return as_sets(X)
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Return the distances of the sets `X` to the sets `Y`.
+    def _read(self, X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
+        if self.ground not in self._grounds:
+            raise ValueError(f"ground must be one of {', '.join(map(repr, self._grounds))}, got {self.ground!r}")
+        return _as_comparable(X, Y)
 
-        Parameters
-        ----------
-        X : sequence of n point sets
-            ``(size, p)`` arrays, or a `similia.objects.SetBatch`.
-        Y : sequence of m point sets, optional
-            `X` itself if not given, which takes half the time.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, m)
-            Has the dtype of `Y`. An estimator passes its own objects as `Y`, so distances to them do not depend on the
-            dtype of the sets in `X`.
-        """
-        self._check()
-        A = self.as_objects(X)
-        A, B = comparable(A, A if Y is None else as_second(self.as_objects, Y))
-        return distances_of(A, B, self._find, self._degree, noun="sets")
-
-    def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
-        """Return the distances of some pairs: ``self(X, Y)[rows, columns]`` without the others.
-
-        Parameters
-        ----------
-        X, Y : sequences of point sets
-        rows, columns : array-like of int, shape (n_pairs,)
-            Positions in `X` and `Y`.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n_pairs,)
-            Equal to the values for all pairs.
-        """
-        self._check()
-        (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
-        A, B = comparable(A, B)
-        return distances_of(A, B, self._find, self._degree, pairs=(left, right), noun="sets")
-
-    @property
     def _degree(self) -> int:
         return 2 if self.ground == "sqeuclidean" else 1
 
     def _find(self, A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
-        """Return the distances of sets of one dtype, for all pairs or for those given."""
         if pairs is not None:
             return self._find_pairs(A, B, *pairs)
         out = np.empty((len(A), len(B)), B.values.dtype)
-        # The points of the larger sets are the lanes of the loops.
+        # One instruction computes the distances of 16 points of the first collection: the one with larger sets.
         if A is not B and len(A.values) * len(B) < len(B.values) * len(A):
             self._fill(B, A, out.T, same=False)
         else:
@@ -138,12 +95,8 @@ class _NearestPoints(Distance):
         run_tasks(fill, range(len(A)), int(_STEP * len(left) * mean_points * A.n_dims))
         return out
 
-    def _check(self) -> None:
-        if self.ground not in self._grounds:
-            raise ValueError(f"ground must be one of {', '.join(map(repr, self._grounds))}, got {self.ground!r}")
-
     def _fill(self, A: SetBatch, B: SetBatch, out: Array, *, same: bool) -> None:
-        """Write all distances, one run of sets of A and B at a time; with `same`, compute each pair once."""
+        """Write the distances of all pairs; if `same`, A and B are one collection and each pair is computed once."""
         tiles = list(runs(A.offsets, _LANES))
         chunks = [np.arange(len(B))]
         if len(tiles) < _FEW_TILES and not same:
@@ -163,6 +116,7 @@ class _NearestPoints(Distance):
         run_tasks(fill, range(len(tiles) * len(chunks)), work)
 
     def _join(self, A: SetBatch, rows: slice, B: SetBatch, chosen: npt.NDArray[np.int64], out: Array) -> None:
+        """Write the distances of the sets `rows` of A to the sets `chosen` of B."""
         first, last = A.offsets[rows.start], A.offsets[rows.stop]
         columns = panels(A.values[first:last].T).values
         offsets = A.offsets[rows.start : rows.stop + 1] - first
@@ -187,22 +141,17 @@ class ModifiedHausdorff(_NearestPoints):
     ground : {"euclidean", "sqeuclidean", "manhattan"}, default="euclidean"
         Distance of two points.
 
-    Raises
-    ------
-    ValueError
-        When called, if `ground` is unknown, the points of `X` and `Y` differ in dimension or contain NaN, or a
-        collection is empty.
-
     Notes
     -----
     An empty set counts as {0}, the set of the origin: two empty sets have distance 0; the distance of an empty set to V
-    is the mean norm of the points of V. float32 points give float32 distances with a relative error of about 1e-6
-    (float64: 1e-14). A distance depends, to the last bit, on its two sets only. Equal sets have distance exactly 0.
+    is the mean norm of the points of V. Distances have the dtype of the points of `Y`, and a relative error of about
+    1e-6 in float32, 1e-14 in float64. A distance depends, to the last bit, on its two sets only. Equal sets have
+    distance exactly 0.
 
     References
     ----------
-    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE", Eq. 2 (with corrected limits of summation); Dubuisson & Jain,
-    "A modified Hausdorff distance for object matching", ICPR 1994.
+    Dubuisson & Jain, "A modified Hausdorff distance for object matching", ICPR 1994; Wu, Yen, Xu, Ravikumar & Witbrock,
+    "D2KE: from distance to kernel and embedding", Eq. 2 (corrected: its limits of summation are exchanged).
 
     Examples
     --------
@@ -229,11 +178,6 @@ class Hausdorff(_NearestPoints):
     ----------
     ground : {"euclidean", "manhattan"}, default="euclidean"
         Distance of two points.
-
-    Raises
-    ------
-    ValueError
-        As for `ModifiedHausdorff`.
 
     Notes
     -----
@@ -267,11 +211,6 @@ class Chamfer(_NearestPoints):
     ----------
     ground : {"euclidean", "sqeuclidean", "manhattan"}, default="euclidean"
         Distance of two points; "sqeuclidean" is the usual choice for point clouds in space.
-
-    Raises
-    ------
-    ValueError
-        As for `ModifiedHausdorff`.
 
     Notes
     -----
@@ -316,12 +255,6 @@ class SlicedWasserstein(Distance):
         Seed of the directions. It must be an integer, since a distance has no ``fit`` in which to draw. The directions
         depend only on the seed and the dimension of the points, and are the same in any process.
 
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range, the points of `X` and `Y` differ in dimension or contain NaN, or a
-        collection is empty.
-
     Notes
     -----
     A pair of sets of m and n points costs L (m + n), after L m (p + log m) for each set. An empty set counts as {0},
@@ -351,30 +284,13 @@ class SlicedWasserstein(Distance):
         self.random_state = random_state
 
     def as_objects(self, X: Any) -> SetBatch:
-        """Return `X` as a `SetBatch`."""
         return as_sets(X)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Return the distances of the sets `X` to the sets `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n point sets
-            ``(size, p)`` arrays, or a `similia.objects.SetBatch`.
-        Y : sequence of m point sets, optional
-            `X` itself if not given, which takes half the time.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, m)
-            Has the dtype of `Y`. An estimator passes its own objects as `Y`, so distances to them do not depend on the
-            dtype of the sets in `X`.
-        """
         n_projections = check_positive_int(self.n_projections, "n_projections")
         if self.p not in (1, 2):
             raise ValueError(f"p must be 1 or 2, got {self.p!r}")
-        A = self.as_objects(X)
-        A, B = comparable(A, A if Y is None else as_second(self.as_objects, Y))
+        A, B = _as_comparable(X, Y)
         directions = self._directions(n_projections, A.n_dims)
 
         def find(A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
@@ -385,7 +301,9 @@ class SlicedWasserstein(Distance):
             def rows(start: int, stop: int) -> None:
                 loops.wasserstein(a, A.offsets, b, B.offsets, start, stop, int(self.p), A is B, out)
 
-            run_in_ranges(rows, len(A), _grain(A, (len(A.values) // len(A) + 1) * len(B) * n_projections))
+            mean_size = len(A.values) // len(A)
+            work = max(1, mean_size) * (mean_size + 1) * len(B) * n_projections  # operations per set
+            run_in_ranges(rows, len(A), max(1, _WORK_OF_A_THREAD // max(1, work)))
             return out
 
         return distances_of(A, B, find, 1, noun="sets")
@@ -412,9 +330,14 @@ def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> 
     return projections
 
 
+def _as_comparable(X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
+    """Return the sets of X and Y (X again if Y is None) as `comparable` batches."""
+    A = as_sets(X)
+    return comparable(A, A if Y is None else as_second(as_sets, Y))
+
+
 def comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
-    """Return both batches with {0} for empty sets, or raise if their dimensions differ."""
-    same = A is B
+    """Return both batches with {0} in place of empty sets, or raise if their dimensions differ."""
     n_dims = A.n_dims if len(A.values) else B.n_dims
     if len(B.values) and B.n_dims != n_dims:
         raise BadValue(
@@ -422,8 +345,8 @@ def comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
         )
     for batch, name in ((A, "X"), (B, "Y")):
         check_finite(batch, collection=name)
-    B = _without_empty(B, n_dims)
-    return B if same else _without_empty(A, n_dims), B
+    without_empty = _without_empty(A, n_dims)
+    return without_empty, without_empty if A is B else _without_empty(B, n_dims)
 
 
 def _without_empty(sets: SetBatch, n_dims: int) -> SetBatch:
@@ -432,13 +355,6 @@ def _without_empty(sets: SetBatch, n_dims: int) -> SetBatch:
     if not empty.any():
         return sets
     values = sets.values if len(sets.values) else np.empty((0, n_dims), sets.values.dtype)
-    origins = np.zeros(n_dims, values.dtype)
     return SetBatch(
-        np.insert(values, sets.offsets[:-1][empty], origins, axis=0),
-        sets.offsets + np.concatenate(([0], np.cumsum(empty))),
+        np.insert(values, sets.offsets[:-1][empty], 0.0, axis=0), sets.offsets + np.append(0, np.cumsum(empty))
     )
-
-
-def _grain(sets: SetBatch, work_per_point: int) -> int:
-    """Return the number of sets that is worth a thread."""
-    return max(1, _WORK_OF_A_THREAD // max(1, work_per_point * max(1, len(sets.values) // len(sets))))
