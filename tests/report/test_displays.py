@@ -30,8 +30,8 @@ from similia.report import (
     RobustnessDisplay,
     SpectrumDisplay,
 )
-from similia.report import _measures as measures
-from similia.report.displays import COLOURS, LINES, MARKS, line, mark
+from similia.report.bits import recalls_of
+from similia.report.displays import COLOURS, LINES, MARKS, line, mark, plane
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def test_error_of_random_features_against_the_exact_kernel() -> None:
     for _ in range(60):
         W, b = rng.standard_normal((3, R)), rng.uniform(0, 2 * np.pi, R)
         V = np.sqrt(2 / R) * np.cos(X @ W + b)
-        curve = measures.feature_errors(V, sizes)
+        curve = ApproximationErrorDisplay._of_features(V, sizes)
         estimated.append(curve.errors)
         true.append([np.linalg.norm(R / r * V[:, :r] @ V[:, :r].T - K) / np.linalg.norm(K) for r in sizes])
     rms = np.sqrt(np.mean(np.square(true), axis=0))
@@ -185,7 +185,7 @@ def test_recall_against_a_slow_twin(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     values = rng.integers(5, size=(4, 12)).astype(float)  # with ties
     rows = np.array([rng.permutation(12) for _ in range(4)])
-    found = measures.recalls(values, rows, k, [k, 8, 12])
+    found = recalls_of(values, rows, k, [k, 8, 12])
     assert found.tolist() == [naive_recall(values, rows, k, c) for c in (k, 8, 12)]
     assert found[-1] == 1.0
 
@@ -229,7 +229,7 @@ def test_the_map_is_that_of_principal_components(data: tuple[list[str], np.ndarr
 
 @pytest.mark.parametrize("shape", [(1, 5), (2, 5), (5, 1), (6, 2), (3, 0)])
 def test_maps_of_little(shape: tuple[int, int]) -> None:
-    points, shares = measures.plane(np.arange(shape[0] * shape[1], dtype=float).reshape(shape))
+    points, shares = plane(np.arange(shape[0] * shape[1], dtype=float).reshape(shape))
     assert points.shape == (shape[0], 2)
     assert np.isfinite(points).all()
     assert shares.shape == (2,)

@@ -20,7 +20,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
 from samples.report import HOSTILE, SECTIONS, Opened, Page, graphs, nyshd, pipelines, series, written
-from similia.report import _measures as scores
+from similia.report import _scores as scores
 from similia.report import write_report
 from similia.report._render import charts, templates
 
@@ -147,9 +147,7 @@ def test_balanced_accuracy_and_reliability_on_cases_done_by_hand() -> None:
     truth, predicted = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 0])
     assert scores.balanced(truth, predicted)[0] == pytest.approx((3 / 4 + 1 / 2) / 2)
     values = np.array([[0.95, 0.05], [0.93, 0.07], [0.35, 0.65], [0.62, 0.38]])
-    found = scores.Scored(
-        np.array([0, 1, 1, 0]), np.array([0, 0, 1, 0]), np.zeros(4), None, np.arange(4), values, True, np.arange(2), ""
-    )
+    found = scores.Scored(np.array([0, 1, 1, 0]), np.array([0, 0, 1, 0]), np.zeros(4), None, values, True, "")
     groups = scores.reliability(found)
     assert groups is not None
     means, accuracies, sizes, _ = groups
@@ -158,17 +156,22 @@ def test_balanced_accuracy_and_reliability_on_cases_done_by_hand() -> None:
     assert sizes.tolist() == [2, 2]
 
 
-def test_neighbours_are_the_nearest_by_the_kernel(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
+def test_neighbours_are_the_nearest_in_the_space_of_the_kernel(
+    tmp_path: Path, promoters: tuple[list[str], np.ndarray]
+) -> None:
     X, y = promoters
     page = written(tmp_path, nyshd(), X, y)
     K = sm.kernels.GappyKmers(k=4, gaps=1)(X)
-    np.fill_diagonal(K, -np.inf)
+    D = np.sqrt(np.maximum(np.diag(K)[:, None] + np.diag(K) - 2 * K, 0))
+    np.fill_diagonal(D, np.inf)
     shown = re.findall(r"<h3>object (\d+) · .*?<ol class=\"near\">(.*?)</ol>", page.text, re.S)
     assert len(shown) == 6
     for query, near in shown:
         numbers = [int(i) for i in re.findall(r'class="who">object (\d+)', near)]
-        best = np.sort(K[int(query)])[::-1][: len(numbers)]
-        np.testing.assert_array_equal(K[int(query), numbers], best)
+        best = np.sort(D[int(query)])[: len(numbers)]
+        np.testing.assert_allclose(D[int(query), numbers], best)
+        told = [float(value) for value in re.findall(r'<span class="n">([\d.]+)</span>', near)]
+        np.testing.assert_allclose(told, best, rtol=1e-3)
 
 
 # what is refused, and what is only said

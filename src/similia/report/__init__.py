@@ -3,9 +3,8 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "ApproximationErrorDisplay": "displays", "SpectrumDisplay": "displays", "RobustnessDisplay": "bits",
-    "RecallDisplay": "bits", "EmbeddingDisplay": "displays",
-    "write_report": "page",
+    "ApproximationErrorDisplay": "approximation", "SpectrumDisplay": "approximation", "RobustnessDisplay": "bits",
+    "RecallDisplay": "bits", "EmbeddingDisplay": "displays", "write_report": "page",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

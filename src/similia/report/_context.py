@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from similia.core.text import short
+from similia.core.text import counted, short
 from similia.core.validation import check_labels
 from similia.learn.targets import as_numbers
 from similia.objects import GraphBatch, as_graphs, as_strings, n_objects
@@ -22,59 +22,44 @@ from similia.objects.graph_forms import BONDS, SYMBOLS
 from similia.objects.identical import are_among, identical, with_groups
 from similia.objects.molecules import has_rdkit, in_the_plane
 from similia.objects.sequences import Batch, at_least_one, segments
-from similia.report import _measures as scores
-from similia.report._model import (
-    Embedded,
-    Parts,
-    as_recipe,
-    embedded,
-    fitted,
-    parts_of,
-    sampled,
-    taken,
-    task_of,
-    vectors_only,
-)
-from similia.similarity import as_objects
+from similia.report import _model as models
+from similia.report import _scores as scores
+from similia.report._model import Parts, parts_of, taken
 
 _TIMED = 500  # number of objects transformed to time a single one
+_LETTERS = 280  # of a text that are shown
+_POINTS = 48  # of a series or vector that are drawn; twice as many of a set
+_CHANNELS = 3  # of a series that are drawn
+_NODES = 48  # of a graph that are drawn
+_CALLED = {"series": "time series", "sets": "point sets"}  # names of batches on the page
+TEXTS = ("strings", "objects")  # kinds that are shown as text
+SIZE_OF = {
+    "strings": "letters", "graphs": "nodes", "time series": "time points", "point sets": "points",
+    "vectors": "numbers other than 0",
+}  # fmt: skip
+Json = dict[str, Any]
 
 
 @dataclass
 class Context:
-    """The contents of a report.
+    """The data of a report, about the n objects on the page."""
 
-    Attributes
-    ----------
-    parts : Parts
-        Parts of the fitted model.
-    recipe : estimator
-        An unfitted copy; `tuned` tells whether a search chose its parameters.
-    X, y, names : the objects on the page, their targets and names
-    n_all : int
-        Number of objects given.
-    scored : Scored or None
-        Predictions; if None, the sentence `unscored` gives the reason.
-    refitted : bool
-        Whether the model was given unfitted and has been fitted to these objects.
-    """
-
-    parts: Parts
-    recipe: Any
-    tuned: bool
+    parts: Parts  # of the fitted model
+    recipe: Any  # an unfitted copy of the model
+    tuned: bool  # whether a search chose the parameters of the recipe
     X: Any
     y: npt.NDArray | None
     names: list[str]
-    n_all: int
+    n_all: int  # number of objects given, of which those on the page are a sample
     seen: Seen
     task: str | None
     seed: int
-    refitted: bool
+    refitted: bool  # whether the model was given unfitted and has been fitted to these objects
     scored: scores.Scored | None = None
-    unscored: str = ""
-    transform_seconds: float = 0.0
-    vectors: Embedded | None = None
-    no_vectors: str = ""
+    unscored: str = ""  # the reason, as a sentence, if there are no scores
+    transform_seconds: float = 0.0  # of one object
+    vectors: models.Embedded | None = None
+    no_vectors: str = ""  # the reason if there are no vectors
 
     @cached_property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -103,26 +88,24 @@ def gather(
     labels = None if y is None else check_labels(y, n_all)
     if names is not None and n_objects(names) != n_all:
         raise ValueError(f"names has {n_objects(names)} entries for {n_all} objects; give one name per object")
-    if unseen and not fitted(model):
+    refitted = not models.fitted(model)
+    if unseen and refitted:
         raise ValueError("unseen=True says that a fitted model has not seen X, but this model is not fitted")
     _refuse_precomputed(model)
-    chosen = sampled(X, max_objects, np.random.default_rng(seed))
+    chosen = models.sampled(X, max_objects, np.random.default_rng(seed))
     X = taken(X, chosen)
     labels = None if labels is None else targets_for(model, _as_targets(labels[chosen]))
-    called = [str(i) if names is None else str(names[i]) for i in chosen.tolist()]
-    called = [f"object {name}" if names is None else name for name in called]
-    recipe, tuned = as_recipe(model)
-    refitted = not fitted(model)
+    called = [f"object {i}" if names is None else str(names[i]) for i in chosen.tolist()]
+    recipe, tuned = models.as_recipe(model)
     if refitted:
-        model = _quietly(clone(model).fit, X, *([] if labels is None else [labels]))
+        model = quietly(clone(model).fit, X, *([] if labels is None else [labels]))
     parts = parts_of(model)
-    context = Context(
-        parts, recipe, tuned, X, labels, called, n_all, look_at(X, parts), task_of(parts), seed, refitted
-    )  # fmt: skip
-    together = context.seen.groups
+    seen, task = look_at(X, parts), models.task_of(parts)
+    context = Context(parts, recipe, tuned, X, labels, called, n_all, seen, task, seed, refitted)
+    sharing = seen.groups
     if groups is not None:
-        together = with_groups(together, np.asarray(groups)[chosen] if np.shape(groups) == (n_all,) else groups)
-    _score(context, unseen, cv, together)
+        sharing = with_groups(sharing, np.asarray(groups)[chosen] if np.shape(groups) == (n_all,) else groups)
+    _score(context, unseen, cv, sharing)
     _embed(context)
     return context
 
@@ -138,13 +121,13 @@ def _as_targets(y: npt.NDArray) -> npt.NDArray:
 def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
     """Return labels in the type of the model: numbers for a regressor, otherwise the type of its classes."""
     parts = parts_of(model)
-    if task_of(parts) == "regression":
+    if models.task_of(parts) == "regression":
         numbers = as_numbers(y)
         if numbers is None:
             other = next(value for value in y.tolist() if as_numbers([value]) is None)
             raise ValueError(
-                f"the model predicts numbers, and {short(other)} among the targets is none; give the targets it was "
-                "fitted for"
+                f"the model predicts numbers, and the target {short(other)} is no number; give targets like those that "
+                "the model was fitted to"
             )
         return numbers
     classes = getattr(parts.whole, "classes_", None)
@@ -157,15 +140,17 @@ def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
 
 
 def _refuse_precomputed(model: Any) -> None:
+    """Raise if the model takes kernel values instead of objects."""
     first = parts_of(model).transformers or [parts_of(model).learner]
     if "precomputed" in (getattr(first[0], name, None) for name in ("kernel", "metric")):
-        raise ValueError("the kernel is precomputed, and a report looks at objects; give the model with its kernel")
+        raise ValueError("the kernel is precomputed, but a report shows objects; give the model with its kernel")
 
 
 def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64]) -> None:
+    """Set `scored`, or `unscored` if there is nothing to score or scoring fails."""
     y, regression = context.y, context.is_regression
     if y is None:
-        context.unscored = "No targets were given, so there is nothing to hold predictions against."
+        context.unscored = "No targets were given, so predictions cannot be compared with the truth."
     elif context.task is None:
         context.unscored = f"The model ({context.parts}) makes no predictions: it ends in vectors or bits."
     elif not regression and len(np.unique(y)) < 2:
@@ -175,77 +160,42 @@ def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64
     else:
         try:
             if unseen:
-                context.scored = _quietly(scores.as_it_stands, context.parts.whole, context.X, y, regression)
+                context.scored = quietly(scores.as_it_stands, context.parts.whole, context.X, y, regression)
             else:
                 arguments = (context.recipe, context.X, y, groups, cv, regression, context.seed, context.parts.vote)
-                context.scored = _quietly(scores.cross_validated, *arguments)
+                context.scored = quietly(scores.cross_validated, *arguments)
         except (ValueError, TypeError) as error:
             context.unscored = f"Scoring stopped: {error}"
 
 
 def _embed(context: Context) -> None:
+    """Set `vectors` and the time to transform an object, or the reason in `no_vectors`."""
     few = taken(context.X, np.arange(min(context.n, _TIMED)))
     try:
-        context.vectors = _quietly(vectors_only, context.parts, context.X, context.seed)
+        context.vectors = quietly(models.vectors_only, context.parts, context.X, context.seed)
         start = time.perf_counter()
-        _quietly(embedded, context.parts, few, context.seed)
+        quietly(models.embedded, context.parts, few, context.seed)
         context.transform_seconds = (time.perf_counter() - start) / n_objects(few)
     except (ValueError, TypeError) as error:
         context.no_vectors = str(error)
 
 
-def _quietly(function: Any, *arguments: Any) -> Any:
+def quietly(function: Any, *arguments: Any) -> Any:
+    """Call a function without its warnings for users."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # such as indefinite kernels; the page reports them
         return function(*arguments)
 
 
-_LETTERS = 280
-
-
-_POINTS = 48  # of a series, a vector or a set
-
-
-_CHANNELS = 3
-
-
-_NODES = 48
-
-
-_CALLED = {"series": "time series", "sets": "point sets"}  # names of batches on the page
-
-
-TEXTS = ("strings", "objects")  # kinds that are shown as text
-
-
-SIZE_OF = {
-    "strings": "letters", "graphs": "nodes", "time series": "time points", "point sets": "points",
-    "vectors": "numbers other than 0",
-}  # fmt: skip
-
-
-Json = dict[str, Any]
-
-
+# ---- the objects
 @dataclass(frozen=True)
 class Seen:
-    """A collection whose kind has been recognised.
+    """A collection of n objects whose kind has been recognised."""
 
-    Attributes
-    ----------
-    kind : str
-        A key of `SIZE_OF`, or "objects".
-    batch : collection of n objects
-        Objects in the layout of the kind.
-    sizes : ndarray of int64, shape (n,), or None
-    groups : ndarray of int64, shape (n,)
-        Equal for identical objects.
-    """
-
-    kind: str
-    batch: Any
-    sizes: npt.NDArray[np.int64] | None
-    groups: npt.NDArray[np.int64]
+    kind: str  # a key of `SIZE_OF`, or "objects"
+    batch: Any  # the objects in the layout of the kind
+    sizes: npt.NDArray[np.int64] | None  # shape (n,)
+    groups: npt.NDArray[np.int64]  # shape (n,), equal for identical objects
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -274,8 +224,9 @@ def look_at(X: Any, parts: Parts | None = None) -> Seen:
 
 
 def _layout(X: Any, parts: Parts | None) -> Any:
+    """Return the objects as the batch or matrix that shows them, else as a list."""
     if parts is not None and parts.metric is not None:
-        X = as_objects(parts.metric.function, X)
+        X = parts.metric.as_objects(X)
     if isinstance(X, Batch):
         return X
     if sp.issparse(X):
@@ -294,20 +245,19 @@ def _layout(X: Any, parts: Parts | None) -> Any:
 
 def described(seen: Seen, i: int) -> str:
     """Describe an object in one line of text."""
+    size = 0 if seen.sizes is None else int(seen.sizes[i])
     if seen.kind == "strings":
-        return _clipped(_text(seen.batch[i]))
+        return _text(seen.batch[i])
     if seen.kind == "graphs":
         graph = seen.batch[i]
         n_edges = len(np.unique(np.sort(graph.edge_index, axis=0), axis=1).T)
-        return f"graph of {_of(seen.sizes, i)} nodes{_formula(graph)} and {n_edges} edges"
+        return f"graph of {size} nodes{_formula(graph)} and {n_edges} edges"
     if seen.kind == "time series":
-        return f"series of {_of(seen.sizes, i)} time points, {seen.batch.n_dims} channel" + "s" * (
-            seen.batch.n_dims > 1
-        )
+        return f"series of {size} time points, {counted(seen.batch.n_dims, 'channel')}"
     if seen.kind == "point sets":
-        return f"{_of(seen.sizes, i)} points of dimension {seen.batch.n_dims}"
+        return f"{size} points of dimension {seen.batch.n_dims}"
     if seen.kind == "vectors":
-        return f"vector of {seen.batch.shape[1]} numbers, {_of(seen.sizes, i)} of them not 0"
+        return f"vector of {seen.batch.shape[1]} numbers, {size} of them not 0"
     return short(seen.batch[i], _LETTERS)
 
 
@@ -319,21 +269,15 @@ def _symbols(graph: GraphBatch) -> list[str]:
 
 def _formula(graph: GraphBatch) -> str:
     """Return the molecular formula, carbon first."""
-    counted = sorted(Counter(_symbols(graph)).items(), key=lambda item: (item[0] != "C", item[0]))
-    text = " ".join(f"{symbol}{n}" if n > 1 else symbol for symbol, n in counted)
+    numbers = sorted(Counter(_symbols(graph)).items(), key=lambda item: (item[0] != "C", item[0]))
+    text = " ".join(f"{symbol}{n}" if n > 1 else symbol for symbol, n in numbers)
     return f" ({text})" if text else ""
 
 
-def _of(sizes: npt.NDArray[np.int64] | None, i: int) -> int:
-    return 0 if sizes is None else int(sizes[i])
-
-
 def _text(value: str | bytes) -> str:
+    """Return the beginning of a string."""
     text = value.decode("latin-1") if isinstance(value, bytes) else value
-    return text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
-
-
-def _clipped(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
     if text == "":
         return "(empty)"
     return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}… ({len(text):,} letters)"
@@ -344,23 +288,20 @@ def for_page(seen: Seen) -> list[Json]:
     if seen.kind == "graphs":
         return _graphs(seen)
     drawn: list[Json] = []
-    spread = _spread(seen)
+    low, spread = _bounds(seen)
     for i in range(len(seen)):
         shown: Json = {"t": described(seen, i)}
-        if seen.kind in ("time series", "vectors"):
-            rows = _row(seen.batch, i) if seen.kind == "vectors" else seen.batch[i]
-            shown["c"] = [_curve(channel) for channel in np.asarray(rows, dtype=np.float64).T[:_CHANNELS]]
+        if seen.kind == "time series":
+            shown["c"] = [_curve(channel) for channel in np.asarray(seen.batch[i], dtype=np.float64).T[:_CHANNELS]]
+        elif seen.kind == "vectors":
+            row = seen.batch[[i]].toarray() if sp.issparse(seen.batch) else seen.batch[i]
+            shown["c"] = [_curve(np.asarray(row, dtype=np.float64).ravel())]
         elif seen.kind == "point sets":
-            points = (seen.batch[i][: 2 * _POINTS, :2] - spread[0]) / spread[1] * 100
+            points = (seen.batch[i][: 2 * _POINTS, :2] - low) / spread * 100
             points = np.column_stack([points, np.full(len(points), 50)]) if points.shape[1] == 1 else points
             shown["p"] = points.round().astype(int).ravel().tolist()
         drawn.append(shown)
     return drawn
-
-
-def _row(batch: Any, i: int) -> npt.NDArray:
-    row = batch[[i]].toarray() if sp.issparse(batch) else batch[i]
-    return np.reshape(row, (-1, 1))
 
 
 def _curve(values: npt.NDArray[np.float64]) -> list[int]:
@@ -373,8 +314,8 @@ def _curve(values: npt.NDArray[np.float64]) -> list[int]:
     return scaled.round().astype(int).tolist()
 
 
-def _spread(seen: Seen) -> tuple[npt.NDArray, Any]:
-    """Return the minimum of the first two coordinates of all sets, and a range that keeps their proportion."""
+def _bounds(seen: Seen) -> tuple[npt.NDArray, Any]:
+    """Return the minimum of the first two coordinates of all sets, and the larger of their two ranges."""
     if seen.kind != "point sets" or not len(seen.batch.values):
         return np.zeros(2), 1.0
     values = seen.batch.values[:, :2]
@@ -383,7 +324,7 @@ def _spread(seen: Seen) -> tuple[npt.NDArray, Any]:
 
 
 def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
-    """Return RDKit's positions of the atoms of a molecule, in hundredths of its unit, and the kind of each bond."""
+    """Return RDKit's positions of the atoms of a molecule, in hundredths of its unit, and a letter for each bond."""
     if not all(bond for *_, bond in bonds):
         return {}
     conformer = in_the_plane(symbols, bonds).GetConformer()
@@ -392,9 +333,11 @@ def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
 
 
 def _graphs(seen: Seen) -> list[Json]:
-    """Return the first nodes of each graph, their edges as pairs, labels as ranks by frequency, symbols of atoms.
+    """Return each graph as the page draws it, cut to its first nodes.
 
-    If RDKit is installed, molecules also get ``xy``, its positions of the atoms, and ``b``, a letter for each bond.
+    ``g`` is the number of nodes and then the edges as pairs; ``l`` the rank of each node's label by frequency; ``s``
+    the symbols of atoms. If RDKit is installed, molecules also get ``xy``, its positions of the atoms, and ``b``, a
+    letter for each bond.
     """
     batch: GraphBatch = seen.batch
     ranks = None

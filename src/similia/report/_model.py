@@ -19,7 +19,8 @@ from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.objects import n_objects, take
 from similia.objects.transformers import FromColumn
-from similia.pipelines import Comparison, chosen, comparison_of
+from similia.pipelines import chosen, comparison_of
+from similia.search.metric import Metric
 from similia.similarity import decided, refuse_class
 
 _FALLBACK = 300  # number of landmarks, or of objects to compare with, if a model makes no vectors
@@ -31,9 +32,10 @@ class Parts(pipelines.Parts):
     """A model split into parts, without the step that selects a column of a table."""
 
     @property
-    def metric(self) -> Comparison | None:
+    def metric(self) -> Metric | None:
         """The kernel or distance of the first step, if it has one."""
-        return comparison_of(self.steps[0]) if self.steps else None
+        found = comparison_of(self.steps[0]) if self.steps else None
+        return None if found is None else Metric(found.function, found.is_kernel)
 
     @property
     def vote(self) -> Any:
@@ -49,11 +51,11 @@ class Parts(pipelines.Parts):
 
 @dataclass(frozen=True)
 class Embedded:
-    """Objects after the transformers: vectors (dense or sparse), codes if there are any, and their source."""
+    """Objects after the transformers: vectors (dense or sparse), and codes if there are any."""
 
     vectors: Any
     codes: npt.NDArray[np.uint8] | None
-    how: str
+    how: str  # name of the step that made the vectors
     last: Any = None  # input of the learner
 
 
@@ -104,13 +106,13 @@ def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     """Return the bits of a fitted model, and the vectors from which its bits or predictions are computed.
 
     If objects are encoded directly, the vectors are their first 2048 bits as ±1. If the learner compares objects
-    itself, the vectors are its kernel values or distances to a few of them.
+    itself, `Nystroem` or `D2KE` makes the vectors from its kernel or distance.
     """
     return _followed(parts, X, lambda step, out: step.transform(out), random_state)
 
 
 def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
-    """Fit all steps, as a pipeline does, and return the intermediate vectors and codes, computed only once."""
+    """Fit all steps, as a pipeline does, and return the vectors and codes between them."""
     if not parts.transformers:
         parts.learner.fit(X, y)
         return Embedded(X, None, "", X)
@@ -121,7 +123,7 @@ def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
 
 
 def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
-    """Return `embedded` without encoding the vectors; one object goes through all steps to find them."""
+    """Return `embedded`, but the codes of the first object only: encoding all vectors would take long."""
     bits_at = len(parts.transformers)
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
@@ -136,6 +138,7 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
 
 
 def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_state: int) -> Embedded:
+    """Apply ``through(step, X)`` for each transformer, and keep the last vectors before the first codes."""
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
         out = through(step, out)
@@ -147,7 +150,8 @@ def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_s
         how = f"the bits of {type(parts.transformers[0]).__name__}"
         return Embedded(np.unpackbits(codes[:, : _UNPACKED // 8], axis=1) * np.float32(2) - 1, codes, how, out)
     if not how and parts.metric is not None:
-        return Embedded(*_compared(parts.metric, X, random_state), last=out)
+        vectors, how = _compared(parts.metric, X, random_state)
+        return Embedded(vectors, None, how, out)
     if not how and not _is_numeric(X):
         raise ValueError(f"{parts.model!r} makes no vectors of its objects, and has no kernel or distance")
     vectors = vectors if sp.issparse(vectors) else np.asarray(vectors)
@@ -158,13 +162,14 @@ def _is_packed(out: Any) -> bool:
     return isinstance(out, np.ndarray) and out.dtype == np.uint8 and out.ndim == 2
 
 
-def _compared(metric: Comparison, X: Any, random_state: int) -> tuple[npt.NDArray, None, str]:
+def _compared(metric: Metric, X: Any, random_state: int) -> tuple[npt.NDArray, str]:
+    """Return vectors made from a kernel or distance, and how they were made."""
     n = min(_FALLBACK, n_objects(X))
     if metric.is_kernel:
         landmarks = Nystroem(decided(metric.function, X), n, random_state=random_state)
-        return landmarks.fit_transform(X), None, f"Nystroem of the kernel, {n} landmarks"
+        return landmarks.fit_transform(X), f"Nystroem of the kernel, {n} landmarks"
     embedding = D2KE(metric.function, n, Representatives(), random_state=random_state)
-    return embedding.fit_transform(X), None, f"D2KE of the distance, {n} representatives"
+    return embedding.fit_transform(X), f"D2KE of the distance, {n} representatives"
 
 
 def _is_numeric(X: Any) -> bool:
@@ -196,6 +201,4 @@ def sampled(X: Any, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64
 
 def taken(X: Any, positions: npt.NDArray[np.int64]) -> Any:
     """Return the objects at positions, or `X` itself if these are all."""
-    return (
-        X if len(positions) == n_objects(X) and (positions == np.arange(len(positions))).all() else take(X, positions)
-    )
+    return X if np.array_equal(positions, np.arange(n_objects(X))) else take(X, positions)

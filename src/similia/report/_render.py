@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from similia.report.displays import COLOURS, style_axis
 
-_SHAPES = (  # of the marks of a map, around a point
+_SHAPES = (  # paths of the marks of a map, around a point
     "M{l} {y}a{s} {s} 0 1 0 {d} 0a{s} {s} 0 1 0 -{d} 0z",
     "M{l} {t}h{d}v{d}h-{d}z",
     "M{x} {t}l{s} {d}h-{d}z",
@@ -30,7 +30,7 @@ _SHAPES = (  # of the marks of a map, around a point
     "M{x} {t}v{d}M{l} {y}h{d}",
     "M{l} {t}l{d} {d}m0 -{d}l-{d} {d}",
 )
-_STROKED = (5, 6)
+_STROKED = (5, 6)  # shapes that are lines
 _INK, _SOFT, _RULE = "#1d2126", "#5b6570", "#dfe2e5"
 _VARIABLES = {
     _INK: "--ink", _SOFT: "--soft", "#737373": "--soft", _RULE: "--rule",
@@ -40,6 +40,14 @@ _STYLE: Any = {
     "svg.fonttype": "none", "font.size": 9, "text.color": _INK, "axes.labelcolor": _INK, "xtick.color": _SOFT,
     "ytick.color": _SOFT, "axes.edgecolor": _SOFT, "grid.color": _RULE,
 }  # fmt: skip
+
+
+Card = tuple[str, str, str]  # name, value and note of a number at the head of the page
+
+
+def percent(share: float) -> str:
+    """Return a share as percent with one digit."""
+    return f"{100 * share:.1f} %"
 
 
 class Cell(NamedTuple):
@@ -141,7 +149,7 @@ def marker(i: int, x: float, y: float, size: float) -> str:
 
 
 def mark_class(i: int, ordered: bool = False) -> str:
-    """Return the CSS classes of mark number i: its colour (from a scale if `ordered`) and whether it is stroked."""
+    """Return the CSS classes of mark number i: its colour, from a scale if `ordered`, and ``st`` if it is stroked."""
     stroked = (i + i // len(COLOURS)) % len(_SHAPES) in _STROKED
     return f"{'q' if ordered else 'k'}{i % len(COLOURS)}{' st' if stroked else ''}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -13,61 +12,41 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
-from sklearn.metrics import confusion_matrix
 
-from similia.core.intervals import wilson
 from similia.core.text import number
 from similia.core.validation import generator
 from similia.objects import take
-from similia.report import _measures as measures
-from similia.report._context import SIZE_OF, TEXTS, Context, described
+from similia.report._context import SIZE_OF, TEXTS, Context, described, quietly
 from similia.report._model import taken
-from similia.report._render import Cell, Section, Table, charts, mark_class, marker
-from similia.report.bits import RobustnessDisplay
-from similia.report.displays import ApproximationErrorDisplay, SpectrumDisplay, line, mark, measured_errors
+from similia.report._render import Card, Cell, Section, Table, charts, mark_class, marker, percent
+from similia.report.approximation import ApproximationErrorDisplay, SpectrumDisplay
+from similia.report.displays import mark, plane
 from similia.similarity import Distance, without_addresses
 from similia.storage.models import save
 
-_ROWS = 24  # classes in a confusion matrix
 _MARKS = 20  # maximum number of classes with their own mark on the map
 _STEPS = 7  # colour steps for numbers on the map
 _LISTED = 50  # classes in the table of their sizes
-_MISTAKES = 10
-_SCATTERED = 2000
-_MAP = (720, 520)
-_QUERIES = 6
-_NEIGHBOURS = 4
+_MAP = (720, 520)  # width and height
+_QUERIES, _NEIGHBOURS = 6, 4  # objects whose neighbours are shown, and the neighbours of each
 _FEW = 10  # minimum number of objects besides the landmarks to measure an error
 _PAIRED = 400  # maximum number of objects for a kernel of all pairs
+_SAMPLE = 300  # maximum number of objects for a spectrum
 _OPEN = 2  # number of explanations that are initially open
 
-Card = tuple[str, str, str]
-
-
-def percent(share: float) -> str:
-    """Return a share as percent with one digit."""
-    return f"{100 * share:.1f} %"
-
-
-def interval(low: float, high: float) -> str:
-    """Return an interval of shares."""
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
+_SECONDS, _BYTES = "s ms µs ns", "GB MB kB bytes"
 
 
 def in_units(value: float, units: str) -> str:
     """Return a value in the largest unit that it reaches: ``"s ms µs ns"`` or ``"GB MB kB bytes"``."""
-    size = {"s": 1.0, "GB": 1e9}[units.split()[0]]
-    *larger, smallest = units.split()
-    for unit in larger:
+    size = 1e9 if units.startswith("GB") else 1.0
+    *larger, unit = units.split()
+    for larger_unit in larger:
         if value >= size:
-            return f"{value / size:.3g} {unit}"
+            unit = larger_unit
+            break
         size /= 1000
-    return f"{value / size:.3g} {smallest}"
-
-
-def short(text: Any, length: int) -> str:
-    text = str(text)
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+    return f"{value / size:.3g} {unit}"
 
 
 def about_data(context: Context) -> Section:
@@ -122,175 +101,11 @@ def _histogram(context: Context) -> list[Any]:
     return charts(draw, title)
 
 
-_INTERVALS = (
-    "Intervals hold in about 95 % of cases for other objects drawn alike, if predictions are independent; those of "
-    "cross-validation are not quite.",
-    "Intervals hold in about 95 % of cases for other objects drawn alike, if errors are about normal; where few large "
-    "errors make up the mean, in 75 % (20 objects) to 90 % (200).",
-)
-
-
-_CONSTANT = ("by frequency", "the most frequent class"), ("by the mean", "the mean target")
-
-
-def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
-    """Compare the model's scores, with intervals, to nearest neighbours and a constant prediction."""
-    found, title = context.scored, "How well it predicts"
-    if found is None:
-        return Section("accuracy", title, missing=context.unscored), []
-    said = [f"{found.how[0].upper()}{found.how[1:]}."]
-    if found.n_folds and not context.refitted:
-        said.append("The fitted model that was given may have seen these objects, so it was not scored on them.")
-    vote = context.parts.vote
-    if hasattr(vote, "voters"):
-        said.append(
-            f"{len(vote.voters)} models vote: these are predictions of the vote; other sections show the first model."
-        )
-    elif vote is not None:
-        said.append(f"These are predictions of the {type(vote).__name__}; other sections show the model inside.")
-    if found.n_folds and context.tuned:
-        said.append("What a search had chosen was kept in all folds, so these numbers may be a little too good.")
-    if not found.n_folds and context.known.any():
-        said.append(f"Yet {int(context.known.sum()):,} of these objects equal landmarks of the model.")
-    if found.n_folds and context.seen.duplicates:
-        said.append("Equal objects were kept in one fold.")
-    said.append(_INTERVALS[context.is_regression])
-    rows, cards = _regression(found) if context.is_regression else _classification(found)
-    constant = (
-        ("by the mean", "the mean target") if context.is_regression else ("by frequency", "the most frequent class")
-    )
-    head = ["", "value", "95 % interval", "by neighbours", constant[0]]
-    note = f"By neighbours: the 5 nearest in what the model learns from; {constant[0]}: always {constant[1]}."
-    table = Table("Predictions of unseen objects", rows, head, sortable=False)
-    pictures = _scatter(found) if context.is_regression else []
-    text = " ".join(said)
-    return Section("accuracy", title, text=text, tables=[table], note=note, charts=pictures, beside=False), cards
-
-
-def _classification(found: measures.Scored) -> tuple[list[Any], list[Card]]:
-    def accuracy(predicted: npt.NDArray) -> tuple[float, float, float]:
-        share = float((predicted == found.truth).mean())
-        return share, *wilson(share, len(found.truth))
-
-    def balanced(predicted: npt.NDArray) -> tuple[float, float, float]:
-        return measures.balanced(found.truth, predicted)
-
-    rows = []
-    for name, score in (("accuracy", accuracy), ("balanced accuracy", balanced)):
-        value, low, high = score(found.predicted)
-        beside = ["–" if p is None else percent(score(p)[0]) for p in (found.neighbours, found.floor)]
-        rows.append([name, percent(value), interval(low, high), *beside])
-    name = "accuracy, cross-validated" if found.n_folds else "accuracy"
-    floor = ("always the most frequent", percent(accuracy(found.floor)[0]), "accuracy to beat")
-    return rows, [(name, rows[0][1], rows[0][2]), floor]
-
-
-def _regression(found: measures.Scored) -> tuple[list[Any], list[Card]]:
-    truth = found.truth.astype(np.float64)
-    values = measures.regression_scores(truth, found.predicted)
-    others = [p if p is None else measures.errors(truth, p.astype(np.float64)) for p in (found.neighbours, found.floor)]
-    rows = []
-    for name, (value, low, high) in values.items():
-        beside = ["–" if other is None else number(other[name]) for other in others]
-        rows.append([name, number(value), f"{number(low)} to {number(high)}", *beside])
-    r2, mae = values["R²"], values["mean absolute error"]
-    return rows, [
-        ("R², cross-validated" if found.n_folds else "R²", f"{r2[0]:.3f}", f"{r2[1]:.3f} to {r2[2]:.3f}"),
-        ("mean absolute error", number(mae[0]), f"{number(mae[1])} to {number(mae[2])}"),
-    ]
-
-
-def _scatter(found: measures.Scored) -> list[Any]:
-    truth, predicted = found.truth[:_SCATTERED].astype(np.float64), found.predicted[:_SCATTERED]
-    ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
-
-    def draw(axis: Any) -> None:
-        axis.plot(ends, ends, color="0.45", linestyle="--", linewidth=1)
-        axis.plot(truth, predicted, **{**mark(0), "linestyle": "none", "markersize": 3, "alpha": 0.6})
-        axis.set(xlabel="true", ylabel="predicted")
-
-    first = f" (the first {_SCATTERED:,} objects)" if len(found.truth) > _SCATTERED else ""
-    return charts(draw, f"Predicted against true targets{first}")
-
-
-def about_confusion(context: Context) -> Section:
-    """Show which classes are confused, and the most confident mistakes."""
-    found, title = context.scored, "What is taken for what"
-    if found is None or context.is_regression:
-        why = context.unscored if found is None else "Targets are numbers, which are not taken for one another."
-        return Section("confusion", title, missing=why)
-    classes, counts = np.unique(found.truth, return_counts=True)
-    shown = np.sort(np.argsort(-counts, kind="stable")[:_ROWS])
-    matrix = confusion_matrix(found.truth, found.predicted, labels=classes)
-    called = matrix.sum(axis=0)
-    rows: list[list[str | Cell]] = []
-    for c in shown:
-        recall, precision = matrix[c, c] / counts[c], matrix[c, c] / called[c] if called[c] else float("nan")
-        shares = [Cell(percent(v), v) if v == v else Cell("–", -1.0) for v in (recall, precision)]
-        cells = [
-            Cell(f"{matrix[c, k]:,}", matrix[c, k], matrix[c, k] / counts[c], "hit" if c == k else "miss")
-            for k in shown
-        ]
-        rows.append([str(classes[c]), *cells, *shares])
-    head = ["true class", *(f"→ {short(classes[c], 24)}" for c in shown), "recall", "precision"]
-    some = "" if len(shown) == len(classes) else f" (the {len(shown)} largest of {len(classes)} classes)"
-    table = Table(f"Objects of each class (rows) by predicted class (columns){some}", rows, head)
-    mistakes = _mistakes(context, found)
-    note = "" if mistakes else "No object was predicted wrongly."
-    return Section("confusion", title, tables=[table, *mistakes], note=note)
-
-
-def _mistakes(context: Context, found: measures.Scored) -> list[Table]:
-    wrong = np.flatnonzero(found.predicted != found.truth)
-    lead, what = measures.lead(found), ""
-    if lead is not None:
-        wrong, what = wrong[np.argsort(-lead[wrong], kind="stable")], " that the model was surest of"
-    rows = []
-    for i in wrong[:_MISTAKES].tolist():
-        text = described(context.seen, i)
-        shown = Cell(text[:160], css="mono") if context.seen.kind in TEXTS else Cell(text, css="wide", drawn=i)
-        rows.append([context.names[i], str(found.truth[i]), str(found.predicted[i]), shown])
-    caption = f"{len(rows)} of {len(wrong):,} mistakes{what}"
-    return [Table(caption, rows, ["name", "true", "predicted", "object"], text_columns=4)] if rows else []
-
-
-def about_calibration(context: Context) -> Section:
-    """Show whether accuracy matches confidence."""
-    found, title = context.scored, "How far it can be trusted"
-    if found is None or context.is_regression:
-        why = context.unscored if found is None else "Calibration is of classes; the errors of numbers are above."
-        return Section("calibration", title, missing=why)
-    groups = measures.reliability(found)
-    if groups is None:
-        why = "The learner gives neither probabilities nor decision values (for all classes in all folds)."
-        return Section("calibration", title, missing=why)
-    means, accuracies, sizes, bounds = groups
-    if found.probabilities:
-        gap = float(np.average(np.abs(means - accuracies), weights=sizes))
-        text = f"Of objects predicted with probability p, a share p should be right; the mean gap is {percent(gap)}."
-        caption, label = "Accuracy against probability", "largest probability (%)"
-    else:
-        text = (
-            "The learner gives decision values, which are no probabilities. Objects are put into ten groups by the "
-            "lead of the winning class: if the curve rises, be wary of predictions with a small lead."
-        )
-        caption, label = "Accuracy against the lead of the winning class", "objects with a smaller lead (%)"
-
-    def draw(axis: Any) -> None:
-        if found.probabilities:
-            axis.plot([0, 100], [0, 100], color="0.45", linestyle="--", linewidth=1)
-        axis.fill_between(100 * means, *(100 * bounds.T), color=mark(0)["color"], alpha=0.15, linewidth=0)
-        axis.plot(100 * means, 100 * accuracies, **line(0))
-        axis.set(xlabel=label, ylabel="right (%)", xlim=(0, 102), ylim=(0, 102))
-
-    return Section("calibration", title, text=text, charts=charts(draw, caption))
-
-
 def about_map(context: Context) -> tuple[Section, dict[str, Any]]:
     """Return a map of the embedding whose points show their objects, and the data for its script."""
     if context.vectors is None:
         return Section("map", "Map", missing=f"There is no embedding: {context.no_vectors}."), {}
-    points, shares = measures.plane(context.vectors.vectors, context.seed)
+    points, shares = plane(context.vectors.vectors, context.seed)
     low, high = points.min(axis=0), points.max(axis=0)
     scale = float(np.min((np.array(_MAP) - 40) / np.maximum(high - low, 1e-300))) if (high > low).any() else 1.0
     x, y = ((points - (low + high) / 2) * scale * [1, -1] + np.array(_MAP) / 2).round(1).T.tolist()
@@ -349,21 +164,21 @@ def about_neighbours(context: Context) -> Section:
     if context.n < 3:
         return Section(name, title, missing=f"{context.n} objects have no neighbourhoods to show.")
     queries = _queries(context)
-    try:
-        rows, values, what = _nearest(context, queries)
-    except (ValueError, TypeError) as error:
-        return Section(name, title, missing=f"Objects could not be compared: {error}")
+    measured, why = _measured(_nearest, context, queries)
+    if measured is None:
+        return Section(name, title, missing=f"Objects could not be compared: {why}")
+    rows, distances, what = measured
     relation = "near" if context.parts.metric and isinstance(context.parts.metric.function, Distance) else "like"
     found = [
         {
             "object": _object(context, query),
-            "near": [(number(value), _object(context, j)) for j, value in zip(near, of_near, strict=True)],
+            "near": [(number(value), _object(context, j)) for j, value in zip(near, values, strict=True)],
             "explained": _explained(context, query, near[0]),
             "relation": relation,
             "is_open": place < _OPEN,
         }
-        for place, (query, near, of_near) in enumerate(
-            zip(queries.tolist(), rows.tolist(), values.tolist(), strict=True)
+        for place, (query, near, values) in enumerate(
+            zip(queries.tolist(), rows.tolist(), distances.tolist(), strict=True)
         )
     ]
     text = f"{len(queries)} objects, each with the {rows.shape[1]} nearest of the others by {what}."
@@ -371,6 +186,7 @@ def about_neighbours(context: Context) -> Section:
 
 
 def _object(context: Context, i: int) -> dict[str, Any]:
+    """Return an object as the template of neighbourhoods shows it."""
     target = "" if context.y is None else f" · {_target(context, context.y[i])}"
     is_text = context.seen.kind in TEXTS
     return {"i": i, "name": f"{context.names[i]}{target}", "text": described(context.seen, i), "is_text": is_text}
@@ -393,26 +209,26 @@ def _queries(context: Context) -> npt.NDArray[np.int64]:
 
 
 def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray, str]:
-    """Return the nearest other objects of each query, their values, and the name of these values."""
+    """Return the nearest other objects of each query, their distances, and the name of the distance."""
     metric = context.parts.metric
     if metric is not None:
         X = metric.as_objects(context.X)
-        values = metric.between(take(X, queries), X).astype(np.float64)
-        sign = -1.0 if metric.is_kernel else 1.0
-        kind = "kernel: larger is nearer" if metric.is_kernel else "distance: smaller is nearer"
-        what = f"{without_addresses(metric.function)}, a {kind}"
+        distances = metric.distances(take(X, queries), X).astype(np.float64)
+        what = without_addresses(metric.function)
+        if metric.is_kernel:
+            what = f"the distance √(k(x, x) + k(y, y) − 2 k(x, y)), where k is {what}"
     elif context.vectors is not None:
         from sklearn.metrics.pairwise import euclidean_distances
 
         vectors = context.vectors.vectors
-        values, sign = euclidean_distances(vectors[queries], vectors), 1.0
+        distances = euclidean_distances(vectors[queries], vectors)
         what = f"Euclidean distance after {context.vectors.how}"
     else:
         raise ValueError(context.no_vectors)
-    sorted_by = sign * values
-    sorted_by[np.arange(len(queries)), queries] = np.inf
-    rows = np.argsort(sorted_by, axis=1, kind="stable")[:, : min(_NEIGHBOURS, context.n - 1)]
-    return rows, np.take_along_axis(values, rows, axis=1), what
+    others = distances.copy()
+    others[np.arange(len(queries)), queries] = np.inf
+    rows = np.argsort(others, axis=1, kind="stable")[:, : min(_NEIGHBOURS, context.n - 1)]
+    return rows, np.take_along_axis(distances, rows, axis=1), what
 
 
 def _explained(context: Context, i: int, j: int) -> Markup | None:
@@ -429,12 +245,10 @@ def _explained(context: Context, i: int, j: int) -> Markup | None:
         return None
 
 
-def _measured(measure: Callable[[], Any]) -> tuple[Any, str]:
-    """Return (measure, ""), or (None, reason) if it does not apply."""
+def _measured(measure: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
+    """Return (measure(*arguments), ""), or (None, reason) if it does not apply."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            return measure(), ""
+        return quietly(measure, *arguments), ""
     except (ValueError, TypeError) as error:
         return None, str(error)
 
@@ -442,7 +256,7 @@ def _measured(measure: Callable[[], Any]) -> tuple[Any, str]:
 def about_spectrum(context: Context) -> Section:
     """Show the eigenvalues of the landmark kernel, and its rank."""
     name, title = "spectrum", "Spectrum and rank"
-    found, why = _measured(lambda: measures.spectrum(context.parts, context.X, random_state=context.seed))
+    found, why = _measured(SpectrumDisplay._measured, context.parts, context.X, _SAMPLE, context.seed)
     if found is None:
         return Section(name, title, missing=f"There is no spectrum to show: {why}.")
     values = np.abs(found.eigenvalues)
@@ -454,7 +268,7 @@ def about_spectrum(context: Context) -> Section:
         text += f"{percent(found.clipped)} of it is negative: the similarity is indefinite."
     else:
         text += "None is negative beyond rounding."
-    picture = charts(SpectrumDisplay(**vars(found)).plot, "Size of each eigenvalue, largest first")
+    picture = charts(found.plot, "Size of each eigenvalue, largest first")
     return Section(name, title, text=text, charts=picture)
 
 
@@ -464,21 +278,21 @@ def about_approximation(context: Context) -> Section:
     others = np.flatnonzero(~context.known)
     others = others if len(others) >= _FEW else np.arange(context.n)
     X = taken(context.X, others)
-    found, why = _measured(lambda: measured_errors(context.parts, X, None, _PAIRED, context.seed))
+    found, why = _measured(ApproximationErrorDisplay._measured, context.parts, X, None, _PAIRED, context.seed)
     if found is None:
         return Section(name, title, missing=f"This does not apply: {why}.")
     if len(found.sizes) < 2 or not (found.errors > 1e-12).any():
         return Section(name, title, missing=f"With {found.sizes[-1]} {found.of} the kernel is exact up to rounding.")
     text = (
         f"Error in the Frobenius norm, relative to the norm, against {found.against}. With all "
-        f"{found.sizes[-1]:,} {found.of} it is {number(float(found.errors[-1]))}; a curve that still falls "
-        "says that more would help."
+        f"{found.sizes[-1]:,} {found.of} it is {number(float(found.errors[-1]))}; if the curve still falls there, more "
+        "would help."
     )
     if len(others) > _PAIRED:
         text += f" The kernel of all pairs is quadratic, so {_PAIRED} objects were drawn for it."
     if len(others) < context.n:
         text += " Objects that are landmarks are left out, since their kernel is exact."
-    picture = charts(ApproximationErrorDisplay(**vars(found)).plot, "Error of the kernel")
+    picture = charts(found.plot, "Error of the kernel")
     return Section(name, title, text=text, charts=picture)
 
 
@@ -493,7 +307,7 @@ def about_bits(context: Context) -> Section:
             why = "Codes are shortened by training anew, for which the model's training objects would be needed."
         return Section("bits", title, missing=why if context.scored is not None else f"{why} {context.unscored}")
     pictures = charts(
-        lambda *axes: RobustnessDisplay(**vars(found)).plot(axes),
+        lambda *axes: found.plot(axes),
         "Accuracy when bits of the codes are flipped at random",
         "Accuracy with the first bits only, trained anew",
     )
@@ -508,27 +322,27 @@ def about_cost(context: Context) -> tuple[Section, list[Card]]:
     rows = []
     if context.scored is not None and context.scored.fit_seconds:
         fit = float(np.median(context.scored.fit_seconds))
-        rows.append(("to fit, for each object", in_units(fit, "s ms µs ns")))
+        rows.append(("to fit, for each object", in_units(fit, _SECONDS)))
     if context.vectors is not None:
-        rows.append(("to transform an object, among many", in_units(context.transform_seconds, "s ms µs ns")))
-    size, how = _model_bytes(context.parts.whole)
-    shown = in_units(size, "GB MB kB bytes")
-    rows.append((f"the model{how}", shown))
+        rows.append(("to transform an object, among many", in_units(context.transform_seconds, _SECONDS)))
+    size, how, note = _model_size(context.parts.whole)
+    rows.append((f"the model, {how}", size))
     if context.vectors is not None:
         rows.append(("numbers of a vector", f"{context.vectors.vectors.shape[1]:,}"))
         codes = context.vectors.codes
         rows.append(("bits of a code", f"{8 * codes.shape[1]:,}" if codes is not None else "makes no packed bits"))
     table = Table("On this machine, in this run", rows, sortable=False)
-    return Section("cost", "What it costs", tables=[table]), [("model", shown, how.lstrip(", "))]
+    return Section("cost", "What it costs", tables=[table], note=note), [("model", size, how)]
 
 
-def _model_bytes(model: Any) -> tuple[int, str]:
+def _model_size(model: Any) -> tuple[str, str, str]:
+    """Return the size of the model's file, how it was written, and why not by `similia.save` if that refuses it."""
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return save(model, Path(folder) / "model").stat().st_size, " on disk"
-    except (TypeError, ValueError):
-        pass
+            return in_units(save(model, Path(folder) / "model").stat().st_size, _BYTES), "on disk", ""
+    except (TypeError, ValueError) as error:
+        refused = f"similia.save refuses the model: {error}"
     try:
-        return len(pickle.dumps(model)), ", pickled (similia.save does not take it)"
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return 0, ", which cannot be saved"
+        return in_units(len(pickle.dumps(model)), _BYTES), "pickled", refused
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        return "–", "which cannot be saved", f"{refused}; pickle refuses it, too: {error}"

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from similia.codes import flip_bits, hamming_distances
 from similia.core.intervals import wilson
 from similia.core.validation import check_labels, check_positive_int
 from similia.objects import n_objects, take
-from similia.report import _measures as measures
 from similia.report._model import as_recipe, check_model, coded, parts_of
-from similia.report.displays import Display, line, mark
+from similia.report.approximation import steps_to
+from similia.report.displays import Display, Floats, line, mark
+from similia.search import HammingIndex, SimilaritySearch
+from similia.search.metric import as_metric, shares_found
 from similia.similarity import name_of
 
-Floats = npt.NDArray[np.float64]
+SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # of flipped bits
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RobustnessDisplay(Display):
     """Accuracy against the share of flipped bits, and against the number of bits.
 
@@ -48,29 +54,17 @@ class RobustnessDisplay(Display):
     (1024, 2)
     """
 
-    def __init__(
-        self, *, shares: Floats, flipped: Floats, n_bits: npt.NDArray[np.int64], shortened: Floats, n: int
-    ) -> None:
-        self.shares = shares
-        self.flipped = flipped
-        self.n_bits = n_bits
-        self.shortened = shortened
-        self.n = n
+    shares: Floats
+    flipped: Floats
+    n_bits: npt.NDArray[np.int64]
+    shortened: Floats
+    n: int
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        shares: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45),
-        n_bits: Sequence[int] | None = None,
-        test_share: float = 0.3,
-        random_state: int = 0,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
+        cls, estimator: Any, X: Any, y: Any, *, shares: Sequence[float] = SHARES, n_bits: Sequence[int] | None = None,
+        test_share: float = 0.3, random_state: int = 0, ax: Any = None, **kwargs: Any,
+    ) -> Self:  # fmt: skip
         """Train a copy of a model on part of the objects, and damage or shorten the codes of the others.
 
         Parameters
@@ -89,10 +83,6 @@ class RobustnessDisplay(Display):
         ax : two matplotlib axes, optional
         **kwargs
             Passed to both lines.
-
-        Returns
-        -------
-        RobustnessDisplay
 
         Raises
         ------
@@ -115,10 +105,49 @@ class RobustnessDisplay(Display):
             raise ValueError(
                 f"{fitted} gives its learner no packed bits; similia.recipes.nyshd makes a model that does"
             )
-        found = measures.robustness(
-            fitted.learner, (codes[0], labels[train]), (codes[1], labels[test]), shares, n_bits, random_state
+        data = (codes[0], labels[train]), (codes[1], labels[test])
+        return cls._measured(fitted.learner, *data, shares, n_bits, random_state).plot(ax, **kwargs)
+
+    @classmethod
+    def _measured(
+        cls,
+        learner: Any,
+        train: tuple[npt.NDArray[np.uint8], npt.NDArray],
+        test: tuple[npt.NDArray[np.uint8], npt.NDArray],
+        shares: Sequence[float] = SHARES,
+        n_bits: Sequence[int] | None = None,
+        random_state: int = 0,
+        fitted: bool = False,
+    ) -> Self:
+        """Measure accuracy with flipped bits of test codes, and of learners retrained on the first bits of codes.
+
+        `train` and `test` are codes and labels. If not `fitted`, a copy of the learner is fitted to `train` first.
+        """
+        (A, y), (B, truth) = train, test
+        longest = 8 * A.shape[1]
+        lengths = np.unique([max(8, longest // 2**i // 8 * 8) for i in range(9)] if n_bits is None else n_bits)
+        if (lengths % 8).any() or lengths.min() < 8 or lengths.max() > longest:
+            raise ValueError(
+                f"n_bits must be multiples of 8 from 8 to the {longest} bits of a code, got {lengths.tolist()}"
+            )
+        full = learner if fitted else clone(learner).fit(A, y)
+
+        def accuracy(model: Any, codes: npt.NDArray[np.uint8]) -> float:
+            return float(np.mean(model.predict(codes) == truth))
+
+        undamaged = accuracy(full, B)
+        flipped = [accuracy(full, flip_bits(B, share, random_state)) if share else undamaged for share in shares]
+        shortened = []
+        for bits in lengths:
+            first = [np.ascontiguousarray(codes[:, : bits // 8]) for codes in (A, B)]
+            shortened.append(undamaged if bits == longest else accuracy(clone(learner).fit(first[0], y), first[1]))
+        return cls(
+            shares=np.array(shares),
+            flipped=np.array(flipped),
+            n_bits=lengths,
+            shortened=np.array(shortened),
+            n=len(truth),
         )
-        return cls(**vars(found)).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw both curves with 95 % intervals on two axes; `kwargs` go to the lines."""
@@ -135,6 +164,7 @@ class RobustnessDisplay(Display):
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RecallDisplay(Display):
     """Recall@k of a search against the number of candidates compared exactly.
 
@@ -166,28 +196,17 @@ class RecallDisplay(Display):
     1.0
     """
 
-    def __init__(
-        self, *, candidates: npt.NDArray[np.int64], recalls: dict[int, Floats], n_queries: int, against: str
-    ) -> None:
-        self.candidates = candidates
-        self.recalls = recalls
-        self.n_queries = n_queries
-        self.against = against
+    candidates: npt.NDArray[np.int64]
+    recalls: dict[int, Floats]
+    n_queries: int
+    against: str
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        k: int | Sequence[int] = (1, 10),
-        candidates: Sequence[int] | None = None,
-        metric: Any = "kernel",
-        objects: Any = None,
-        ax: Any = None,
+        cls, estimator: Any, X: Any, y: Any = None, *, k: int | Sequence[int] = (1, 10),
+        candidates: Sequence[int] | None = None, metric: Any = "kernel", objects: Any = None, ax: Any = None,
         **kwargs: Any,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Measure and draw the recall of a fitted search.
 
         Parameters
@@ -209,10 +228,6 @@ class RecallDisplay(Display):
         **kwargs
             Passed to all lines.
 
-        Returns
-        -------
-        RecallDisplay
-
         Raises
         ------
         ValueError
@@ -227,11 +242,11 @@ class RecallDisplay(Display):
         n = len(estimator)
         if ks[-1] > n:
             raise ValueError(f"k={ks[-1]} neighbours are more than the {n} objects of the search")
-        counts = measures.steps_to(n, 9, ks[-1]) if candidates is None else np.unique(candidates).astype(np.int64)
+        counts = steps_to(n, 9, ks[-1]) if candidates is None else np.unique(candidates).astype(np.int64)
         if counts[0] < ks[-1] or counts[-1] > n:
             raise ValueError(f"candidates must be from k={ks[-1]} to the {n} objects, got {counts.tolist()}")
-        values, rows, against = _truth(estimator, X, int(counts[-1]), metric, objects)
-        found = {value: measures.recalls(values, rows, value, counts) for value in ks}
+        distances, rows, against = _exact(estimator, X, int(counts[-1]), metric, objects)
+        found = {value: recalls_of(distances, rows, value, counts) for value in ks}
         return cls(candidates=counts, recalls=found, n_queries=len(rows), against=against).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -249,8 +264,6 @@ class RecallDisplay(Display):
 
 def _check_search(estimator: Any) -> None:
     """Raise unless `estimator` is a fitted search."""
-    from similia.search import HammingIndex, SimilaritySearch
-
     check_model(estimator)
     if not isinstance(estimator, HammingIndex | SimilaritySearch):
         raise TypeError(
@@ -261,24 +274,32 @@ def _check_search(estimator: Any) -> None:
         check_is_fitted(estimator)
 
 
-def _truth(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:
-    """Return the values that exact search sorts (q, n), the nearest codes (q, most), and the name of the values."""
-    from similia.codes import hamming_distances
-    from similia.search import HammingIndex
-    from similia.search.metric import as_metric
-
+def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:
+    """Return the true distances (q, n), the positions of the nearest codes (q, most), and the name of the distance."""
     if isinstance(search, HammingIndex):
-        found = search.kneighbors(X, most, return_distance=False)
-        order = np.argsort(search.ids)
-        rows = order[np.searchsorted(search.ids[order], found)]
-        return hamming_distances(X, search.reconstruct()), rows, "all codes"
-    kept = search.objects_ if objects is None else objects
-    if kept is None or n_objects(kept) != len(search):
-        raise ValueError(f"exact search compares with all {len(search)} objects, which are not kept; give objects=")
-    own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
-    true = (own or as_metric(metric, search.encoder, "metric")).decided(kept)
-    found = search.index_.kneighbors(search.encoder_.transform(X), most, return_distance=False)
-    distances = true.distances(true.as_objects(X), true.as_objects(kept))
-    order = np.argsort(search.ids_)
-    rows = order[np.searchsorted(search.ids_[order], found)]
-    return distances, rows, type(true.function).__name__
+        codes, index, ids = X, search, search.ids
+        distances, against = hamming_distances(X, search.reconstruct()), "all codes"
+    else:
+        kept = search.objects_ if objects is None else objects
+        if kept is None or n_objects(kept) != len(search):
+            raise ValueError(f"exact search compares with all {len(search)} objects, which are not kept; give objects=")
+        own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
+        true = (own or as_metric(metric, search.encoder, "metric")).decided(kept)
+        codes, index, ids = search.encoder_.transform(X), search.index_, search.ids_
+        distances, against = true.distances(true.as_objects(X), true.as_objects(kept)), type(true.function).__name__
+    found = index.kneighbors(codes, most, return_distance=False)
+    order = np.argsort(ids)
+    return distances, order[np.searchsorted(ids[order], found)], against
+
+
+def recalls_of(distances: npt.NDArray, rows: npt.NDArray[np.int64], k: int, candidates: npt.ArrayLike) -> Floats:
+    """Return recall@k for each number of candidates, if the candidates are sorted by true distance.
+
+    `distances` (q, n) are the true ones; `rows` (q, most) are the candidates of each query, nearest codes first.
+    """
+    found = []
+    for c in np.asarray(candidates).tolist():
+        of_candidates = np.take_along_axis(distances, rows[:, :c], axis=1)
+        best = np.argsort(of_candidates, axis=1, kind="stable")[:, :k]
+        found.append(float(shares_found(distances, np.take_along_axis(rows[:, :c], best, axis=1)).mean()))
+    return np.array(found)

@@ -11,27 +11,24 @@ import base64
 import io
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
-from similia.core.validation import check_labels, check_positive_int, generator
-from similia.objects import n_objects, take
-from similia.report import _measures as measures
-from similia.report._model import Parts, embedded, fitted_parts, sampled
+from similia.core.threads import one_blas_thread
+from similia.core.validation import check_labels
+from similia.objects import n_objects
+from similia.report._model import embedded, fitted_parts
 
 Floats = npt.NDArray[np.float64]
 _MOST_CLASSES = 20  # with their own colour and marker
-
-
+_FEW_COLUMNS = 2000  # sparse vectors with at most this many columns are made dense
 # Okabe & Ito, "Color universal design", 2008, without the yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-
-
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-
-
 LINES = ("-", "--", "-.", ":")
 
 
@@ -53,7 +50,7 @@ class Display:
             size = (5.6 if n == 1 else 4.6 * n, 3.8)
             axes = list(plt.subplots(1, n, squeeze=False, figsize=size, layout="constrained")[1][0])
         else:
-            axes = [ax] if n == 1 else list(ax) if hasattr(ax, "__len__") else [ax]
+            axes = list(ax) if n > 1 and hasattr(ax, "__len__") else [ax]
             if len(axes) != n:
                 raise ValueError(f"ax must be {n} axes, got {len(axes)}; plt.subplots(1, {n})[1] makes them")
         for axis in axes:
@@ -66,7 +63,8 @@ class Display:
         """Show the figure in notebooks and documentation, unless pyplot is about to show it."""
         if not hasattr(self, "figure_"):
             self.plot()
-        if _is_open(self.figure_):
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is not None and pyplot.fignum_exists(getattr(self.figure_, "number", -1)):
             return None
         out = io.BytesIO()
         self.figure_.savefig(out, format="png", dpi=110)
@@ -74,27 +72,11 @@ class Display:
         return f'<img alt="{type(self).__name__}" style="max-width:100%" src="data:image/png;base64,{data}">'
 
 
-def _is_open(figure: Any) -> bool:
-    """Return whether pyplot has this figure open."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    return pyplot is not None and pyplot.fignum_exists(getattr(figure, "number", -1))
-
-
 def style_axis(axis: Any) -> None:
     """Draw a pale grid and no frame."""
     axis.grid(alpha=0.25)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
-
-
-def round_ticks(axis: Any) -> None:
-    """Label powers of ten on a logarithmic axis; on a short one, also 2 and 5 times these."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=7))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_locator(NullLocator())
 
 
 def mark(i: int) -> dict[str, Any]:
@@ -107,228 +89,7 @@ def line(i: int) -> dict[str, Any]:
     return {**mark(i), "linestyle": LINES[i % len(LINES)], "markersize": 5, "linewidth": 1.6}
 
 
-class ApproximationErrorDisplay(Display):
-    """Error of an approximated kernel against the number of landmarks or random features.
-
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (n_sizes,)
-        Numbers of landmarks or features.
-    errors : ndarray of float, shape (n_sizes,)
-        ||K - approximation||_F / ||K||_F over pairs of objects.
-    of : str
-        Unit of `sizes`: "landmarks" or "random features".
-    against : str
-        Reference that the approximation is compared with.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
-        After `plot`.
-    line_ : matplotlib line
-
-    Examples
-    --------
-    >>> import similia as sm
-    >>> from similia.report import ApproximationErrorDisplay
-    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
-    >>> model = sm.Nystroem(sm.kernels.Spectrum(k=3), 40, random_state=0).fit(X[:60])
-    >>> display = ApproximationErrorDisplay.from_estimator(model, X[60:])
-    >>> bool(display.errors[-1] < display.errors[0])
-    True
-    """
-
-    def __init__(self, *, sizes: npt.NDArray[np.int64], errors: Floats, of: str, against: str) -> None:
-        self.sizes = sizes
-        self.errors = errors
-        self.of = of
-        self.against = against
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        sizes: Sequence[int] | None = None,
-        max_objects: int = 400,
-        random_state: int = 0,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Measure and draw the error of a fitted model.
-
-        Parameters
-        ----------
-        estimator : fitted estimator or pipeline
-            For a `similia.Nystroem`, random subsets of its landmarks are compared with its kernel. Random features
-            (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...) have no exact kernel to compare with; the curve is
-            the expected error, estimated from the spread of the model's features.
-        X : collection of n objects
-            Objects to which the model was not fitted.
-        y : ignored
-            Taken so that all displays are called alike.
-        sizes : sequence of int, optional
-            Numbers of landmarks or features; by default, eight in equal ratios.
-        max_objects : int, default=400
-            Maximum number of objects, as the kernel of all pairs is computed; more are sampled.
-        random_state : int, default=0
-        ax : matplotlib axes, optional
-        **kwargs
-            To the line.
-
-        Returns
-        -------
-        ApproximationErrorDisplay
-
-        Raises
-        ------
-        ValueError
-            If the model has neither landmarks nor random features.
-        """
-        most = check_positive_int(max_objects, "max_objects", minimum=2)
-        curve = measured_errors(fitted_parts(estimator), X, sizes, most, random_state)
-        return cls(sizes=curve.sizes, errors=curve.errors, of=curve.of, against=curve.against).plot(ax, **kwargs)
-
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the curve on logarithmic axes; `kwargs` go to the line."""
-        (axis,) = self._axes(ax)
-        (self.line_,) = axis.plot(self.sizes, self.errors, **{**line(0), **kwargs})
-        axis.set_xscale("log")
-        round_ticks(axis.xaxis)
-        if (self.errors > 0).any():
-            axis.set_yscale("log")
-            round_ticks(axis.yaxis)
-        axis.set(xlabel=f"number of {self.of}", ylabel="relative error of the kernel")
-        axis.set_title(f"against {self.against}", fontsize="medium")
-        return self
-
-
-def measured_errors(
-    parts: Parts, X: Any, sizes: Sequence[int] | None, most: int, random_state: int
-) -> measures.ErrorCurve:
-    """Return the errors of a model's landmarks or random features on pairs of objects."""
-    if parts.nystroem is not None:
-        return measures.nystroem_errors(parts.nystroem, X, sizes, most, random_state)
-    for step in parts.transformers:
-        X = take(X, sampled(X, most, generator(random_state)))
-        if _random(step):
-            return measures.feature_errors(np.asarray(step.transform(X)), sizes, most)
-        X = step.transform(X)
-        if X.dtype == np.uint8:
-            break
-    raise ValueError(f"{parts} has neither landmarks nor random features, whose number could change an error")
-
-
-def _random(step: Any) -> bool:
-    """Return whether the columns of a step are independent and identically distributed."""
-    name = type(step).__name__
-    if name == "GraphletSampling":
-        return step.features in ("optical", "gaussian") and step.n_components is not None
-    return name in ("D2KE", "OpticalRandomFeatures", "HeatRandomFeatures", "RBFSampler")
-
-
-class SpectrumDisplay(Display):
-    """Eigenvalues of the landmark kernel, its rank, and its negative share.
-
-    Parameters
-    ----------
-    eigenvalues : ndarray of float, shape (n,)
-        Eigenvalues, largest first; negative only for an indefinite similarity.
-    rank : int
-        Number of dimensions kept.
-    clipped : float
-        Share of the sum of absolute eigenvalues that is negative.
-    of : str
-        Name of the matrix.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
-        After `plot`.
-
-    Examples
-    --------
-    >>> import similia as sm
-    >>> from similia.report import SpectrumDisplay
-    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
-    >>> model = sm.Nystroem(sm.kernels.Spectrum(k=2), 40, random_state=0).fit(X)
-    >>> display = SpectrumDisplay.from_estimator(model)
-    >>> len(display.eigenvalues), display.rank, display.clipped
-    (40, 16, 0.0)
-    """
-
-    def __init__(self, *, eigenvalues: Floats, rank: int, clipped: float, of: str) -> None:
-        self.eigenvalues = eigenvalues
-        self.rank = rank
-        self.clipped = clipped
-        self.of = of
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any = None,
-        y: Any = None,
-        *,
-        max_objects: int = 300,
-        random_state: int = 0,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Compute and draw the spectrum of a fitted model.
-
-        Parameters
-        ----------
-        estimator : fitted estimator or pipeline
-            For a `similia.Nystroem`, the kernel between its landmarks is used; for others, the inner products of
-            their vectors.
-        X : collection of n objects, optional
-            Objects to embed; required for models without landmarks.
-        y : ignored
-            Taken so that all displays are called alike.
-        max_objects : int, default=300
-            Maximum number of objects sampled from `X`.
-        random_state : int, default=0
-        ax : matplotlib axes, optional
-        **kwargs
-            To the line.
-
-        Returns
-        -------
-        SpectrumDisplay
-
-        Raises
-        ------
-        ValueError
-            If the model has no landmarks and `X` is not given.
-        """
-        most = check_positive_int(max_objects, "max_objects")
-        found = measures.spectrum(fitted_parts(estimator), X, most, random_state)
-        display = cls(eigenvalues=found.eigenvalues, rank=found.rank, clipped=found.clipped, of=found.of)
-        return display.plot(ax, **kwargs)
-
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw absolute eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` go to the line."""
-        (axis,) = self._axes(ax)
-        numbers, values = np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues
-        floor = np.abs(values).max() * 1e-17
-        style = {**line(0), "linestyle": "none", "markersize": 3}
-        axis.plot(numbers[values > floor], values[values > floor], **{**style, "label": "positive", **kwargs})
-        below = values < -floor
-        if below.any():
-            axis.plot(numbers[below], -values[below], **{**style, **mark(1), "fillstyle": "none", "label": "negative"})
-        axis.axvline(self.rank, color="0.45", linestyle="--", linewidth=1, label=f"rank {self.rank}")
-        axis.set_yscale("log")
-        round_ticks(axis.yaxis)
-        axis.set(xlabel="number of the eigenvalue", ylabel="size of the eigenvalue")
-        clipped = f"; {100 * self.clipped:.2g} % negative" if self.clipped else ""
-        axis.set_title(f"{self.of}{clipped}", fontsize="medium")
-        axis.legend(frameon=False)
-        return self
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class EmbeddingDisplay(Display):
     """A map of an embedding: two coordinates of each object, classes by colour and marker.
 
@@ -355,23 +116,15 @@ class EmbeddingDisplay(Display):
     (106, 2)
     """
 
-    def __init__(self, *, points: Floats, y: npt.NDArray | None = None, names: Sequence[str] = ("", "")) -> None:
-        self.points = points
-        self.y = y
-        self.names = names
+    points: Floats
+    y: npt.NDArray | None = None
+    names: Sequence[str] = ("", "")
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        method: Any = "pca",
-        random_state: int = 0,
-        ax: Any = None,
+        cls, estimator: Any, X: Any, y: Any = None, *, method: Any = "pca", random_state: int = 0, ax: Any = None,
         **kwargs: Any,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Embed objects by a fitted model and draw them in two dimensions.
 
         Parameters
@@ -387,15 +140,11 @@ class EmbeddingDisplay(Display):
         ax : matplotlib axes, optional
         **kwargs
             Passed to ``Axes.scatter``.
-
-        Returns
-        -------
-        EmbeddingDisplay
         """
         vectors = embedded(fitted_parts(estimator), X, random_state).vectors
         labels = None if y is None else check_labels(y, n_objects(X))
         if isinstance(method, str) and method == "pca":
-            points, shares = measures.plane(vectors, random_state)
+            points, shares = plane(vectors, random_state)
             names = [f"principal component {i + 1} ({100 * share:.2g} %)" for i, share in enumerate(shares)]
         elif hasattr(method, "fit_transform"):
             points, names = np.asarray(method.fit_transform(vectors), dtype=np.float64)[:, :2], ["", ""]
@@ -418,6 +167,7 @@ class EmbeddingDisplay(Display):
         return self
 
     def _classes(self, axis: Any, style: dict[str, Any]) -> None:
+        """Draw the largest classes with their own colour and marker, and the others as grey dots."""
         classes, codes, counts = np.unique(self.y, return_inverse=True, return_counts=True)  # type: ignore[call-overload]
         shown = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES])
         others = ~np.isin(codes, shown)
@@ -431,3 +181,25 @@ class EmbeddingDisplay(Display):
             axis.scatter(*self.points[members].T, **{**mark(i), "label": label, **style})
         if len(classes) > 0:
             axis.legend(frameon=False, markerscale=1.5, fontsize="small", ncols=1 + len(shown) // 12)
+
+
+def plane(vectors: Any, random_state: int = 0) -> tuple[Floats, Floats]:
+    """Return the first two principal coordinates (n, 2), with fixed signs, and their shares of the variance."""
+    from sklearn.decomposition import PCA
+
+    if sp.issparse(vectors):  # of hashed features, drop the columns that no object has
+        vectors = vectors.tocsc()[:, np.flatnonzero(np.diff(vectors.tocsc().indptr))]
+        vectors = vectors.toarray() if vectors.shape[1] <= _FEW_COLUMNS else vectors.tocsr()
+    n, d = vectors.shape
+    solver = "arpack" if sp.issparse(vectors) else "covariance_eigh" if d <= 1500 else "randomized"
+    if min(n, d) <= 8:
+        vectors, solver = vectors.toarray() if sp.issparse(vectors) else vectors, "full"
+    if min(n, d) < 2:
+        centred = vectors[:, :1] - vectors[:, :1].mean(axis=0) if d else np.zeros((n, 1))
+        return np.column_stack([centred, np.zeros(n)]).astype(np.float64), np.array([1.0, 0.0])
+    pca = PCA(2, svd_solver=solver, random_state=random_state)
+    with one_blas_thread(), np.errstate(invalid="ignore", divide="ignore"):  # if all vectors are equal
+        points = pca.fit_transform(vectors).astype(np.float64)
+        shares = np.nan_to_num(pca.explained_variance_ratio_)
+    signs = np.sign(points[np.abs(points).argmax(axis=0), [0, 1]])
+    return points * np.where(signs == 0, 1, signs), shares.astype(np.float64)

@@ -12,25 +12,16 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from similia.core.validation import as_path, check_positive_int
-from similia.report._context import for_page, gather
+from similia.report._context import Context, for_page, gather
 from similia.similarity import without_addresses
 from similia.storage.disk import write_atomically
 
 
 def write_report(
-    model: Any,
-    X: Any,
-    y: Any = None,
-    path: str | os.PathLike[str] | TextIO = "report.html",
-    *,
-    title: str | None = None,
-    names: Any = None,
-    unseen: bool = False,
-    cv: int = 5,
-    groups: Any = None,
-    max_objects: int = 5000,
-    random_state: int = 0,
-) -> Any:
+    model: Any, X: Any, y: Any = None, path: str | os.PathLike[str] | TextIO = "report.html", *,
+    title: str | None = None, names: Any = None, unseen: bool = False, cv: int = 5, groups: Any = None,
+    max_objects: int = 5000, random_state: int = 0,
+) -> Any:  # fmt: skip
     """Write a report on a model and objects as one self-contained HTML page.
 
     Parameters
@@ -41,7 +32,7 @@ def write_report(
     X : collection of n objects
         Objects in a form that the model takes.
     y : array-like of n labels or numbers, optional
-        Targets. Without them, sections that compare predictions with the truth stay empty and say so.
+        Targets. Without them, the page has no scores.
     path : str, path or text file, default="report.html"
         Destination. A file at a path is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
@@ -71,7 +62,7 @@ def write_report(
         If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects, or not one target or name for each; if `unseen` is True but the model is not fitted;
-        if the kernel is precomputed. A single section that cannot be made says why, without an error.
+        if the kernel is precomputed. A single section that cannot be made gives the reason on the page instead.
     FileNotFoundError
         If the folder of `path` does not exist.
 
@@ -92,15 +83,26 @@ def write_report(
         raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)
+    context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
+    encoded = _page_of(context, title).encode("utf-8", "replace")
+    if isinstance(place, Path):
+        write_atomically(place, encoded)
+    else:
+        place.write(encoded.decode())
+    return place
+
+
+def _page_of(context: Context, title: str | None) -> str:
+    """Return the page as HTML."""
+    from similia.report import _prediction_sections as predictions
     from similia.report import _sections as about
     from similia.report._render import page
 
-    context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
-    accuracy, cards = about.about_accuracy(context)
+    accuracy, cards = predictions.about_accuracy(context)
     map_section, map_data = about.about_map(context)
     cost, model_cards = about.about_cost(context)
     counted = f"of {context.n_all:,}, drawn at random" if context.n < context.n_all else context.seen.kind
-    text = page(
+    return page(
         title=title or f"Report: {context.seen.kind}",
         model=context.parts,
         parameters=without_addresses(context.parts.whole),
@@ -108,8 +110,8 @@ def write_report(
         sections=[
             about.about_data(context),
             accuracy,
-            about.about_confusion(context),
-            about.about_calibration(context),
+            predictions.about_confusion(context),
+            predictions.about_calibration(context),
             map_section,
             about.about_neighbours(context),
             about.about_spectrum(context),
@@ -119,9 +121,3 @@ def write_report(
         ],
         data={"objects": for_page(context.seen), "names": context.names, **map_data},
     )
-    encoded = text.encode("utf-8", "replace")
-    if isinstance(place, Path):
-        write_atomically(place, encoded)
-    else:
-        place.write(encoded.decode())
-    return place

@@ -1,0 +1,253 @@
+"""Predict each object by models that have not seen it, and score the predictions."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+from threadpoolctl import threadpool_limits
+
+from similia.core import intervals
+from similia.core.intervals import wilson
+from similia.objects import take
+from similia.pipelines import members_of
+from similia.report._model import Embedded, Parts, embedded, fitted_through, parts_of
+from similia.report.bits import RobustnessDisplay
+
+Floats = npt.NDArray[np.float64]
+_NEIGHBOURS = 5
+
+
+@dataclass
+class Scored:
+    """Predictions of objects by models that have not seen them (or, as the user asserts, have not).
+
+    Attributes
+    ----------
+    truth, predicted, floor, neighbours : ndarray, shape (n,)
+        True targets; predictions; constant predictions (the most frequent class, the mean); predictions of the 5
+        nearest neighbours (None if there was no training set).
+    values : ndarray of float or None
+        Probabilities (n, n_classes), or decision values (n,) or (n, n_classes).
+    probabilities : bool
+        Whether `values` are probabilities.
+    how : str
+        How the predictions were made, as the page says it.
+    n_folds : int
+        0 if the model itself predicted, without cross-validation.
+    fit_seconds : list of float
+        Time of each fold's fit, per object.
+    robustness : RobustnessDisplay or None
+        Measured on the first fold, if the learner takes packed bits.
+    """
+
+    truth: npt.NDArray
+    predicted: npt.NDArray
+    floor: npt.NDArray
+    neighbours: npt.NDArray | None
+    values: Floats | None
+    probabilities: bool
+    how: str
+    n_folds: int = 0
+    fit_seconds: list[float] = field(default_factory=list)
+    robustness: RobustnessDisplay | None = None
+
+
+def cross_validated(
+    recipe: Any, X: Any, y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int = 0, vote: Any = None
+) -> Scored:
+    """Predict each object by a copy of the recipe fitted to the other folds, or by a copy of the `vote` around it."""
+    n = len(y)
+    splits = list(_splits(y, groups, cv, regression, seed))
+    kind = np.float64 if regression else y.dtype
+    predicted, floor, neighbours = (np.empty(n, kind) for _ in range(3))
+    classes = np.zeros(0) if regression else np.unique(y)
+    values: Floats | None = None
+    probabilities, robustness, lowered = False, None, False
+    seconds: list[float] = []
+    for number, (train, test) in enumerate(splits):
+        X_train, start = take(X, train), time.perf_counter()
+        parts = parts_of(clone(recipe))
+        lowered |= _fewer_landmarks(parts, len(train))
+        inside = fitted_through(parts, X_train, y[train])
+        seconds.append((time.perf_counter() - start) / len(train))
+        outside = _transformed(parts, take(X, test))
+        learner, Z = parts.learner, outside.last
+        if vote is not None:
+            learner, Z = _refitted(vote, X_train, y[train]), take(X, test)
+        predicted[test] = learner.predict(Z)
+        floor[test] = y[train].mean() if regression else _most_frequent(y[train])
+        neighbours[test] = _voted(_nearest(parts, inside, outside), y[train], regression)
+        found, probabilities = (None, False) if regression else _values(learner, Z)
+        if found is not None and np.array_equal(learner.classes_, classes):
+            values = np.full((n, *found.shape[1:]), np.nan) if values is None else values
+            values[test] = found
+        takes_bits = inside.last is inside.codes  # no step lies between them and the learner
+        if number == 0 and not regression and takes_bits and inside.codes is not None and outside.codes is not None:
+            data = (inside.codes, y[train]), (outside.codes, y[test])
+            robustness = RobustnessDisplay._measured(parts.learner, *data, fitted=True)
+    how = f"{len(splits)} folds: each object was predicted by a copy of the model fitted without it"
+    how += " (if the model was chosen among others by these same objects, what is found here is a little too good)"
+    how += ", with as many landmarks as there were objects" if lowered else ""
+    return Scored(y, predicted, floor, neighbours, values, probabilities, how, len(splits), seconds, robustness)
+
+
+def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
+    """Return a copy of a vote, fitted to objects."""
+    vote = clone(vote)
+    for voter in members_of(vote):
+        _fewer_landmarks(parts_of(voter), len(y))
+    return vote.fit(X, y)
+
+
+def _fewer_landmarks(parts: Parts, n: int) -> bool:
+    """Reduce the number of landmarks to the number of objects if it is larger; return whether it was."""
+    first = parts.nystroem
+    if first is None or not isinstance(first.n_components, Integral) or first.n_components <= n:
+        return False
+    first.set_params(n_components=n)
+    return True
+
+
+def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
+    """Predict all objects by a fitted model that has, as the user asserts, seen none of them."""
+    parts = parts_of(model)
+    learner, last = (parts.learner, _transformed(parts, X).last) if parts.vote is None else (parts.vote, X)
+    floor = np.full(len(y), y.mean() if regression else _most_frequent(y))
+    values, probabilities = (None, False) if regression else _values(learner, last)
+    how = "all objects were predicted by the model as it is, which by your word has seen none of them"
+    return Scored(y, learner.predict(last), floor, None, values, probabilities, how)
+
+
+def _splits(y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int) -> Iterator[tuple[Any, Any]]:
+    """Yield training and test positions; the objects of a group share a fold."""
+    _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
+    if len(firsts) < 2:
+        raise ValueError("all objects are the same, which leaves nothing to fit to when one is held out")
+    counts = np.unique(y[firsts], return_counts=True)[1]
+    folds = min(cv, len(firsts) if regression else max(2, counts.max()))
+    folder = KFold if regression else StratifiedKFold
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of classes with fewer objects than folds
+        for _, test in folder(folds, shuffle=True, random_state=seed).split(firsts, y[firsts]):
+            outside = np.isin(members, test)
+            yield np.flatnonzero(~outside), np.flatnonzero(outside)
+
+
+def _transformed(parts: Parts, X: Any) -> Embedded:
+    """Return objects after the transformers, or unchanged if there are none."""
+    return embedded(parts, X) if parts.transformers else Embedded(X, None, "", X)
+
+
+def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[np.int64]:
+    """Return the positions of the nearest training objects, nearest first."""
+    if not parts.transformers and parts.metric is not None:
+        read = parts.metric.as_objects
+        distances = parts.metric.distances(read(outside.last), read(inside.last))
+        return np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS]
+    from sklearn.neighbors import NearestNeighbors
+
+    with threadpool_limits(1):  # threads would wait longer than a single one computes
+        found = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, inside.vectors.shape[0])).fit(inside.vectors)
+        return found.kneighbors(outside.vectors, return_distance=False)
+
+
+def _voted(nearest: npt.NDArray[np.int64], y: npt.NDArray, regression: bool) -> npt.NDArray:
+    """Return the mean target or the most frequent class of the nearest training objects."""
+    if regression:
+        return y[nearest].mean(axis=1)
+    classes, codes = np.unique(y, return_inverse=True)
+    votes = np.zeros((len(nearest), len(classes)))
+    for place, column in enumerate(nearest.T):
+        votes[np.arange(len(nearest)), codes[column]] += 1 - 1e-3 * place  # nearer neighbours break ties
+    return classes[votes.argmax(axis=1)]
+
+
+def _most_frequent(y: npt.NDArray) -> Any:
+    classes, counts = np.unique(y, return_counts=True)
+    return classes[np.argmax(counts)]
+
+
+def _values(learner: Any, Z: Any) -> tuple[Floats | None, bool]:
+    """Return the probabilities of the classes and True, or the decision values or None and False."""
+    for name, probabilities in (("predict_proba", True), ("decision_function", False)):
+        if hasattr(learner, name):
+            return np.asarray(getattr(learner, name)(Z), dtype=np.float64), probabilities
+    return None, False
+
+
+def balanced(truth: npt.NDArray, predicted: npt.NDArray) -> tuple[float, float, float]:
+    """Return balanced accuracy and its 95 % interval."""
+    _, labels, counts = np.unique(truth, return_inverse=True, return_counts=True)
+    return intervals.balanced(np.bincount(labels, predicted == truth, len(counts)), counts)
+
+
+def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
+    """Return R squared, mean absolute and root mean squared errors."""
+    wrong, spread = truth - predicted, np.square(truth - truth.mean()).sum()
+    return {
+        "R²": float(1 - np.square(wrong).sum() / spread) if spread else float("nan"),
+        "mean absolute error": float(np.abs(wrong).mean()),
+        "root mean squared error": float(np.sqrt(np.square(wrong).mean())),
+    }
+
+
+def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float, float, float]]:
+    """Return the scores of `errors` with 95 % intervals.
+
+    All three are functions of a ratio of means: squared or absolute errors, over squared distances from the mean or 1.
+    """
+    wrong, away = np.abs(truth - predicted), np.abs(truth - truth.mean())
+    scale = float(max(wrong.max(), away.max())) or 1.0  # prevents overflow and underflow of squares
+    wrong, away, ones = wrong / scale, away / scale, np.ones(len(truth))
+    pairs = (wrong**2, away**2), (wrong, ones), (wrong**2, ones)
+    unexplained, mean, square = (intervals.ratio(a, b, np.random.default_rng(0)) for a, b in pairs)
+    ends = [
+        (1 - unexplained[1], 1 - unexplained[0]),
+        (scale * mean[0], scale * mean[1]),
+        (scale * float(np.sqrt(square[0])), scale * float(np.sqrt(square[1]))),
+    ]
+    values = errors(truth, predicted)
+    return {name: (value, *end) for (name, value), end in zip(values.items(), ends, strict=True)}
+
+
+def lead(scored: Scored) -> Floats | None:
+    """Return the margin of the predicted class; None if the learner gives no values or a fold lacked a class."""
+    values = scored.values
+    if values is None or np.isnan(values).any():
+        return None
+    if values.ndim == 1:
+        return np.abs(values)
+    ordered = np.sort(values, axis=1)
+    return ordered[:, -1] - ordered[:, -2]
+
+
+def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats] | None:
+    """Return mean confidence, accuracy, size and intervals (groups, 2) of groups with similar confidence.
+
+    Confidence is the largest probability, in ten bins of equal width. Without probabilities it is the margin of the
+    decision value as a quantile, in ten bins of equal size. None if there is neither, or a fold lacked a class.
+    """
+    values, leads = scored.values, lead(scored)
+    if values is None or leads is None:
+        return None
+    right = (scored.predicted == scored.truth).astype(float)
+    if scored.probabilities:
+        confidence = values.max(axis=1)
+    else:
+        confidence = (np.argsort(np.argsort(leads, kind="stable"), kind="stable") + 0.5) / len(leads)
+    group = np.minimum((confidence * bins).astype(int), bins - 1)
+    used = [members for g in range(bins) if (members := group == g).any()]
+    sizes = np.array([members.sum() for members in used])
+    means = np.array([confidence[members].mean() for members in used])
+    accuracies = np.array([right[members].mean() for members in used])
+    bounds = np.array([wilson(float(right[members].mean()), int(members.sum())) for members in used])
+    return means, accuracies, sizes, bounds

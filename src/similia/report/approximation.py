@@ -1,0 +1,320 @@
+"""Displays of an approximated kernel: its eigenvalues, and its error by number of landmarks or random features.
+
+Nyström error: the kernels among the objects and between objects and landmarks are computed once. Each number of
+landmarks takes a subset of columns, so the curve costs one fit. Random features: a kernel value is a mean of R terms,
+one for each feature, so the squared error of a mean of r terms is their variance over r.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia.core.threads import one_blas_thread
+from similia.core.validation import check_positive_int, generator
+from similia.embeddings import spectrum as _spectrum
+from similia.objects import n_objects, take
+from similia.report._model import Parts, embedded, fitted_parts, sampled
+from similia.report.displays import Display, Floats, line, mark
+from similia.similarity import as_objects, evaluate
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ApproximationErrorDisplay(Display):
+    """Error of an approximated kernel against the number of landmarks or random features.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_sizes,)
+        Numbers of landmarks or features.
+    errors : ndarray of float, shape (n_sizes,)
+        ||K - approximation||_F / ||K||_F over pairs of objects.
+    of : str
+        Unit of `sizes`: "landmarks" or "random features".
+    against : str
+        Reference that the approximation is compared with.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        After `plot`.
+    line_ : matplotlib line
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.report import ApproximationErrorDisplay
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.Nystroem(sm.kernels.Spectrum(k=3), 40, random_state=0).fit(X[:60])
+    >>> display = ApproximationErrorDisplay.from_estimator(model, X[60:])
+    >>> bool(display.errors[-1] < display.errors[0])
+    True
+    """
+
+    sizes: npt.NDArray[np.int64]
+    errors: Floats
+    of: str
+    against: str
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any = None, *, sizes: Sequence[int] | None = None, max_objects: int = 400,
+        random_state: int = 0, ax: Any = None, **kwargs: Any,
+    ) -> Self:  # fmt: skip
+        """Measure and draw the error of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            For a `similia.Nystroem`, random subsets of its landmarks are compared with its kernel. Random features
+            (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...) have no exact kernel to compare with; the curve is
+            the expected error, estimated from the spread of the model's features.
+        X : collection of n objects
+            Objects to which the model was not fitted.
+        y : ignored
+            Not used; present for a uniform interface.
+        sizes : sequence of int, optional
+            Numbers of landmarks or features; by default, eight in equal ratios.
+        max_objects : int, default=400
+            Maximum number of objects, as the kernel of all pairs is computed; more are sampled.
+        random_state : int, default=0
+        ax : matplotlib axes, optional
+        **kwargs
+            Passed to the line.
+
+        Raises
+        ------
+        ValueError
+            If the model has neither landmarks nor random features.
+        """
+        most = check_positive_int(max_objects, "max_objects", minimum=2)
+        return cls._measured(fitted_parts(estimator), X, sizes, most, random_state).plot(ax, **kwargs)
+
+    @classmethod
+    def _measured(cls, parts: Parts, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
+        """Measure the errors of a model's landmarks or random features on pairs of objects."""
+        if parts.nystroem is not None:
+            return cls._of_nystroem(parts.nystroem, X, sizes, most, random_state)
+        for step in parts.transformers:
+            X = take(X, sampled(X, most, generator(random_state)))
+            if _has_random_features(step):
+                return cls._of_features(np.asarray(step.transform(X)), sizes, most)
+            X = step.transform(X)
+            if X.dtype == np.uint8:
+                break
+        raise ValueError(f"{parts} has neither landmarks nor random features, whose number could change an error")
+
+    @classmethod
+    def _of_nystroem(cls, nystroem: Any, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
+        """Measure the error of a fitted Nyström kernel on pairs of `X` for each number of landmarks."""
+        if isinstance(nystroem.kernel_, str):
+            raise ValueError("the kernel is precomputed: without it, no held-out pairs can be compared")
+        rng = generator(random_state)
+        X = as_objects(nystroem.kernel_, X)
+        X = take(X, sampled(X, most, rng))
+        landmarks = nystroem.landmarks_
+        K = evaluate(nystroem.kernel_, X, X).astype(np.float64)
+        C = evaluate(nystroem.kernel_, X, landmarks).astype(np.float64)
+        H = evaluate(nystroem.kernel_, landmarks, landmarks)
+        eps = float(np.finfo(H.dtype).eps)
+        H = H.astype(np.float64)
+        found = np.asarray(steps_to(len(H)) if sizes is None else sizes, dtype=np.int64)
+        order = rng.permutation(len(H))  # strategies may choose the best landmarks first
+        norm, errors = np.linalg.norm(K), []
+        for s in found:
+            some = np.sort(order[:s])
+            with one_blas_thread(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of clipped eigenvalues
+                try:
+                    part = (H[np.ix_(some, some)] + H[np.ix_(some, some)].T) / 2
+                    _, components = _spectrum.decompose(part, nystroem.spectrum, s * eps, eps)
+                except ValueError:  # these landmarks are similar to nothing
+                    errors.append(1.0)
+                    continue
+            theta = C[:, some] @ components
+            errors.append(float(np.linalg.norm(K - theta @ theta.T) / norm) if norm else 0.0)
+        against = f"the kernel between {n_objects(X)} objects"
+        return cls(sizes=found, errors=np.array(errors), of="landmarks", against=against)
+
+    @classmethod
+    def _of_features(cls, vectors: npt.NDArray, sizes: Sequence[int] | None = None, most: int = 400) -> Self:
+        """Estimate the error for each number of independent, identically distributed random features.
+
+        The variance of the terms is estimated from the R terms of the model. Orthogonal features have a smaller error.
+        """
+        V = vectors[:most].astype(np.float64)
+        R = V.shape[1]
+        if R < 16:
+            raise ValueError(f"there are {R} random features, expected 16 or more for an estimate of their error")
+        found = np.asarray(steps_to(R) if sizes is None else sizes, dtype=np.int64)
+        with one_blas_thread():
+            estimate = V @ V.T
+            terms = R * (np.square(V) @ np.square(V).T)  # their mean square
+        spread = float(np.maximum(terms - estimate**2, 0).sum()) * R / (R - 1)
+        norm = max(float(np.square(estimate).sum()) - spread / R, np.finfo(float).tiny)
+        against = f"the kernel they estimate, by the spread of {R} features"
+        return cls(sizes=found, errors=np.sqrt(spread / found / norm), of="random features", against=against)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the curve on logarithmic axes; `kwargs` go to the line."""
+        (axis,) = self._axes(ax)
+        (self.line_,) = axis.plot(self.sizes, self.errors, **{**line(0), **kwargs})
+        axis.set_xscale("log")
+        _round_ticks(axis.xaxis)
+        if (self.errors > 0).any():
+            axis.set_yscale("log")
+            _round_ticks(axis.yaxis)
+        axis.set(xlabel=f"number of {self.of}", ylabel="relative error of the kernel")
+        axis.set_title(f"against {self.against}", fontsize="medium")
+        return self
+
+
+def steps_to(n: int, most: int = 8, least: int = 5) -> npt.NDArray[np.int64]:
+    """Return numbers from `least` to n in approximately equal ratios."""
+    return np.unique(np.geomspace(min(least, n), n, most).round().astype(np.int64))
+
+
+def _has_random_features(step: Any) -> bool:
+    """Return whether the columns of a step are independent and identically distributed."""
+    name = type(step).__name__
+    if name == "GraphletSampling":
+        return step.features in ("optical", "gaussian") and step.n_components is not None
+    return name in ("D2KE", "OpticalRandomFeatures", "HeatRandomFeatures", "RBFSampler")
+
+
+def _round_ticks(axis: Any) -> None:
+    """Label powers of ten on a logarithmic axis; on a short one, also 2 and 5 times these."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=7))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SpectrumDisplay(Display):
+    """Eigenvalues of the landmark kernel, its rank, and its negative share.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of float, shape (n,)
+        Eigenvalues, largest first; negative only for an indefinite similarity.
+    rank : int
+        Number of dimensions kept.
+    clipped : float
+        Share of the sum of absolute eigenvalues that is negative.
+    of : str
+        Name of the matrix.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        After `plot`.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> from similia.report import SpectrumDisplay
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.Nystroem(sm.kernels.Spectrum(k=2), 40, random_state=0).fit(X)
+    >>> display = SpectrumDisplay.from_estimator(model)
+    >>> len(display.eigenvalues), display.rank, display.clipped
+    (40, 16, 0.0)
+    """
+
+    eigenvalues: Floats
+    rank: int
+    clipped: float
+    of: str
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, y: Any = None, *, max_objects: int = 300, random_state: int = 0,
+        ax: Any = None, **kwargs: Any,
+    ) -> Self:  # fmt: skip
+        """Compute and draw the spectrum of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            For a `similia.Nystroem`, the kernel between its landmarks is used; for others, the inner products of
+            their vectors.
+        X : collection of n objects, optional
+            Objects to embed; required for models without landmarks.
+        y : ignored
+            Not used; present for a uniform interface.
+        max_objects : int, default=300
+            Maximum number of objects sampled from `X`.
+        random_state : int, default=0
+        ax : matplotlib axes, optional
+        **kwargs
+            Passed to the line.
+
+        Raises
+        ------
+        ValueError
+            If the model has no landmarks and `X` is not given.
+        """
+        most = check_positive_int(max_objects, "max_objects")
+        return cls._measured(fitted_parts(estimator), X, most, random_state).plot(ax, **kwargs)
+
+    @classmethod
+    def _measured(cls, parts: Parts, X: Any = None, most: int = 300, random_state: int = 0) -> Self:
+        """Decompose the landmark kernel, or the inner products of at most `most` objects' vectors."""
+        nystroem = parts.nystroem
+        if nystroem is not None and not isinstance(nystroem.kernel_, str) and len(nystroem.weights_) == 1:
+            H = evaluate(nystroem.kernel_, nystroem.landmarks_, nystroem.landmarks_).astype(np.float64)
+            eigenvalues = _eigenvalues(H)
+            below = eigenvalues < -max(len(H) * np.finfo(np.float64).eps, 1e-10) * eigenvalues[0]  # beyond rounding
+            clipped = float(np.abs(eigenvalues[below]).sum() / np.abs(eigenvalues).sum())
+            of = f"the kernel of {len(H)} landmarks"
+            return cls(eigenvalues=eigenvalues, rank=nystroem.rank_, clipped=clipped, of=of)
+        if nystroem is not None:  # the matrix is no longer kept, or each expert has its own
+            eigenvalues = np.sort(nystroem.eigenvalues_)[::-1].astype(np.float64)
+            of = "the kernel of the landmarks, as kept"
+            return cls(eigenvalues=eigenvalues, rank=len(eigenvalues), clipped=0.0, of=of)
+        if X is None:
+            raise ValueError(f"{parts} has no landmark kernel; give X=, objects whose vectors are looked at")
+        chosen = sampled(X, most, generator(random_state))
+        vectors = embedded(parts, take(X, chosen), random_state).vectors
+        wide = vectors.astype(np.float64)
+        product = wide @ wide.T
+        gram = np.asarray(product.todense() if sp.issparse(product) else product, dtype=np.float64)
+        eigenvalues = np.maximum(_eigenvalues(gram), 0.0)
+        rounding = max((max(vectors.shape) * np.finfo(vectors.dtype).eps) ** 2, len(gram) * np.finfo(np.float64).eps)
+        rank = int((eigenvalues > eigenvalues[:1] * rounding).sum())
+        of = f"inner products of the vectors of {len(chosen)} objects"
+        return cls(eigenvalues=eigenvalues, rank=rank, clipped=0.0, of=of)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw absolute eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` go to the line."""
+        (axis,) = self._axes(ax)
+        numbers, values = np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues
+        floor = np.abs(values).max() * 1e-17
+        style = {**line(0), "linestyle": "none", "markersize": 3}
+        axis.plot(numbers[values > floor], values[values > floor], **{**style, "label": "positive", **kwargs})
+        below = values < -floor
+        if below.any():
+            axis.plot(numbers[below], -values[below], **{**style, **mark(1), "fillstyle": "none", "label": "negative"})
+        axis.axvline(self.rank, color="0.45", linestyle="--", linewidth=1, label=f"rank {self.rank}")
+        axis.set_yscale("log")
+        _round_ticks(axis.yaxis)
+        axis.set(xlabel="number of the eigenvalue", ylabel="size of the eigenvalue")
+        clipped = f"; {100 * self.clipped:.2g} % negative" if self.clipped else ""
+        axis.set_title(f"{self.of}{clipped}", fontsize="medium")
+        axis.legend(frameon=False)
+        return self
+
+
+def _eigenvalues(H: Floats) -> Floats:
+    """Return the eigenvalues of the symmetric part of a matrix, largest first."""
+    with one_blas_thread():  # on small matrices, more threads wait for one another
+        eigenvalues: Floats = np.linalg.eigvalsh((H + H.T) / 2)[::-1].astype(np.float64)
+    return eigenvalues
