@@ -5,9 +5,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
+from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
 import similia as sm
@@ -179,6 +181,39 @@ def test_pipes_that_cannot_be(table, model, arguments, sentence):
     failed = similia(*(paths.get(a, a) for a in arguments), input=given, text=True)
     assert (failed.returncode, failed.stdout) == (2, "")
     assert sentence in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "sentence"),
+    [
+        (
+            ["predict", "MODEL", "-"],
+            'text,label\nACGT,a\n"AC\nGT,b\n',
+            "line 3: the row that begins here cannot be read",
+        ),
+        (["predict", "MODEL", "-"], "text,label\nACGT\n", "line 2: found 1 cell, expected 2"),
+        (["encode", "-", "-o", "codes.npy"], "text,label\nAC\0GT,a\n", "line 2: a NUL byte"),
+        (
+            ["fit", "-", "-o", "m", "--kernel", "Spectrum(k=3)"],
+            "text,label\nACGT,\nAC,a\n",
+            "line 2: the label (column",
+        ),
+        (["index", "build", "-", "folder"], "text,label\nACGT\n", "line 2: found 1 cell, expected 2"),
+        (["predict", "LETTERS", "-"], "text,label\nACG,a\nacgt,b\n", "line 3: it "),
+    ],
+)
+def test_errors_about_piped_data_name_standard_input(tmp_path, monkeypatch, model, arguments, given, sentence):
+    monkeypatch.chdir(tmp_path)
+    letters = tmp_path / "letters"
+    if "LETTERS" in arguments:
+        encoder = sm.Nystroem(sm.kernels.Mismatch(k=2), 2, random_state=0)
+        sm.save(sm.Pipeline([("e", encoder), ("c", LinearSVC())]).fit(["ACGT", "GTTA"], ["a", "b"]), letters)
+    paths = {"MODEL": str(model), "LETTERS": str(letters)}
+    failed = similia(*(paths.get(a, a) for a in arguments), input=given, text=True)
+    assert failed.returncode == 2
+    assert failed.stdout in ("", "item,label\n")
+    assert f"standard input, {sentence}" in failed.stderr
+    assert str(tempfile.gettempdir()) not in failed.stderr
 
 
 def test_a_reader_that_goes_away_is_no_traceback(table, model):

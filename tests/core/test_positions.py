@@ -121,7 +121,7 @@ def test_an_error_of_an_item_is_data():
 @pytest.mark.parametrize(
     "error",
     [ITEM, BadType(None, "is a dict", "a list"), BadParameter("k", "an integer >= 1", "0", "take 1"),
-     BadFile("a.csv", "the label is missing", "a number", "drop the line", place="line 3")],
+     BadFile("a.csv", "the label is missing; drop the line", at="line 3")],
 )  # fmt: skip
 def test_errors_that_are_data_can_be_pickled(error):
     again = pickle.loads(pickle.dumps(error))
@@ -130,8 +130,9 @@ def test_errors_that_are_data_can_be_pickled(error):
 
 def test_sentences_of_parameters_and_files():
     assert str(BadParameter("k", "an integer >= 1", "0", "take 1")) == "k must be an integer >= 1, got 0; take 1"
-    error = BadFile("a.csv", "the label is missing", "a number", place="line 3")
-    assert str(error) == "a.csv, line 3: the label is missing, expected a number"
+    error = BadFile("a.csv", "the label is missing", at="line 3")
+    assert str(error) == "a.csv, line 3: the label is missing"
+    assert (error.path, error.at, error.found) == ("a.csv", "line 3", "the label is missing")
     assert str(BadFile("a.csv", "is empty")) == "a.csv is empty"
 
 

@@ -110,11 +110,19 @@ def test_pipes_and_devices_in_a_folder_are_left_alone(tmp_path):
     [
         ("graph_indicator", b"1\n1\n9\n", r"graph_labels\.txt has 2 lines for 9 graphs"),
         ("graph_indicator", b"1\n1\n0\n", r"graph_indicator\.txt, line 3: graphs are numbered from 1, found 0"),
-        ("graph_indicator", b"1\n1\n9223372036854775808\n", r"graph_indicator\.txt, line 3: could not convert"),
+        (
+            "graph_indicator",
+            b"1\n1\n9223372036854775808\n",
+            r"graph_indicator\.txt, line 3: found '9223372036854775808', expected an integer of 64 bits",
+        ),
         ("node_labels", b"1\n2\n", r"node_labels\.txt has 2 lines for 3 nodes"),
         ("A", b"1, 2\n0, 1\n", r"A\.txt, line 2: edge \[0, 1\] names no node"),
         ("A", b"1, 2\n2, -1\n", r"A\.txt, line 2: edge \[2, -1\] names no node"),
-        ("A", b"1, 9223372036854775808\n", r"A\.txt, line 1: could not convert"),
+        (
+            "A",
+            b"1, 9223372036854775808\n",
+            r"A\.txt, line 1: found '9223372036854775808', expected an integer of 64 bits",
+        ),
         ("A", b"1, 9223372036854775807\n", r"A\.txt, line 1: edge \[1, 9223372036854775807\] names no node"),
         ("A", b"1, 3\n", r"joins graph 1 to graph 2"),
     ],

@@ -107,9 +107,9 @@ def test_a_table_without_a_header(tmp_path):
     assert "so 'text' means none; give positions" in refused(path, header=False, text="text")
     assert "has 3 columns, none at position 7" in refused(path, header=False, text="7")
     numbers = write(tmp_path / "b.csv", "1.5,2.5\n3,4\n")
-    assert "the first line of b.csv holds numbers ('1.5, 2.5'), expected names of columns" in refused(numbers)
+    assert "b.csv, line 1: found numbers ('1.5, 2.5'), expected names of columns" in refused(numbers)
     assert read_objects(numbers, header=False).objects.tolist() == [[1.5, 2.5], [3, 4]]
-    assert "the first line of d.csv holds numbers" in refused(write(tmp_path / "d.csv", "1,1e999\n2,3\n"))
+    assert "d.csv, line 1: found numbers" in refused(write(tmp_path / "d.csv", "1,1e999\n2,3\n"))
     assert "e.csv has no columns" in refused(write(tmp_path / "e.csv", "\n\n"), header=False, values="0")
     counted = write(tmp_path / "c.csv", "0,1\n1.5,2.5\n")  # pandas writes such names
     assert read_objects(counted).objects.tolist() == [[1.5, 2.5]]
@@ -359,7 +359,7 @@ def test_archives_of_arrays(tmp_path):
     np.savez(path, X=np.array([[1], [2, 3]], dtype=object))
     assert "is not an archive of plain arrays" in refused(path)
     np.savez(path, X=np.ones((2, 3)), y=[1, 2, 3])
-    assert "the labels 'y' have shape (3,) for objects of shape (2, 3)" in refused(path)
+    assert "holds labels ('y') of shape (3,) for objects of shape (2, 3)" in refused(path)
     assert "is not an archive" in refused(write(path, b"PK\x03\x04 and so on"))
 
 
@@ -456,7 +456,7 @@ def test_columns_of_what_has_none(tmp_path, name, option):
     if (name, option) != ("a.smi", "names"):
         assert (
             "no columns" in refused(path, **{option: "x"})
-            or "which a." in refused(path, **{option: "x"})
+            or "is no CSV" in refused(path, **{option: "x"})
             or ("names its records" in refused(path, **{option: "x"}))
         )
 

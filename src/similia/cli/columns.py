@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from similia.cli.voice import note
+from similia.cli.voice import called, note
 from similia.sources.reading import Reading
 from similia.sources.rows import parquet_file
 from similia.sources.streams import ObjectStream, is_table, table_of
@@ -40,7 +40,7 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
     if labelled and table.get("label") is None and known["label"] in names:
         added = added | {"label": known["label"]}
     if not usual:
-        note(f"note: {data}: the objects are in column {column!r}, as the model was fitted")
+        note(f"note: {called(data)}: the objects are in column {column!r}, as the model was fitted")
     return table | added
 
 

@@ -13,6 +13,7 @@ from similia.cli.encoders import check_options, default_encoder, sample_of
 from similia.cli.inputs import open_objects
 from similia.cli.outputs import Spoken, bars, check_output, meters, stoppable
 from similia.cli.voice import console, result, voice, written
+from similia.core.errors import BadFile
 from similia.scale.stream import CHUNK, Rows, digest_of, identity, partial_of, places_named, write_journal
 from similia.search.on_disk import SearchFolder
 from similia.sources.source import Source
@@ -111,7 +112,7 @@ def _check_bits(encoder: Any, path: Path, stream: Source) -> None:
             rows = encoder.transform(stream.take([0]))
         except (TypeError, ValueError) as error:
             why = " ".join(str(error).split())[:150]
-            raise ValueError(f"{stream.source} holds {stream.called}, which {path} does not encode ({why})") from error
+            raise BadFile(stream.source, f"holds {stream.called}, which {path} does not encode ({why})") from error
         if getattr(rows, "dtype", None) == np.uint8:
             return
         made = f"vectors of {rows.shape[1]} numbers" if np.ndim(rows) == 2 or hasattr(rows, "toarray") else "no bits"

@@ -9,7 +9,8 @@ import numpy as np
 
 import similia as sm
 from similia import sources
-from similia.cli.voice import note
+from similia.cli.voice import called, note
+from similia.core.errors import BadFile
 from similia.core.text import did_you_mean
 from similia.scale.stream import bounds
 from similia.sources import Objects
@@ -44,7 +45,7 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
     check_ending(path, reading)
     found = read_with(path, reading, labelled)
     if found.told:
-        note(f"note: {data}: {found.told}")
+        note(f"note: {called(data)}: {found.told}")
     if found.kind == "strings" and is_table(path, reading):
         empty = np.flatnonzero(np.diff(found.objects.offsets) == 0)
         i = int(empty[0]) if len(empty) else 0
@@ -59,14 +60,15 @@ def read_labelled(data: str, **table: Any) -> Objects:
     if found.kind in ("vectors", "series") and has_columns(data, **table) and not table.get("time"):
         names = [name for name in found.names or [] if name]
         if len(set(names)) < len(names):
-            raise ValueError(
-                f"{data}: names in {table['names']!r} repeat; add --time COLUMN if each row is a time point of the "
-                "series that it names, else drop --id"
+            raise BadFile(
+                data,
+                f"repeats names in {table['names']!r}; add --time COLUMN if each row is a time point of the series "
+                "that it names, else drop --id",
             )
     if found.labels is None:
         if found.kind == "vectors" and ending_of(Path(data)) == ".npy":
-            raise ValueError(f"{data} holds vectors without labels; numpy.savez('both.npz', X=X, y=y) writes both")
-        raise ValueError(f"{data} has no labels; --label names the column (or the field of FASTA headers) with them")
+            raise BadFile(data, "holds vectors without labels; numpy.savez('both.npz', X=X, y=y) writes both")
+        raise BadFile(data, "has no labels; --label names the column (or the field of FASTA headers) with them")
     return found
 
 
@@ -75,7 +77,7 @@ def _note_empty(source: str, count: int, first: str) -> None:
     if count:
         rows = "1 row" if count == 1 else f"{count} rows"
         have = "has an empty sequence" if count == 1 else "have empty sequences"
-        note(f"note: {rows} of {source} {have}, e.g. {first}")
+        note(f"note: {rows} of {called(source)} {have}, e.g. {first}")
 
 
 def note_skipped(source: str, skips: Any) -> None:
@@ -84,7 +86,7 @@ def note_skipped(source: str, skips: Any) -> None:
         line, why = skips.first
         rows = "1 row was" if skips.n == 1 else f"{skips.n} rows were"
         listed = "(--skipped FILE lists all)" if skips.path is None else f"and listed in {skips.path}"
-        note(f"note: {rows} left out of {source} {listed}; the first, in line {line}: {why}")
+        note(f"note: {rows} left out of {called(source)} {listed}; the first, in line {line}: {why}")
 
 
 def has_columns(data: str, **table: Any) -> bool:
@@ -110,7 +112,7 @@ def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) ->
         sources.open_objects(path, reading, chunk=1, max_bytes=limits["max_bytes"]).take([0])
     source.source = data
     if source.told:
-        note(f"note: {data}: {source.told}")
+        note(f"note: {called(data)}: {source.told}")
     source.at_end = _tell
     return source
 
@@ -130,7 +132,7 @@ def _named(name: str, reading: Reading) -> Objects:
         meant = did_you_mean(name, [*known, *beside])
         raise ValueError(f"{name} is neither a file or folder nor a data set{meant}; sets are {', '.join(known)}")
     for option in reading.is_set("text", "smiles", "values", "names", "series", "time", "axes", "sep"):
-        raise ValueError(meaningless(name, option, ""))
+        raise meaningless(name, option, "")
     bunch = sm.datasets.fetch(name)
     kinds = {sm.objects.GraphBatch: "graphs", sm.objects.SeriesBatch: "series", sm.objects.SetBatch: "sets"}
     if type(bunch.data) in kinds:

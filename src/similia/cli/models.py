@@ -11,8 +11,8 @@ import similia as sm
 from similia.cli.columns import with_columns_of
 from similia.cli.inputs import Objects, has_columns, open_objects
 from similia.cli.outputs import Spoken, check_output, meters, stoppable
-from similia.cli.voice import console, note, result, voice
-from similia.core.errors import BadItem
+from similia.cli.voice import called, console, note, result, voice
+from similia.core.errors import BadFile, BadItem, DataError
 from similia.core.text import short
 from similia.pipelines import parts_of
 from similia.planning.costs import kind_of
@@ -67,22 +67,22 @@ def _check_comparison(compared: Any, data_read: Objects | Source, objects: Any, 
     except (TypeError, ValueError) as error:
         if kind_of(compared) == data_read.kind:
             if isinstance(error, BadItem) and error.index is not None:
-                raise error.changed(where=_place(error.index, data_read)) from error
-            raise ValueError(f"{data_read.source}: {error}") from error
+                raise error.changed(path=str(data_read.source), at=_place(error.index, data_read)) from error
+            if isinstance(error, DataError):
+                raise error.changed(path=str(data_read.source)) from error
+            raise BadFile(data_read.source, f"cannot be compared: {error}") from error
         reads_smiles = (kind_of(compared), data_read.kind) == ("graphs", "strings")
         hint = "; --smiles instead of --text reads SMILES as molecules" if reads_smiles else ""
         if data_read.kind == "graphs" and has_columns(data_read.source) and _takes_strings(compared):
             hint = "; --text instead of --smiles reads the column as strings"
         if fitted:
             columns, advice = _other_columns(compared, data_read.columns)
-            raise ValueError(
-                f"{data_read.source} holds {data_read.called}{columns}, which {compared} does not compare"
-                f"{hint or advice}"
-            ) from error
+            found = f"holds {data_read.called}{columns}, which {compared} does not compare{hint or advice}"
+            raise BadFile(data_read.source, found) from error
         fitting = [d[data_read.kind] for d in (_DEFAULT_KERNEL, _DEFAULT_DISTANCE) if data_read.kind in d]
-        raise ValueError(
-            f"{data_read.source} holds {data_read.called}, which {compared} does not compare; "
-            f"use e.g. {' or '.join(fitting)}{hint}"
+        raise BadFile(
+            data_read.source,
+            f"holds {data_read.called}, which {compared} does not compare; use e.g. {' or '.join(fitting)}{hint}",
         ) from error
 
 
@@ -103,10 +103,10 @@ def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
 
 
 def _place(i: int, data_read: Objects | Source) -> str:
-    """Return the file and line of an object."""
+    """Return the line and name of an object."""
     lines, names = getattr(data_read, "lines", None), getattr(data_read, "names", None)
     place = f"object {i} (from 0)" if lines is None else f"line {lines[i]}"
-    return f"{data_read.source}, {place}" + ("" if names is None else f", {short(names[i])}")
+    return place + ("" if names is None else f", {short(names[i])}")
 
 
 def _as_compared(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _as_compared(data: str, compared: Any, table: dict[str, Any]) -> dict[str, A
         numbers = ObjectStream(path, reading, 1, 2**26).kind == "vectors"
     if not numbers:
         return table
-    note(f"note: {data} is read as series, which {compared} compares")
+    note(f"note: {called(data)} is read as series, which {compared} compares")
     return {**table, "series": True}
 
 

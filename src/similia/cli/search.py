@@ -20,7 +20,8 @@ from similia.cli.encoders import check_options, default_encoder, default_rerank,
 from similia.cli.inputs import Objects, has_columns, open_objects, read_objects
 from similia.cli.outputs import bars, check_output, meters, stoppable, write_csv
 from similia.cli.specs import parse_comparison
-from similia.cli.voice import console, note, result, voice
+from similia.cli.voice import called, console, note, result, voice
+from similia.core.errors import BadFile
 from similia.scale.stream import CHUNK, add_stream, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search.metric import function_of
@@ -79,7 +80,8 @@ def build_index(
             n, sample, numbers = sample_of(stream, seed)
         if getattr(sample.objects, "dtype", None) == np.uint8:
             note(
-                f"note: {data} holds bytes, read as numbers; search codes of 'similia encode' with similia.HammingIndex"
+                f"note: {called(data)} holds bytes, read as numbers; search codes of 'similia encode' with "
+                "similia.HammingIndex"
             )
         with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
             spec, encoder = default_encoder(sample, **made_by)
@@ -222,7 +224,7 @@ def _add(
     before = len(folder)
     with stoppable(done, n), meters():
         if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console().print):
-            console().print(f"{stream.source} is in the index already; {once_more}")
+            console().print(f"{called(stream.source)} is in the index already; {once_more}")
     console().print(f"{folder.folder}: {len(folder)} objects")
     result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
 
@@ -299,4 +301,4 @@ def _check_kind(found: Objects | Source, opened: SearchFolder) -> None:
     if found.kind != kind:
         molecules = found.kind == "graphs" and kind == "strings" and has_columns(found.source)
         hint = "; --text instead of --smiles reads them as strings" if molecules else ""
-        raise ValueError(f"{found.source} holds {found.called}, and {opened.folder} is an index of {kind}{hint}")
+        raise BadFile(found.source, f"holds {found.called}, and {opened.folder} is an index of {kind}{hint}")

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import typer
 
 from similia.cli.options import READING, reading
+from similia.core.errors import DataError
 
 _OPTIONS = {  # of each command: its letter and what it does
     "json": (["--json"], "Print the result as JSON; predictions as a line of JSON each."),
@@ -29,15 +30,13 @@ _OPTIONS = {  # of each command: its letter and what it does
 }
 _PIPED_IN = ("data", "queries")
 _TABLE = "table"
-_IN_PYTHON = "similia.save(model, path) writes one"  # what sentences of the library say, and commands say instead
-_ON_COMMAND_LINE = "'similia fit DATA -o FILE' writes one, and 'similia encode' writes encoders"
 
 
 @dataclass(frozen=True)
 class Voice:
     """Output options; `piped` tells whether the command writes its data to standard output.
 
-    `stdin` has the paths of copies of standard input, which messages call ``-``.
+    `stdin` has the paths of copies of standard input, which messages call by that name.
     """
 
     json: bool = False
@@ -97,12 +96,15 @@ def written(path: Path) -> str:
     return "standard output" if voice().piped else str(path)
 
 
+def called(source: Any) -> str:
+    """Return the name of a file in messages: that of standard input if it is a copy of it."""
+    return "standard input" if str(source) in voice().stdin else str(source)
+
+
 def note(text: str) -> None:
     """Print a line on standard error."""
     from rich.console import Console
 
-    for path in voice().stdin:
-        text = text.replace(path, "standard input")
     Console(stderr=True, soft_wrap=True, highlight=False, quiet=voice().quiet).print(text, markup=False)
 
 
@@ -215,8 +217,8 @@ def _spoken(
     except Exception as error:
         if how["verbose"]:
             traceback.print_exc()
-        for old, new in [*((path, "standard input") for path in piped), (_IN_PYTHON, _ON_COMMAND_LINE)]:
-            error.args = tuple(a.replace(old, new) if isinstance(a, str) else a for a in error.args)
+        if isinstance(error, DataError) and error.path in piped:
+            raise error.changed(path="standard input") from error
         raise
 
 

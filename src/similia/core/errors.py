@@ -20,7 +20,17 @@ _NAMELESS = "the pair ({}, {})", "X[{}] and Y[{}]"
 
 
 class DataError(Exception):
-    """Base of errors that carry data, from which the message is made."""
+    """Base of errors that carry data, from which the message is made.
+
+    Attributes
+    ----------
+    path : str
+        The file with the bad object, or a name for it; empty if the object is not from a file.
+    at : str
+        Place in the file, such as "line 3" or "row 2 (from 0)"; empty for the whole file.
+    """
+
+    path = at = ""
 
     def changed(self, **attributes: Any) -> Self:
         """Return a copy of the error with changed attributes."""
@@ -31,6 +41,10 @@ class DataError(Exception):
     def shifted(self, start: int) -> Self:
         """Convert an error of a part of X that begins at object `start` to object numbers of the whole."""
         return self
+
+    def _file(self) -> str:
+        """Return the start of the message: the file and the place in it, if known."""
+        return ", ".join(filter(None, (self.path, self.at))) + ": " * bool(self.path)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), vars(self))
@@ -65,11 +79,7 @@ class BadItem(DataError):
         Place in the object, such as "time point 3, channel 0"; may be empty.
     other : int or None
         Position of the object with which this one is compared.
-    where : str
-        File and line of the object, if it comes from a file; replaces its name.
     """
-
-    where = ""
 
     def __init__(
         self,
@@ -89,7 +99,7 @@ class BadItem(DataError):
         self.collection, self.kind, self.place = collection, kind, place
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.about('it')}" if self.where else self.about(self._name(self.index))
+        return self._file() + self.about("it" if self.path else self._name(self.index))
 
     def about(self, subject: str) -> str:
         """Return the message with `subject` as the name of the object."""
@@ -135,7 +145,7 @@ class BadPair(DataError):
         self.found, self.index, self.expected, self.names = found, index, expected, names
 
     def __str__(self) -> str:
-        return f"{self.found} {self.names.format(*self.index)}{self.expected}"
+        return f"{self._file()}{self.found} {self.names.format(*self.index)}{self.expected}"
 
     def renamed(self, rows: Any, columns: Any, names: str) -> Self:
         """Convert an error of a block to numbers and names of the whole; existing names are kept."""
@@ -187,24 +197,18 @@ class BadFile(DataError, ValueError):
 
     Attributes
     ----------
-    path : str
-        The file, or a name for it.
+    path, at : str
+        The file and the place in it; see `DataError`.
     found : str
-        What is wrong: a sentence if there is a place, otherwise a phrase that begins with a verb.
-    place : str
-        Place such as "line 3" or "row 2 (from 0)"; empty for the whole file.
-    expected, remedy : str
-        What was expected, and what to do; may be empty.
+        What is wrong and what to do. Without a place it begins with a verb: "holds no rows".
     """
 
-    def __init__(self, path: Any, found: str, expected: str = "", remedy: str = "", *, place: str = "") -> None:
+    def __init__(self, path: Any, found: str, *, at: str = "") -> None:
         super().__init__(str(path), found)
-        self.path, self.place = str(path), place
-        self.found, self.expected, self.remedy = found, expected, remedy
+        self.path, self.found, self.at = str(path), found, at
 
     def __str__(self) -> str:
-        subject = f"{self.path}, {self.place}:" if self.place else self.path
-        return _sentence(subject, self.found, self.expected, self.remedy)
+        return f"{self._file()}{self.found}" if self.at else f"{self.path} {self.found}"
 
 
 class ObjectsWarning(UserWarning):

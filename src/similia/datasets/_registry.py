@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from similia.core.errors import BadFile
+
 _TUDATASET = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
 _CITE = (
     "C. Morris et al., TUDataset: a collection of benchmark datasets for learning with graphs (2020), "
@@ -309,12 +311,13 @@ def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
         target = target.astype(np.int64) if target.dtype.kind in "iu" else target
         lengths = None if archive.kind == "vectors" else columns.pop("lengths")
     except (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError) as error:
-        raise ValueError(f"{path} is damaged or of another kind: {error}") from error
+        raise BadFile(path, f"is damaged or of another kind: {error}") from error
     found = (len(target), len(np.unique(target)), len(values))
     if found != (archive.n, archive.n_classes, archive.n_values) or (lengths is not None and lengths.sum() != found[2]):
-        raise ValueError(
-            f"{path} holds {found[0]} objects of {found[1]} classes and {found[2]} values, expected {archive.n}, "
-            f"{archive.n_classes} and {archive.n_values}; it is damaged or another version"
+        raise BadFile(
+            path,
+            f"holds {found[0]} objects of {found[1]} classes and {found[2]} values, expected {archive.n}, "
+            f"{archive.n_classes} and {archive.n_values}; it is damaged or another version",
         )
     if lengths is None:
         return {"data": values, "target": target, **columns}

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadFile
 from similia.datasets._registry import ARCHIVES, REGISTRY, Archive, Entry, load_archive
 
 _RETRIES = 2
@@ -294,11 +295,11 @@ def load(path: Path, entry: Entry, *, checksums: bool) -> tuple[Any, Any]:
     except FileNotFoundError as error:  # a file inside the archive
         raise ValueError(str(error)) from None
     except _DAMAGE as error:
-        raise ValueError(f"{path} is damaged or of another kind: {error}") from None
+        raise BadFile(path, f"is damaged or of another kind: {error}") from None
     labels, counts = np.unique(target, return_counts=True)
     found = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     if found != entry.classes:
-        raise ValueError(f"{path} holds classes {found}, expected {entry.classes}; it is damaged or another version")
+        raise BadFile(path, f"holds classes {found}, expected {entry.classes}; it is damaged or another version")
     return data, target
 
 
@@ -308,10 +309,10 @@ def _check_sha256(path: Path, entry: Entry) -> None:
         members = {Path(member).name: member for member in archive.namelist()}
         for file, expected in entry.sha256.items():
             if file not in members:
-                raise ValueError(f"{path} has no file {file}")
+                raise BadFile(path, f"has no file {file}")
             found = hashlib.sha256(archive.read(members[file])).hexdigest()
             if found != expected:
-                raise ValueError(f"{path}: {file} has sha256 {found}, expected {expected}")
+                raise BadFile(path, f"sha256 is {found}, expected {expected}", at=file)
 
 
 def _graphs(path: Path, entry: Entry) -> tuple[Any, Any]:
@@ -323,7 +324,7 @@ def _graphs(path: Path, entry: Entry) -> tuple[Any, Any]:
         ("arcs", len(graphs.indices), entry.n_arcs),
     ):
         if found != expected:
-            raise ValueError(f"{path} holds {found} {what}, expected {expected}; it is damaged or another version")
+            raise BadFile(path, f"holds {found} {what}, expected {expected}; it is damaged or another version")
     return graphs, y
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import stat
 import zipfile
 import zlib
@@ -22,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
-from similia.core.text import short
+from similia.core.errors import BadFile
+from similia.core.text import counted, short
 from similia.core.validation import as_path
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graph_forms import hash_labels
@@ -86,7 +86,7 @@ def read_tudataset(
     indicator = _column(files, "graph_indicator")
     arcs = _rows(files, "A", np.int64)
     if arcs.size and arcs.shape[1] != 2:
-        raise ValueError(f"{files.name('A')} must hold two node numbers a line, found {arcs.shape[1]}")
+        raise BadFile(files.name("A"), f"must hold two node numbers a line, found {arcs.shape[1]}")
     labels = _optional(files, "graph_labels", np.int64)
     attributes = _optional(files, "graph_attributes", np.float64)
     n_graphs = _n_graphs(files, indicator, labels, attributes)
@@ -120,7 +120,7 @@ def _open(path: Path) -> _Files:
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         # encrypted, unknown method, several disks
         problem = short(str(error), 120)[1:-1]
-        raise ValueError(f"{path} is not a whole zip file ({problem}); download it again") from None
+        raise BadFile(path, f"is not a whole zip file ({problem}); download it again") from None
 
 
 class _Source(NamedTuple):
@@ -144,7 +144,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Sou
     """Return a file in an archive, or raise if its name leads out of it, although nothing is unpacked."""
     place = PurePosixPath(info.filename.replace("\\", "/"))
     if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
-        raise ValueError(f"{path} holds {short(info.filename)}, which leads out of it; download it again")
+        raise BadFile(path, f"holds {short(info.filename)}, which leads out of it; download it again")
     return _Source(place.name, info.file_size, lambda mode: archive.open(info))
 
 
@@ -165,12 +165,13 @@ def _select(path: Path, found: list[_Source]) -> _Files:
         if source.name != f"{names[0]}_{kind}.txt" or kind not in kinds:
             continue
         if kind in contents:
-            raise ValueError(f"{path} holds two files named {short(source.name)}, expected one; remove the other")
+            raise BadFile(path, f"holds two files named {short(source.name)}, expected one; remove the other")
         left -= source.size
         if left < 0:
-            raise ValueError(
-                f"{path} holds files of more than {settings().max_memory} bytes, the working memory; "
-                "similia.config(max_memory=...) allows more"
+            raise BadFile(
+                path,
+                f"holds files of more than {settings().max_memory} bytes, the working memory; "
+                "similia.config(max_memory=...) allows more",
             )
         with source.open("rb") as file:
             contents[kind] = file.read(source.size)  # at most its declared size
@@ -187,7 +188,8 @@ def _rows(files: _Files, kind: str, dtype: type) -> npt.NDArray[Any]:
     try:
         return np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=",", comments=None, ndmin=2)
     except ValueError as error:
-        raise ValueError(f"{files.name(kind)}, {_with_line(str(error), text)}") from None
+        line, found = _bad_line(text, dtype) or (None, str(error))
+        raise BadFile(files.name(kind), found, at=f"line {line}" if line else "") from None
 
 
 def _optional(files: _Files, kind: str, dtype: type, n_lines: int | None = None) -> npt.NDArray[Any] | None:
@@ -197,29 +199,37 @@ def _optional(files: _Files, kind: str, dtype: type, n_lines: int | None = None)
     rows = _rows(files, kind, dtype)
     if n_lines is not None and len(rows) != n_lines:
         what = kind.split("_")[0]
-        raise ValueError(f"{files.name(kind)} has {len(rows)} lines for {n_lines} {what}s; is it truncated?")
+        raise BadFile(files.name(kind), f"has {len(rows)} lines for {n_lines} {what}s; is it truncated?")
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         line = int(np.argmin(finite)) + 1
-        raise ValueError(f"{files.name(kind)}, line {line}: NaN or infinity, expected finite numbers")
+        raise BadFile(files.name(kind), "NaN or infinity, expected finite numbers", at=f"line {line}")
     return rows
 
 
-def _with_line(message: str, text: bytes) -> str:
-    """Turn numpy's "... at row r" (blank lines not counted) into "line n: ..."."""
-    found = re.search(r"at row (\d+)", message)
-    if not found:
-        return message
-    # numpy counts rows from 1 if the number of columns changes, from 0 if a value is bad
-    row = int(found[1]) - ("columns changed" in message)
-    filled = [number for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    return f"line {filled[min(row, len(filled) - 1)]}: {message[: found.start()].strip()}"
+_NUMBERS: dict[type, str] = {np.int64: "an integer of 64 bits", np.float64: "a number"}
+
+
+def _bad_line(text: bytes, dtype: type) -> tuple[int, str] | None:
+    """Return the number of the first invalid line of a table of numbers, and what is wrong with it."""
+    width = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = line.split(b",") if line.strip() else []
+        width = width or len(cells)
+        if cells and len(cells) != width:
+            return number, f"found {counted(len(cells), 'number')}, expected {width} as in the first line"
+        for cell in cells:
+            try:
+                dtype(cell)
+            except (ValueError, OverflowError):
+                return number, f"found {short(cell.strip().decode(errors='replace'))}, expected {_NUMBERS[dtype]}"
+    return None
 
 
 def _column(files: _Files, kind: str) -> npt.NDArray[np.int64]:
     rows = _rows(files, kind, np.int64)
     if rows.shape[1] != 1:
-        raise ValueError(f"{files.name(kind)} must hold one number a line, found {rows.shape[1]}")
+        raise BadFile(files.name(kind), f"must hold one number a line, found {rows.shape[1]}")
     return rows[:, 0]
 
 
@@ -229,17 +239,19 @@ def _n_graphs(files: _Files, indicator: npt.NDArray[np.int64], *per_graph: Any) 
     if len(indicator) and indicator.min() < 1:
         line = int(np.argmin(indicator)) + 1
         found = indicator.min()
-        raise ValueError(f"{files.name('graph_indicator')}, line {line}: graphs are numbered from 1, found {found}")
+        raise BadFile(files.name("graph_indicator"), f"graphs are numbered from 1, found {found}", at=f"line {line}")
     counts = [len(rows) for rows in per_graph if rows is not None]
     n_graphs = max([largest, *counts])
     for kind, rows in zip(("graph_labels", "graph_attributes"), per_graph, strict=True):
         if rows is not None and len(rows) != n_graphs:
-            raise ValueError(f"{files.name(kind)} has {len(rows)} lines for {n_graphs} graphs; is it truncated?")
+            raise BadFile(files.name(kind), f"has {len(rows)} lines for {n_graphs} graphs; is it truncated?")
     if not counts and 8 * n_graphs > settings().max_memory:
         line = int(np.argmax(indicator)) + 1
-        raise ValueError(
-            f"{files.name('graph_indicator')}, line {line}: graph number {n_graphs}, but there are {len(indicator)} "
-            "nodes; so many graphs without nodes exceed the working memory, see similia.config(max_memory=...)"
+        raise BadFile(
+            files.name("graph_indicator"),
+            f"graph number {n_graphs}, but there are {len(indicator)} "
+            "nodes; so many graphs without nodes exceed the working memory, see similia.config(max_memory=...)",
+            at=f"line {line}",
         )
     if n_graphs == 0:
         raise ValueError(f"{files.path} holds no graphs")
@@ -250,17 +262,20 @@ def _check_arcs(files: _Files, arcs: npt.NDArray[np.int64], indicator: npt.NDArr
     outside = ((arcs < 1) | (arcs > len(indicator))).any(axis=1)
     if outside.any():
         line = int(np.argmax(outside))
-        raise ValueError(
-            f"{files.name('A')}, line {line + 1}: edge {arcs[line].tolist()} names no node of the set, "
-            f"nodes are numbered 1 to {len(indicator)}; is the graph indicator truncated?"
+        raise BadFile(
+            files.name("A"),
+            f"edge {arcs[line].tolist()} names no node of the set, "
+            f"nodes are numbered 1 to {len(indicator)}; is the graph indicator truncated?",
+            at=f"line {line + 1}",
         )
     graph = indicator[arcs - 1] if arcs.size else np.zeros((0, 2), np.int64)
     across = graph[:, 0] != graph[:, 1]
     if across.any():
         line = int(np.argmax(across))
-        raise ValueError(
-            f"{files.name('A')}, line {line + 1}: edge {arcs[line].tolist()} joins graph {graph[line, 0]} "
-            f"to graph {graph[line, 1]}"
+        raise BadFile(
+            files.name("A"),
+            f"edge {arcs[line].tolist()} joins graph {graph[line, 0]} to graph {graph[line, 1]}",
+            at=f"line {line + 1}",
         )
 
 
@@ -303,7 +318,7 @@ def _one_label(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _weights(files: _Files, rows: npt.NDArray[np.float64], column: int | None) -> npt.NDArray[np.float64]:
     n_columns = rows.shape[1]
     if column is None or not -n_columns <= column < n_columns:
-        raise ValueError(f"{files.name('edge_attributes')} has {n_columns} columns, none is edge_weight={column}")
+        raise BadFile(files.name("edge_attributes"), f"has {n_columns} columns, none is edge_weight={column}")
     return rows[:, column]
 
 

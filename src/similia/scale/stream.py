@@ -472,16 +472,14 @@ def places_named(source: Source, start: int = 0, mark: str | None = None, number
     try:
         yield
     except (BadItem, BadPair) as error:
-        where = _place(error, source, start, mark, numbers) if source.again else None
-        if where is None:
+        at = _place(error, source, start, mark, numbers) if source.again else None
+        if at is None:
             raise
-        if isinstance(error, BadItem):
-            raise error.changed(where=where) from error
-        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{where}: {error}") from error
+        raise error.changed(path=source.source, at=at) from error
 
 
 def _place(error: BadItem | BadPair, source: Source, start: int, mark: str | None, numbers: Any) -> str | None:
-    """Return the file and line of the object that an error is about, or None if the error names no object."""
+    """Return the line and name of the object that an error is about, or None if the error names no object."""
     number = error.index[0] if isinstance(error, BadPair) else error.index if error.collection == "X" else None
     if number is None or (numbers is not None and number >= len(numbers)):
         return None
@@ -492,5 +490,4 @@ def _place(error: BadItem | BadPair, source: Source, start: int, mark: str | Non
         return None
     i = number - chunk.start
     place = f"object {number} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
-    place += f", {short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else ""
-    return f"{source.source}, {place}"
+    return place + (f", {short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else "")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadFile
 from similia.core.estimators import twin_of
 from similia.core.text import short
 from similia.search import _faiss
@@ -184,9 +185,10 @@ def _grown(array: npt.NDArray, n: int, capacity: int) -> npt.NDArray:
 def save_index(index: HammingIndex, path: Path) -> None:
     """See `HammingIndex.save`."""
     if (path.resolve().parent / "search.similia").is_file() and (path / MANIFEST).is_file():
-        raise ValueError(
-            f"{path} holds the codes of the search in {path.parent}, which would no longer belong to its objects; save "
-            "the whole search with SimilaritySearch.save, or this index to another folder"
+        raise BadFile(
+            path,
+            f"holds the codes of the search in {path.parent}, which would no longer belong to its objects; save "
+            "the whole search with SimilaritySearch.save, or this index to another folder",
         )
     exists = (path / MANIFEST).exists()
     store = Store.open(path) if exists else Store.create(path, index.n_bits, _settings(index))
@@ -194,7 +196,7 @@ def save_index(index: HammingIndex, path: Path) -> None:
         origin, rows = index._origin, index._rows
         if origin is not None and exists and origin["folder"] == path.resolve():
             if origin["version"] != store.version:
-                raise ValueError(f"{path} was changed after this index was loaded from it; load it again")
+                raise BadFile(path, "was changed after this index was loaded from it; load it again")
             new = np.flatnonzero(rows.dead[origin["rows"] :]) + origin["rows"]
             _change(index, store, rows.parts(origin["rows"]), np.concatenate([*origin["removed"], new]))
         else:

@@ -20,6 +20,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.errors import BadFile
 from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
@@ -224,7 +225,7 @@ def _read_part(path: Path) -> dict[str, Any]:
     except (TypeError, KeyError, AttributeError, IndexError):
         fits = False
     if not fits:
-        raise ValueError(f"{path} does not hold objects of a search: the folder is damaged; restore it from a copy")
+        raise BadFile(path, "does not hold objects of a search: the folder is damaged; restore it from a copy")
     return part
 
 

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
+from similia.core.errors import BadFile
 from similia.core.validation import as_path
 from similia.objects.strings import StringBatch
 
@@ -120,19 +121,20 @@ class Blocks:
                     yield self._checked(block)
                     self._pass(block)
                 elif len(rest) > self.limit:
-                    raise ValueError(self.too_long(self.line, self.limit))
+                    raise self.too_long(self.line, self.limit)
                 else:
                     size = max(size, len(rest))  # doubling: a long record is searched few times
             if rest:
                 yield self._checked(rest)
                 self._pass(rest)
 
-    def too_long(self, line: int, limit: int, record: str = "record") -> str:
-        """Return the sentence about the record that begins in `line`."""
-        return (
-            f"{self.path}, line {line}: the {record} that begins here is longer than {limit} bytes; raise max_memory "
-            f"(similia.config or --max-memory), of which it may take 1/{settings().max_memory // limit}, or is the "
-            "file damaged?"
+    def too_long(self, line: int, limit: int, record: str = "record") -> BadFile:
+        """Return the error about the record that begins in `line`."""
+        return BadFile(
+            self.path,
+            f"the {record} that begins here is longer than {limit} bytes; raise max_memory (similia.config or "
+            f"--max-memory), of which it may take 1/{settings().max_memory // limit}, or is the file damaged?",
+            at=f"line {line}",
         )
 
     def _seek(self) -> None:
@@ -145,11 +147,11 @@ class Blocks:
     def _checked(self, block: bytes) -> bytes:
         wide = self.limit // WIDE_SHARE
         if len(block) > wide and not block.isascii():
-            raise ValueError(self.too_long(self.line, wide))
+            raise self.too_long(self.line, wide)
         nul = block.find(b"\0")
         if nul >= 0:
             line = self.line + count_lines(block[:nul])
-            raise ValueError(f"{self.path}, line {line}: a NUL byte; {_not_text(self.encoding)}")
+            raise BadFile(self.path, f"a NUL byte; {_not_text(self.encoding)}", at=f"line {line}")
         return block
 
     def _pass(self, block: bytes) -> None:
@@ -175,7 +177,7 @@ def decode(raw: bytes, path: Any, line: int) -> str:
         return raw.decode()
     except UnicodeDecodeError as error:
         line += count_lines(raw[: error.start])
-        raise ValueError(f"{path}, line {line}: {_not_text('utf-8')} ({error})") from None
+        raise BadFile(path, f"{_not_text('utf-8')} ({error})", at=f"line {line}") from None
 
 
 def is_utf8(encoding: str) -> bool:
@@ -199,9 +201,9 @@ def one_sentence(path: Any, encoding: str = "utf-8") -> Iterator[None]:
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is truncated or not a whole gzip file: {error}") from None
+        raise BadFile(path, f"is truncated or not a whole gzip file: {error}") from None
     except UnicodeError as error:
-        raise ValueError(f"{path}: {_not_text(encoding)} ({error})") from None
+        raise BadFile(path, f"is not text: {_not_text(encoding)} ({error})") from None
 
 
 class _Recoded:
@@ -303,9 +305,10 @@ def not_a_bomb(path: Any, records: Iterator[Records]) -> Iterator[Records]:
     most = settings().max_memory
     for part in records:
         if part.position and part.ends[-1] > max(most, _BOMB * part.position):
-            raise ValueError(
-                f"{path} unpacks to more than max_memory ({most} bytes) and {_BOMB} times its size, as a bomb does; "
-                "raise similia.config(max_memory=...) or read it with similia.sources.open_stream"
+            raise BadFile(
+                path,
+                f"unpacks to more than max_memory ({most} bytes) and {_BOMB} times its size, as a bomb does; "
+                "raise similia.config(max_memory=...) or read it with similia.sources.open_stream",
             )
         yield part
 

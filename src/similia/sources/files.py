@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
-from similia.core.errors import BadItem
+from similia.core.errors import BadFile, DataError
 from similia.core.text import short
 from similia.core.validation import as_path
 from similia.objects.sequences import concatenate, n_objects, take
@@ -125,7 +125,7 @@ def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = T
         found = series_folder(place, reading)
     elif place.is_dir() or ending in (".zip", ".ts"):
         for option in reading.is_set("smiles", "names", "values", "sep"):
-            raise ValueError(meaningless(path, option, ending))
+            raise meaningless(path, option, ending)
         kind, read = ("series", read_ts) if ending == ".ts" and not place.is_dir() else ("graphs", read_tudataset)
         found = Objects(source, kind, *read(place))
     elif ending == ".npz":
@@ -187,7 +187,7 @@ def open_objects(
         if _is_whole(path, reading):
             return Held(read_with(source, reading, labelled=False), chunk)
         if path.is_file() and path.stat().st_size == 0:
-            raise ValueError(f"{path} is empty")
+            raise BadFile(path, "is empty")
     return ObjectStream(source, reading, chunk, max_bytes, kind)
 
 
@@ -202,7 +202,7 @@ def _is_whole(path: Path, reading: Reading) -> bool:
 def check_ending(path: Path, reading: Reading) -> None:
     """Raise if nothing reads such a file."""
     if not (path.is_dir() or is_table(path, reading) or ending_of(path) in STREAMED | _WHOLE):
-        raise ValueError(unknown_ending(path, _WHOLE))
+        raise unknown_ending(path, _WHOLE)
 
 
 # --- labels -----------------------------------------------------------------------------------
@@ -223,16 +223,18 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
         line = i if found.lines is None else int(found.lines[i])
         place = f"row {i} (from 0)" if found.lines is None else f"line {line}"
         if skips is None:
-            raise ValueError(
-                f"{found.source}, {place}: the label (column {short(name)}) is missing; fill it in or leave the row "
-                "out (on_error='skip' or --on-error skip)"
+            raise BadFile(
+                found.source,
+                f"the label (column {short(name)}) is missing; fill it in or leave the row "
+                "out (on_error='skip' or --on-error skip)",
+                at=place,
             )
         skips.add(line, f"the label (column {short(name)}) is missing")
     if skips is not None:
         skips.sort()
     kept = np.setdiff1d(np.arange(len(y)), bad)
     if len(kept) == 0:
-        raise ValueError(f"{found.source}: no label in column {short(name)} is filled in")
+        raise BadFile(found.source, f"has no label in column {short(name)}")
     return _replaced(found, y[kept], kept)
 
 
@@ -269,14 +271,14 @@ def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
 def _streamed(path: Path, reading: Reading) -> Objects:
     """Return all objects of what can be read as a stream."""
     if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty")
+        raise BadFile(path, "is empty")
     if ending_of(path) == ".npy":
         ObjectStream(path, reading, 1, _BYTES)  # raises if the header is damaged or lies
         return Objects(str(path), "vectors", array_of(path))
     stream = ObjectStream(path, reading, _CHUNK, _BYTES)
     chunks = list(_bounded(path, stream))
     if not chunks:
-        raise ValueError(f"{path} holds no objects")
+        raise BadFile(path, "holds no objects")
     labels = None if chunks[0].labels is None else [y for chunk in chunks for y in chunk.labels]
     names = None if chunks[0].names is None else [name for chunk in chunks for name in chunk.names]
     lines = None if chunks[0].lines is None else np.concatenate([chunk.lines for chunk in chunks])
@@ -294,7 +296,7 @@ def _bounded(path: Path, stream: ObjectStream) -> Iterator[Any]:
     for chunk in stream.chunks():
         total += getattr(getattr(chunk.objects, "values", chunk.objects), "nbytes", 0)
         if total > max(most, _BOMB * size):
-            raise ValueError(f"{path} unpacks to more than max_memory ({most} bytes), as a bomb does; raise max_memory")
+            raise BadFile(path, f"unpacks to more than max_memory ({most} bytes), as a bomb does; raise max_memory")
         yield chunk
 
 
@@ -320,9 +322,11 @@ def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
         return Objects(str(path), "strings", objects, None, names, None, skips)
     for i, name in enumerate(headers):
         if found[i] is None and skips is None:
-            raise ValueError(
-                f"record {i} of {path} has no {field}=... in its header ({short(name, 60)}); write the label there, "
-                "or use a table with a column of labels"
+            raise BadFile(
+                path,
+                f"there is no {field}=... in the header ({short(name, 60)}); write the label there, or use a table "
+                "with a column of labels",
+                at=f"record {i}",
             )
     y = np.array(["" if match is None else match[1] for match in found], dtype=object)
     return Objects(str(path), "strings", objects, y, names, None, skips)
@@ -338,9 +342,10 @@ def _npz(path: Path, reading: Reading) -> Objects:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{path} is not an archive of plain arrays that numpy.savez wrote ({short(error, 100)}); pad series of "
-            "several lengths with NaN at their ends"
+        raise BadFile(
+            path,
+            f"is not an archive of plain arrays that numpy.savez wrote ({short(error, 100)}); pad series of "
+            "several lengths with NaN at their ends",
         ) from None
     label = reading.label if reading.label is not None else next((name for name in _TARGETS if name in arrays), None)
     wanted = reading.values[0] if reading.values is not None else next((n for n in _ARRAYS if n in arrays), None)
@@ -349,33 +354,30 @@ def _npz(path: Path, reading: Reading) -> Objects:
     for what, name in (("the objects (values= or --values)", wanted), ("the labels (label= or --label)", label)):
         if (name is None and "objects" in what) or (name is not None and name not in arrays):
             known = ", ".join(map(short, arrays)) or "none"
-            raise ValueError(f"{path} has no array {short(name or 'X')} for {what}; it has {known}")
+            raise BadFile(path, f"has no array {short(name or 'X')} for {what}; it has {known}")
     X, y = arrays[str(wanted)], None if label is None else arrays[str(label)]
     if y is not None and y.shape != X.shape[:1]:
-        raise ValueError(f"{path}: the labels {short(label)} have shape {y.shape} for objects of shape {X.shape}")
+        raise BadFile(path, f"holds labels ({short(label)}) of shape {y.shape} for objects of shape {X.shape}")
     if X.dtype.kind in "UST" and X.ndim == 1:
         return Objects(str(path), "strings", as_strings(X), y)
     if X.dtype.kind not in "fiub" or X.ndim not in (2, 3):
-        raise ValueError(
-            f"{path}: {short(wanted)} holds {X.dtype} of shape {X.shape}, expected rows of numbers or text"
-        )
+        raise BadFile(path, f"expected rows of numbers or text, found {X.dtype} of shape {X.shape}", at=short(wanted))
     if X.ndim == 3 or reading.kind == "series":
         return Objects(str(path), "series", _series(path, X, reading), y)
     if not np.isfinite(X).all():
         row = int(np.isfinite(X).all(axis=1).argmin())
-        raise ValueError(f"{path}, row {row} (from 0) of {short(wanted)}: it holds NaN or infinity; drop or impute it")
+        raise BadFile(path, "it holds NaN or infinity; drop or impute it", at=f"row {row} (from 0) of {short(wanted)}")
     return Objects(str(path), "vectors", X, y)
 
 
 def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
     if X.ndim == 3 and reading.axes is None:
-        raise ValueError(
-            f"{path} holds an array of shape {X.shape}: say which axis is time with axes='time, channel' or "
-            "'channel, time' (--axes)"
+        raise BadFile(
+            path,
+            f"holds an array of shape {X.shape}: say which axis is time with axes='time, channel' or "
+            "'channel, time' (--axes)",
         )
     try:
         return as_series(X, axes=reading.axes)
-    except BadItem as error:
-        raise error.changed(where=str(path)) from None
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    except DataError as error:
+        raise error.changed(path=str(path)) from None

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from similia.core.errors import BadFile
 from similia.core.text import counted, did_you_mean, short
 
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
@@ -180,7 +181,7 @@ def choose(
     """
     kind = reading.kind or kind
     if not header:
-        raise ValueError(f"{path} has no columns: its first line is empty, or there is none")
+        raise BadFile(path, "has no columns: its first line is empty, or there is none")
 
     def at(column: Column) -> int:
         return position_of(path, column, header, reading.header) % len(header)
@@ -217,8 +218,8 @@ def choose(
     if texts:
         some = ", ".join(map(called, texts[:8])) + (" and more" if len(texts) > 8 else "")
         none = f"has no column {_TEXT!r}" if reading.header else "has no names of columns"
-        raise ValueError(
-            f"{path} {none} and {len(texts)} columns of text: {some}; name the one with the objects (text= or --text)"
+        raise BadFile(
+            path, f"{none} and {len(texts)} columns of text: {some}; name the one with the objects (text= or --text)"
         )
     position_of(path, _TEXT, header, reading.header)  # raises
     raise AssertionError
@@ -227,8 +228,8 @@ def choose(
 def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Reading) -> None:
     """Raise if there are no columns of numbers, or several of one name."""
     if not columns:
-        raise ValueError(
-            f"{path} has no column of numbers besides labels and names; name a column of text (text= or --text)"
+        raise BadFile(
+            path, "has no column of numbers besides labels and names; name a column of text (text= or --text)"
         )
     for j in columns if reading.header else []:
         position_of(path, header[j], header)
@@ -287,24 +288,23 @@ def position_of(path: Any, column: str | int, names: list[str] | None, header: b
     """Return the position of a column, or raise; `names` are the cells of the first row."""
     if isinstance(column, int):
         if names and not -len(names) <= column < len(names):
-            raise ValueError(
-                f"{path} has {counted(len(names), 'column')}, none at position {column} (the first one is 0)"
-            )
+            raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column} (the first one is 0)")
         return column
     if names is None or not header:
-        raise ValueError(
-            f"{path} is read without names of columns, so {short(column)} means none; give positions, the first is 0"
+        raise BadFile(
+            path, f"is read without names of columns, so {short(column)} means none; give positions, the first is 0"
         )
     if column not in names:
         known = ", ".join(map(short, names[:_LISTED]))
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         meant = did_you_mean(column, names)
-        raise ValueError(f"{path} has no column {short(column)}{meant}; it has {known or 'none'}{more}")
+        raise BadFile(path, f"has no column {short(column)}{meant}; it has {known or 'none'}{more}")
     if names.count(column) > 1:
         places = " and ".join(str(i) for i, name in enumerate(names) if name == column)
-        raise ValueError(
-            f"{path} has {names.count(column)} columns named {short(column)}, at positions {places} (from 0); rename "
-            "all but one"
+        raise BadFile(
+            path,
+            f"has {names.count(column)} columns named {short(column)}, at positions {places} (from 0); rename "
+            "all but one",
         )
     return names.index(column)
 
@@ -344,8 +344,8 @@ class Skips:
         with self.path.open(newline="", encoding="utf-8") as file:
             rows = csv.reader(file)
             if next(rows, None) != _HEAD:
-                raise ValueError(
-                    f"{self.path} is another file and would be overwritten by the list of skipped rows; rename it"
+                raise BadFile(
+                    self.path, "is another file and would be overwritten by the list of skipped rows; rename it"
                 )
             kept = [(int(place), why) for place, why in rows if int(place) < line]
         self.path.unlink()

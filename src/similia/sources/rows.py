@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadItem, BadValue
+from similia.core.errors import BadFile, BadItem, BadValue
 from similia.core.npy import read_header
 from similia.core.text import counted, short
 from similia.core.validation import check_vectors
@@ -46,13 +46,13 @@ def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:  # of a damaged footer
-        raise ValueError(f"{path} is not a whole Parquet file: {_first_line(error)}") from None
+        raise BadFile(path, f"is not a whole Parquet file: {_first_line(error)}") from None
 
 
 def parquet_column(path: Any, column: str | int, names: list[str]) -> str:
     """Return the name of a column, or raise."""
     if isinstance(column, int) and not -len(names) <= column < len(names):
-        raise ValueError(f"{path} has {counted(len(names), 'column')}, none at position {column}")
+        raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column}")
     return names[position_of(path, column, names)]
 
 
@@ -79,16 +79,14 @@ class ParquetTable:
             self._check_type(field)
         self.text = self.is_numeric or bool(_is_text(self.fields[0].type))
         if self.n <= 0:
-            raise ValueError(f"{path} holds no rows")
+            raise BadFile(path, "holds no rows")
 
     def _check_type(self, field: Any) -> None:
         found = _holds(field.type)
         if found != ("numbers" if self.is_numeric else "text"):
             expected = "numbers" if self.is_numeric else "strings"
-            raise TypeError(
-                f"{self.path}: column {short(field.name)} holds {str(field.type)[:60]}, expected {expected}; name "
-                "another column"
-            )
+            found = f"holds {str(field.type)[:60]}, expected {expected}; name another column"
+            raise BadFile(self.path, found, at=f"column {short(field.name)}")
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
         """Yield the columns from row `start` on."""
@@ -119,7 +117,7 @@ class ParquetTable:
                         columns_of = (*objects, *labels, *names)
                         yield Records(columns_of, ends, position=self.size * row // self.n, rows=numbers)
         if row != self.n:
-            raise ValueError(f"{self.path} holds {row} rows, but {self.n} by its footer; is it damaged?")
+            raise BadFile(self.path, f"holds {row} rows, but {self.n} by its footer; is it damaged?")
 
     def _without_missing(self, arrow: Any, first: int) -> tuple[Any, npt.NDArray[np.int64]]:
         """Return rows whose objects are not null, and their positions in the file; list the others or raise."""
@@ -133,9 +131,10 @@ class ParquetTable:
         for i in numbers[~valid].tolist():
             why = f"column {short(self.fields[0].name)} is missing (null), expected a string"
             if self.skips is None:
-                raise ValueError(
-                    f"{self.path}, row {i} (from 0): {why}; fill it in or leave the row out (on_error='skip' or "
-                    "--on-error skip)"
+                raise BadFile(
+                    self.path,
+                    f"{why}; fill it in or leave the row out (on_error='skip' or --on-error skip)",
+                    at=f"row {i} (from 0)",
                 )
             self.skips.add(i, why)
         return arrow.take(np.flatnonzero(valid)), numbers[valid]
@@ -171,8 +170,8 @@ class ParquetTable:
             return strings(values, bounds)
         except UnicodeDecodeError as error:
             bad = row + int(np.searchsorted(bounds, error.start, "right")) - 1
-            raise ValueError(
-                f"{self.path}, row {bad} (from 0): column {short(self.fields[0].name)} is not UTF-8: {error}"
+            raise BadFile(
+                self.path, f"column {short(self.fields[0].name)} is not UTF-8: {error}", at=f"row {bad} (from 0)"
             ) from None
 
     def _named(self, field: Any, array: Any) -> StringBatch:
@@ -182,10 +181,8 @@ class ParquetTable:
         try:
             return strings(*_bytes_of(_decoded(array).cast(pa.large_string()).fill_null("")))
         except (pa.ArrowException, UnicodeDecodeError):
-            raise TypeError(
-                f"{self.path}: column {short(field.name)} holds {str(field.type)[:60]}, expected text, numbers or "
-                "dates as names; name another column"
-            ) from None
+            found = f"holds {str(field.type)[:60]}, expected text, numbers or dates as names; name another column"
+            raise BadFile(self.path, found, at=f"column {short(field.name)}") from None
 
 
 def _is_text(kind: Any) -> bool | None:
@@ -261,23 +258,24 @@ class NpyRows:
         try:
             shape, self.dtype, claimed, self.fortran = read_header(begin)
         except ValueError as error:
-            raise ValueError(f"{path} is not an array that numpy.save wrote: {error}") from None
+            raise BadFile(path, f"is not an array that numpy.save wrote: {error}") from None
         self.offset = begin.tell()
         if len(shape) != 2 or self.dtype.kind not in "fiu" or min(shape) == 0:
             found = f"{str(self.dtype)[:60]} of shape {short(shape)}"
-            raise ValueError(f"{path} holds {found}, expected numbers of shape (n, n_features)")
+            raise BadFile(path, f"holds {found}, expected numbers of shape (n, n_features)")
         self.n, self.width = shape
         if claimed != size - self.offset:
-            raise ValueError(
-                f"{path} has {size - self.offset} bytes of data, but {short(claimed)} by its header "
-                f"(shape {short(shape)}); is it truncated?"
+            raise BadFile(
+                path,
+                f"has {size - self.offset} bytes of data, but {short(claimed)} by its header "
+                f"(shape {short(shape)}); is it truncated?",
             )
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
         """Yield rows from `start` on."""
         row = self.dtype.itemsize * self.width
         if row > record_limit():
-            raise ValueError(f"{self.path}, row 0: it takes {row} bytes, more than {record_limit()}; raise max_memory")
+            raise BadFile(self.path, f"it takes {row} bytes, more than {record_limit()}; raise max_memory", at="row 0")
         step = max(1, min(chunk, max_bytes // row))
         for first in range(start, self.n, step):
             stop = min(self.n, first + step)
@@ -285,7 +283,7 @@ class NpyRows:
             good = np.flatnonzero(np.isfinite(rows).all(axis=1))
             for bad in np.setdiff1d(np.arange(len(rows)), good).tolist() if len(good) < len(rows) else []:
                 if self.skips is None:
-                    raise ValueError(f"{self.path}, row {first + bad}: it holds NaN or infinity; drop or impute it")
+                    raise BadFile(self.path, "it holds NaN or infinity; drop or impute it", at=f"row {first + bad}")
                 self.skips.add(first + bad, "it holds NaN or infinity")
             ends = np.arange(first + 1 - start, stop + 1 - start) * row
             if len(good):
@@ -300,7 +298,7 @@ class NpyRows:
             count, row = (stop - start) * self.width, self.dtype.itemsize * self.width
             rows = np.fromfile(self.path, self.dtype, count, offset=self.offset + start * row)
             if len(rows) < count:
-                raise ValueError(f"{self.path}, row {start}: the file became shorter while it was read")
+                raise BadFile(self.path, "the file became shorter while it was read", at=f"row {start}")
             rows = rows.reshape(-1, self.width)
         return np.array(rows, dtype=self.dtype.newbyteorder("="), order="C", copy=self.fortran or None)
 

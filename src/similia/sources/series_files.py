@@ -15,6 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadFile
 from similia.core.text import counted, short
 from similia.objects.sequences import concatenate
 from similia.objects.series import SeriesBatch, as_series, series_from_long
@@ -32,7 +33,7 @@ def array_of(path: Path) -> npt.NDArray:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is not an array of numbers that numpy.save wrote ({short(error, 100)})") from None
+        raise BadFile(path, f"is not an array of numbers that numpy.save wrote ({short(error, 100)})") from None
 
 
 def series_folder(path: Path, reading: Reading) -> Objects:
@@ -40,12 +41,13 @@ def series_folder(path: Path, reading: Reading) -> Objects:
     files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
     files = [p for p in files if ending_of(p) in TABLES | ROWS | {".txt"}]
     if not files:
-        raise ValueError(
-            f"{path} is a folder without graphs (NAME_A.txt of the TUDataset format) and without series (a .csv, .tsv, "
-            ".parquet, .npy or .txt file for each)"
+        raise BadFile(
+            path,
+            "is a folder without graphs (NAME_A.txt of the TUDataset format) and without series (a .csv, .tsv, "
+            ".parquet, .npy or .txt file for each)",
         )
     for option in reading.is_set("text", "smiles", "names", "label", "time", "axes"):
-        raise ValueError(meaningless(path, option, ""))
+        raise meaningless(path, option, "")
     skips = reading.skips()
     if skips is not None:
         skips.begin(0)
@@ -67,8 +69,8 @@ def series_folder(path: Path, reading: Reading) -> Objects:
                 raise
             skips.add(i, str(error))
     if not arrays:
-        raise ValueError(
-            f"{path} holds no series that can be read; the first: {skips.first[1] if skips and skips.first else ''}"
+        raise BadFile(
+            path, f"holds no series that can be read; the first: {skips.first[1] if skips and skips.first else ''}"
         )
     parts = [files[i].relative_to(path) for i in kept]
     nested = all(len(part.parts) > 1 for part in parts)
@@ -88,7 +90,7 @@ def _points(path: Path, reading: Reading) -> npt.NDArray:
         try:
             return np.array(lines, dtype=np.float64)
         except ValueError:
-            raise ValueError(f"{path} holds other than a table of numbers separated by spaces") from None
+            raise BadFile(path, "holds other than a table of numbers separated by spaces") from None
     stream = ObjectStream(path, reading, _CHUNK, _BYTES, "vectors")
     return np.asarray(concatenate([chunk.objects for chunk in stream.chunks()]))
 
@@ -109,9 +111,7 @@ class _Frame:
 def long_table(path: Path, reading: Reading) -> Objects:
     """Return the series of a long table: a row is one time point of one series."""
     if reading.names is None:
-        raise ValueError(
-            f"{path} is read as a long table (--time): name the column of the series, too (names= or --id)"
-        )
+        raise BadFile(path, "is read as a long table (--time): name the column of the series, too (names= or --id)")
     cells, lines, header, choice = _columns_of(path, reading)
     skips = reading.skips()
     if skips is not None:
@@ -139,11 +139,11 @@ def long_table(path: Path, reading: Reading) -> Objects:
     for i, why in sorted(bad.items()):
         line = i if lines is None else int(lines[i])
         if skips is None:
-            raise ValueError(f"{path}, {place.format(line)}: {why}; correct it or leave the row out (--on-error skip)")
+            raise BadFile(path, f"{why}; correct it or leave the row out (--on-error skip)", at=place.format(line))
         skips.add(line, why)
     good = np.array([i for i in range(len(ids)) if i not in bad], np.int64)
     if not len(good):
-        raise ValueError(f"{path} holds no good row")
+        raise BadFile(path, "holds no good row")
     frame = _Frame(
         {"id": np.array(ids, dtype=object)[good], "time": np.array(stamps, dtype=object)[good]}
         | {f"values {j}": column[good] for j, column in enumerate(numbers)}
@@ -228,9 +228,11 @@ def _labels_of(
             continue
         if label.setdefault(ids[i], labels[i]) != labels[i]:
             place = f"row {i} (from 0)" if lines is None else f"line {lines[i]}"
-            raise ValueError(
-                f"{path}, {place}: series {short(ids[i])} has the label {short(labels[i])} here and "
-                f"{short(label[ids[i]])} before, expected one label for each series"
+            raise BadFile(
+                path,
+                f"series {short(ids[i])} has the label {short(labels[i])} here and "
+                f"{short(label[ids[i]])} before, expected one label for each series",
+                at=place,
             )
     y = np.empty(len(found), dtype=object)
     y[:] = [label.get(one, "") for one in found.tolist()]
@@ -300,7 +302,7 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
             raise
         except ValueError as error:
             problem = str(error) if len(str(error)) < _LONGEST else f"{str(error)[:_LONGEST]}…"
-            raise ValueError(f"{path}, line {lines.number}: {problem}") from None
+            raise BadFile(path, problem, at=f"line {lines.number}") from None
     return SeriesBatch.from_arrays(arrays), np.array(labels) if labels else None
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from similia.core.errors import BadFile
 from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.objects.sequences import concatenate
@@ -81,9 +82,9 @@ class ObjectStream(Source):
         if is_table(path, reading) and not (self._ending == ".parquet" and path.suffix.lower() == ".gz"):
             self._open_table(path)
         elif self._ending not in STREAMED:
-            raise ValueError(unknown_ending(path))
+            raise unknown_ending(path)
         elif self._ending in ROWS and path.suffix.lower() == ".gz":
-            raise ValueError(f"{path} is compressed as a whole, which cannot be read by rows; gunzip it first")
+            raise BadFile(path, "is compressed as a whole, which cannot be read by rows; gunzip it first")
         elif self._ending == ".npy":
             self._refuse(path, "text", "smiles", "values", "label", "names", "series", "time")
             self._rows = NpyRows(path, self.skips)
@@ -110,9 +111,7 @@ class ObjectStream(Source):
         """Choose the columns of a table."""
         reading = self.reading
         if reading.time is not None:
-            raise ValueError(
-                f"{path} is a long table (time=), which is read as a whole; use similia.sources.read_objects"
-            )
+            raise BadFile(path, "is a long table (time=), which is read as a whole; use similia.sources.read_objects")
         if self._ending == ".parquet":
             self._rows = ParquetTable(path, reading, self.skips, self._kind)
             choice, header = self._rows.choice, self._rows.header
@@ -137,7 +136,7 @@ class ObjectStream(Source):
         """Raise if one of these options is given, none of which applies to the source."""
         given = self.reading.is_set(*options)
         if given:
-            raise ValueError(meaningless(source, given[0], getattr(self, "_ending", "")))
+            raise meaningless(source, given[0], getattr(self, "_ending", ""))
 
     @property
     def called(self) -> str:
@@ -198,7 +197,7 @@ class ObjectStream(Source):
         check_positive_int(start, "start", minimum=0)
         offset, line, row = self._place(start, mark)
         if self.n is not None and start > self.n:
-            raise ValueError(f"{self.source} holds {self.n} objects; start={start} is behind its end")
+            raise BadFile(self.source, f"holds {self.n} objects; start={start} is behind its end")
         if self.skips is not None:
             self.skips.begin(row if self._ending in ROWS else line if mark else 0)
         if self._rows is None:
@@ -278,10 +277,10 @@ class ObjectStream(Source):
         if n:
             yield self._joined(pieces, start, n)
         if passed < skip:
-            raise ValueError(f"{self.source} holds {passed} objects; start={skip} is behind its end")
+            raise BadFile(self.source, f"holds {passed} objects; start={skip} is behind its end")
         if total == start == 0 and self.skips is not None and self.skips.first is not None:
             line, why = self.skips.first
-            raise ValueError(f"{self.source} holds no good row; the first bad one is in line {line}: {why}")
+            raise BadFile(self.source, f"holds no good row; the first bad one is in line {line}: {why}")
 
     def _joined(self, pieces: list[tuple[Records, int, int]], start: int, n: int) -> Chunk:
         """Join rows of several blocks of records into one chunk; a piece is (records, first row, end)."""
@@ -336,26 +335,28 @@ def is_table(path: Path | None, reading: Reading) -> bool:
     return ending in TABLES | {".parquet"} or (reading.sep is not None and ending not in ROWS)
 
 
-def unknown_ending(path: Path, others: Iterable[str] = ()) -> str:
-    """Return the message about a file with an unknown ending."""
+def unknown_ending(path: Path, others: Iterable[str] = ()) -> BadFile:
+    """Return the error about a file with an unknown ending."""
     if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
-        return f"{path} has an unknown ending; save the sheet as CSV (UTF-8)"
+        return BadFile(path, "has an unknown ending; save the sheet as CSV (UTF-8)")
     known = ", ".join(sorted(STREAMED | set(others)))
     folders = ", and folders of series or of the TUDataset format" if others else ""
-    return (
-        f"{path} has an unknown ending; if it is a table, give its separator (sep= or --sep); known are "
-        f"{known}{folders}"
+    return BadFile(
+        path,
+        f"has an unknown ending; if it is a table, give its separator (sep= or --sep); known are {known}{folders}",
     )
 
 
-def meaningless(source: Any, option: str, ending: str) -> str:
-    """Return the message about an option that does not apply to a source."""
+def meaningless(source: Any, option: str, ending: str) -> BadFile:
+    """Return the error about an option that does not apply to a source."""
     if option == "names" and ending in FASTA | FASTQ | {".smi"}:
-        return f"{source} names its records itself; drop names (--id), which is for tables"
+        return BadFile(source, "names its records itself; drop names (--id), which is for tables")
     if option == "smiles":
-        return f"smiles (--smiles) names a column of a CSV, TSV or Parquet file, which {source} is not"
+        return BadFile(source, "is no CSV, TSV or Parquet file; smiles (--smiles) names a column of such a table")
     what = {"names": "names (--id)", "on_error": "on_error='skip'", "sep": "sep"}.get(option, f"{option} (--{option})")
-    return f"{source} has no columns, so {what} means nothing; drop it, or give the separator of cells (sep= or --sep)"
+    return BadFile(
+        source, f"has no columns, so {what} means nothing; drop it, or give the separator of cells (sep= or --sep)"
+    )
 
 
 def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
@@ -365,9 +366,10 @@ def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
     if len(table.first) == 1 and reading.sep is None:
         for other, called in _SEPARATORS.items():
             if other in table.first[0] and other != sep:
-                raise ValueError(
-                    f"{path} is read with cells separated by {_SEPARATORS.get(sep, repr(sep))}, but its first line has "
-                    f"{called}; use sep={other!r} (--sep {'tab' if other == chr(9) else repr(other)})"
+                raise BadFile(
+                    path,
+                    f"is read with cells separated by {_SEPARATORS.get(sep, repr(sep))}, but its first line has "
+                    f"{called}; use sep={other!r} (--sep {'tab' if other == chr(9) else repr(other)})",
                 )
     if reading.header:
         _check_header(path, table.first)
@@ -381,9 +383,11 @@ def _check_header(path: Path, names: list[str]) -> None:
     numbers = [float(name.strip()) for name in names]
     counted = np.isfinite(numbers).all() and all(b > a and b == round(b) for a, b in pairwise(numbers))
     if len(names) == 1 or not counted:
-        raise ValueError(
-            f"the first line of {path} holds numbers ({short(', '.join(names))}), expected names of columns; add such "
-            "a line, or say that there is none (header=False or --no-header)"
+        raise BadFile(
+            path,
+            f"found numbers ({short(', '.join(names))}), expected names of columns; add such a line, or say that there "
+            "is none (header=False or --no-header)",
+            at="line 1",
         )
 
 

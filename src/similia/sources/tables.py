@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadFile
 from similia.core.text import counted, short
 from similia.core.validation import as_path
 from similia.objects.series import SeriesBatch
@@ -52,9 +53,9 @@ def delimiter_of(path: Any) -> str:
     """Return the delimiter of files with this ending, or raise."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() in _DELIMITERS]
     if not suffixes:
-        raise ValueError(
-            f"{path} ends neither in .csv, .tsv, .tab nor .parquet; give the separator of its cells, e.g. sep=',' or "
-            "--sep tab"
+        raise BadFile(
+            path,
+            "ends neither in .csv, .tsv, .tab nor .parquet; give the separator of its cells, e.g. sep=',' or --sep tab",
         )
     return _DELIMITERS[suffixes[-1]]
 
@@ -115,7 +116,7 @@ class Table:
                     found = True
                     yield records
         if not found:
-            raise ValueError(f"{self.path} holds no rows")
+            raise BadFile(self.path, "holds no rows")
 
 
 class _Rows:
@@ -210,9 +211,11 @@ class _Rows:
                         if len(lines) == most:
                             break
         except csv.Error as error:
-            raise ValueError(
-                f"{self.path}, line {line + self._done}: the row that begins here cannot be read ({error}); is a "
-                "quotation mark missing, or the file truncated?"
+            raise BadFile(
+                self.path,
+                f"the row that begins here cannot be read ({error}); is a "
+                "quotation mark missing, or the file truncated?",
+                at=f"line {line + self._done}",
             ) from None
         return fields, lines
 
@@ -229,7 +232,7 @@ class _Rows:
         quote = f"a cell that holds {self.delimiter!r} must be quoted"
         more = quote if self.quotes else "is there a tab within a cell?"
         why = more if len(row) > self.width else "is a cell missing, or the file truncated?"
-        raise ValueError(f"{self.path}, line {line}: {found}; {why}")
+        raise BadFile(self.path, f"{found}; {why}", at=f"line {line}")
 
     def _lines(self, block: bytes) -> Iterator[str]:
         """Yield the lines of a block, and of the next ones while a row goes on."""
@@ -239,13 +242,13 @@ class _Rows:
             lengths = list(map(len, raws))
             if max(lengths) > self.limit:
                 line = self.at.line + next(i for i, length in enumerate(lengths) if length > self.limit)
-                raise ValueError(self.at.too_long(line, self.limit, "row"))
+                raise self.at.too_long(line, self.limit, "row")
             self._ends += (self.at.offset + np.cumsum(lengths)).tolist()
             yield from [decode(raw, self.path, self.at.line + i) for i, raw in enumerate(raws)]
             if self._done == len(self._ends):
                 return
             if self._ends[-1] - (self._ends[self._done - 1] if self._done else begin) > self.limit:
-                raise ValueError(self.at.too_long(first + self._done, self.limit, "row"))
+                raise self.at.too_long(first + self._done, self.limit, "row")
             next_block = next(self._blocks, None)
             if next_block is None:
                 return
@@ -391,7 +394,7 @@ class Converter:
         number = int(part.rows[i]) if part.begins is None and part.rows is not None else 0
         place = f"row {number} (from 0)" if part.begins is None else f"line {part.begins[i]}"
         if self.skips is None:
-            raise ValueError(f"{self.path}, {place}: {why}; {remedy}")
+            raise BadFile(self.path, f"{why}; {remedy}", at=place)
         self.skips.add(number if part.begins is None else int(part.begins[i]), why)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from similia.core.errors import BadFile
 from similia.core.text import short
 from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
@@ -46,7 +47,7 @@ def line_records(path: Any, offset: int = 0, line: int = 1, row: int = 0, encodi
                 found = True
                 yield records
     if not found:
-        raise ValueError(f"{path} holds no lines")
+        raise BadFile(path, "holds no lines")
 
 
 def _plain_lines(block: bytes, at: Blocks, row: int) -> Records | None:
@@ -108,7 +109,7 @@ def sdf_records(
             if records is not None:
                 yield records
     if not found:
-        raise ValueError(f"{path} holds no molecules, expected blocks that end in a line {_END.decode()}")
+        raise BadFile(path, f"holds no molecules, expected blocks that end in a line {_END.decode()}")
 
 
 def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
@@ -157,9 +158,10 @@ def _molecules(block: bytes, at: Blocks, reading: Reading, skips: Skips | None, 
             if molecule is None:
                 why = f"the molecule that begins here ({short(lines[0] if lines else '')}) cannot be read by RDKit"
                 if skips is None:
-                    raise ValueError(
-                        f"{at.path}, line {begin}: {why}; correct it or leave it out (on_error='skip' or "
-                        "--on-error skip)"
+                    raise BadFile(
+                        at.path,
+                        f"{why}; correct it or leave it out (on_error='skip' or --on-error skip)",
+                        at=f"line {begin}",
                     )
                 skips.add(begin, why)
                 continue
@@ -210,7 +212,7 @@ def _sequence_records(
                 found = True
                 yield records
     if not found:
-        raise ValueError(f"{blocks.path} {empty}")
+        raise BadFile(blocks.path, empty)
 
 
 def _headers(block: bytes, starts: Int, ends: Int) -> list[str]:
@@ -244,7 +246,7 @@ def any_fasta(block: bytes, at: Blocks) -> Records:
             sequences.append([])
         elif text and not text.startswith(";"):
             if not headers:
-                raise ValueError(f"{at.path}, line {number}: expected '>name' before any sequence; is it FASTA?")
+                raise BadFile(at.path, "expected '>name' before any sequence; is it FASTA?", at=f"line {number}")
             sequences[-1].append(text)
         position, number = position + len(raw), number + 1
     n = len(headers)
@@ -296,13 +298,13 @@ def any_fastq(block: bytes, at: Blocks) -> Records:
     for start in range(0, len(lines), 4):
         record, number = lines[start : start + 4], at.line + start
         if len(record) < 4:
-            raise ValueError(f"{path}, line {number}: the last record has {len(record)} of 4 lines; is it truncated?")
+            raise BadFile(path, f"the last record has {len(record)} of 4 lines; is it truncated?", at=f"line {number}")
         name, sequence, plus, quality = record
         if not name.startswith("@") or not plus.startswith("+"):
-            raise ValueError(f"{path}, line {number}: expected '@name', sequence, '+', qualities; is it FASTQ?")
+            raise BadFile(path, "expected '@name', sequence, '+', qualities; is it FASTQ?", at=f"line {number}")
         if len(sequence) != len(quality):
-            raise ValueError(
-                f"{path}, line {number + 3}: {len(quality)} qualities for {len(sequence)} letters; truncated?"
+            raise BadFile(
+                path, f"{len(quality)} qualities for {len(sequence)} letters; truncated?", at=f"line {number + 3}"
             )
     n = len(lines) // 4
     ends = at.offset + np.cumsum([len(raw) for raw in raws[: 4 * n]], dtype=np.int64)[3::4]

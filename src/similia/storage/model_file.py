@@ -127,7 +127,7 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
     if damaged is not None:
         raise ValueError(f"is damaged (its part {short(damaged)} fails the checksum); save the model again")
     if _SCHEMA not in archive.namelist():
-        raise ValueError("is a zip archive but not a model; similia.save(model, path) writes one")
+        raise ValueError("is a zip archive but not a model; similia.save(model, path) or similia fit writes one")
 
 
 class _Description:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from similia._version import __version__
+from similia.core.errors import BadFile
 from similia.core.text import short
 from similia.storage.disk import write_atomically
 from similia.storage.model_file import Builder, canonical, check_model_file, refused_names, written_by
@@ -158,7 +159,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
         if (source / file).is_file():
             return public_class("similia", name).load(source)  # type: ignore[union-attr]
     if not source.is_file():
-        raise FileNotFoundError(f"no model at {source}; similia.save(model, path) writes one")
+        raise FileNotFoundError(f"no model at {source}; similia.save(model, path) or similia fit writes one")
     with source.open("rb") as stream:
         return _load(stream, str(source))
 
@@ -169,7 +170,7 @@ def _load(stream: IO[bytes], name: str) -> Any:
     except ValueError as error:
         writer = written_by(stream)
         other = f" (similia {writer} wrote it; this is {__version__})" if writer not in (None, __version__) else ""
-        raise ValueError(f"{name} {error}{other}") from error.__cause__
+        raise BadFile(name, f"{error}{other}") from error.__cause__
 
 
 def _read(stream: IO[bytes]) -> Any:

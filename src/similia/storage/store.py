@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadFile
 from similia.core.npy import read_header
 from similia.core.text import short
 from similia.core.validation import check_codes, check_n_bits
@@ -375,7 +376,7 @@ class Store:
         size = path.stat().st_size if path.exists() else None
         if size != entry["bytes"]:
             found = "is missing" if size is None else f"has {size} bytes"
-            raise ValueError(f"{path} {found}, expected {entry['bytes']} bytes; restore the index from a copy")
+            raise BadFile(path, f"{found}, expected {entry['bytes']} bytes; restore the index from a copy")
         return path
 
     def _array(self, entry: dict[str, Any], mmap: bool) -> npt.NDArray:
@@ -390,13 +391,13 @@ class Store:
                 raise ValueError
             array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         except ValueError:
-            raise ValueError(f"{path} is not the array that {MANIFEST} names; restore the index from a copy") from None
+            raise BadFile(path, f"is not the array that {MANIFEST} names; restore the index from a copy") from None
         return array if mmap else self._same(entry, np.array(array))
 
     def _same(self, entry: dict[str, Any], array: npt.NDArray) -> npt.NDArray:
         if zlib.crc32(_bytes(array)) != entry["crc32"]:
             path = self.folder / entry["file"]
-            raise ValueError(f"{path} has another checksum than {MANIFEST} says; restore the index from a copy")
+            raise BadFile(path, f"has another checksum than {MANIFEST} says; restore the index from a copy")
         return array
 
     def _whole(self, segment: dict[str, Any]) -> tuple[Codes, Ids]:
@@ -442,16 +443,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if manifest["format"] != FORMAT or not isinstance(manifest["version"], int):
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ValueError(f"{path} was not written by similia; name a folder that HammingIndex.save made") from None
+        raise BadFile(path, "was not written by similia; name a folder that HammingIndex.save made") from None
     if manifest["version"] > VERSION:
         found = short(manifest["version"])
-        raise ValueError(f"{path} has format {found}, this similia reads up to {VERSION}; upgrade it")
+        raise BadFile(path, f"has format {found}, this similia reads up to {VERSION}; upgrade it")
     try:
         if manifest.pop("crc32", None) not in (None, _checksum(manifest)):  # older manifests have no checksum
             raise ValueError
         _check_manifest(manifest)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError):
-        raise ValueError(f"{path} is damaged; restore the index from a copy") from None
+        raise BadFile(path, "is damaged; restore the index from a copy") from None
     return manifest
 
 
