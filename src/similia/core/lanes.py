@@ -8,6 +8,8 @@ LLVM splits or joins them to the width of the processor.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -87,24 +89,43 @@ def widened(_typing, a):  # type: ignore[no-untyped-def]
     return Lanes(types.float64)(a), generate
 
 
-@intrinsic
-def minimum(_typing, a, b):  # type: ignore[no-untyped-def]
-    """Return ``a if a < b else b`` in each lane, as one instruction that needs no assumption about NaN."""
+def _elementwise(n_arguments: int, build: Callable[..., Any]) -> Any:
+    """Return an intrinsic of one or two `Lanes`, whose value ``build(builder, *values)`` computes in each lane."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.select(builder.fcmp_ordered("<", *arguments), *arguments)
+        return build(builder, *arguments)
 
-    return a(a, a), generate
+    def one(_typing, a):  # type: ignore[no-untyped-def]
+        return a(a), generate
+
+    def two(_typing, a, b):  # type: ignore[no-untyped-def]
+        return a(a, b), generate
+
+    return intrinsic(one if n_arguments == 1 else two)
 
 
-@intrinsic
-def maximum(_typing, a, b):  # type: ignore[no-untyped-def]
-    """Return ``a if a > b else b`` in each lane."""
+def _call(name: str, builder: Any, *values: Any) -> Any:
+    """Call LLVM's function `name` on vectors of one type."""
+    vector = values[0].type
+    bits = 64 if vector.element == ir.DoubleType() else 32
+    form = ir.FunctionType(vector, [vector] * len(values))
+    return builder.call(cgutils.get_or_insert_function(builder.module, form, f"llvm.{name}.v{LANES}f{bits}"), values)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.select(builder.fcmp_ordered(">", *arguments), *arguments)
 
-    return a(a, a), generate
+def _minimum(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
+def _maximum(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+# One instruction each; they need no assumption about NaN.
+minimum = _elementwise(2, _minimum)  # a if a < b else b
+maximum = _elementwise(2, _maximum)  # a if a > b else b
+square_root = _elementwise(1, partial(_call, "sqrt"))  # correctly rounded
+magnitude = _elementwise(1, partial(_call, "fabs"))
+nearest_integer = _elementwise(1, partial(_call, "rint"))  # halves to even
 
 
 @intrinsic
@@ -117,45 +138,14 @@ def where_at_most(_typing, a, b, value, other):  # type: ignore[no-untyped-def]
     return a(a, a, a, a), generate
 
 
-def _function(name: str, n_arguments: int) -> Any:
-    """Return an intrinsic that applies LLVM's function `name` in each lane."""
-
-    def typed(_typing, *arguments):  # type: ignore[no-untyped-def]
-        lanes = arguments[0]
-
-        def generate(context, builder, signature, values):  # type: ignore[no-untyped-def]
-            vector = values[0].type
-            form = ir.FunctionType(vector, [vector] * n_arguments)
-            full_name = f"llvm.{name}.v{LANES}f{lanes.scalar.bitwidth}"
-            return builder.call(cgutils.get_or_insert_function(builder.module, form, full_name), values)
-
-        return lanes(*[lanes] * n_arguments), generate
-
-    return typed
-
-
-@intrinsic
-def square_root(_typing, a):  # type: ignore[no-untyped-def]
-    """Return the correctly rounded square root of each lane."""
-    return _function("sqrt", 1)(_typing, a)
-
-
-@intrinsic
-def magnitude(_typing, a):  # type: ignore[no-untyped-def]
-    """Return |a| in each lane."""
-    return _function("fabs", 1)(_typing, a)
-
-
 @intrinsic
 def multiply_add(_typing, a, b, c):  # type: ignore[no-untyped-def]
     """Return a b + c in each lane, rounded once; processors without this instruction use the C library, slowly."""
-    return _function("fma", 3)(_typing, a, b, c)
 
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _call("fma", builder, *arguments)
 
-@intrinsic
-def nearest_integer(_typing, a):  # type: ignore[no-untyped-def]
-    """Round each lane to the nearest integer, halves to even."""
-    return _function("rint", 1)(_typing, a)
+    return a(a, a, a), generate
 
 
 _BITS = ir.VectorType(ir.IntType(64), LANES)
@@ -166,50 +156,36 @@ def _bits(number: int) -> ir.Constant:
     return ir.Constant(_BITS, [number] * LANES)
 
 
-@intrinsic
-def power_of_two(_typing, a):  # type: ignore[no-untyped-def]
-    """Return 2^a in each lane of float64, for integers a from -1022 to 1023; 0 for a = -1023."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        shifted = builder.fadd(arguments[0], ir.Constant(arguments[0].type, [2.0**_FRACTION + _BIAS] * LANES))
-        exponents = builder.shl(builder.bitcast(shifted, _BITS), _bits(_FRACTION))
-        return builder.bitcast(exponents, arguments[0].type)
-
-    return a(a), generate
+def _shift(a: Any) -> ir.Constant:
+    """Return the number that, added to an exponent, puts exponent and bias into the low bits."""
+    return ir.Constant(a.type, [2.0**_FRACTION + _BIAS] * LANES)
 
 
-@intrinsic
-def exponent(_typing, a):  # type: ignore[no-untyped-def]
-    """Return the integer e with a = 2^e m, 1 <= m < 2, in each lane of positive normal float64."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        exponents = builder.lshr(builder.bitcast(arguments[0], _BITS), _bits(_FRACTION))
-        shifted = builder.bitcast(builder.or_(exponents, _bits(_TWO_52)), arguments[0].type)
-        return builder.fsub(shifted, ir.Constant(arguments[0].type, [2.0**_FRACTION + _BIAS] * LANES))
-
-    return a(a), generate
+def _power_of_two(builder: Any, a: Any) -> Any:
+    biased = builder.bitcast(builder.fadd(a, _shift(a)), _BITS)
+    return builder.bitcast(builder.shl(biased, _bits(_FRACTION)), a.type)
 
 
-@intrinsic
-def mantissa(_typing, a):  # type: ignore[no-untyped-def]
-    """Return m with a = 2^e m, 1 <= m < 2, in each lane of positive normal float64."""
+def _exponent(builder: Any, a: Any) -> Any:
+    biased = builder.lshr(builder.bitcast(a, _BITS), _bits(_FRACTION))
+    return builder.fsub(builder.bitcast(builder.or_(biased, _bits(_TWO_52)), a.type), _shift(a))
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        fraction = builder.and_(builder.bitcast(arguments[0], _BITS), _bits(2**_FRACTION - 1))
-        return builder.bitcast(builder.or_(fraction, _bits(_BIAS << _FRACTION)), arguments[0].type)
 
-    return a(a), generate
+def _mantissa(builder: Any, a: Any) -> Any:
+    fraction = builder.and_(builder.bitcast(a, _BITS), _bits(2**_FRACTION - 1))
+    return builder.bitcast(builder.or_(fraction, _bits(_BIAS << _FRACTION)), a.type)
+
+
+# Lanes of float64: a = 2^exponent(a) mantissa(a) with 1 <= mantissa < 2 for positive normal a;
+# power_of_two(a) = 2^a for integers from -1022 to 1023, and 0 for -1023.
+power_of_two = _elementwise(1, _power_of_two)
+exponent = _elementwise(1, _exponent)
+mantissa = _elementwise(1, _mantissa)
 
 
 def _operator(function: Any, instruction: str) -> None:
     """Define the operator `function` of `Lanes` by an LLVM instruction."""
-
-    @intrinsic
-    def apply(_typing, a, b):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            return getattr(builder, instruction)(*arguments)
-
-        return a(a, a), generate
+    apply = _elementwise(2, lambda builder, a, b: getattr(builder, instruction)(a, b))
 
     @overload(function)
     def typed(a, b):  # type: ignore[no-untyped-def]

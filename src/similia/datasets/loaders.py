@@ -21,16 +21,9 @@ from similia.datasets._registry import ARCHIVES, REGISTRY, Archive, Entry, load_
 _RETRIES = 2
 _TIMEOUT = 30  # seconds without a byte
 
-# raised by the standard library for truncated or altered archives
-_DAMAGE = (
-    zipfile.BadZipFile,
-    gzip.BadGzipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,
-    KeyError,
-    UnicodeDecodeError,
-)
+_DAMAGE = (  # errors of the standard library for truncated or altered archives
+    zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError, KeyError, UnicodeDecodeError,
+)  # fmt: skip
 
 _PROMOTERS = """Promoter gene sequences (UCI, E. coli): 106 DNA sequences of 57 bases over a, c, g, t;
 53 promoters (+) and 53 others (-), all distinct.
@@ -65,10 +58,6 @@ def load_promoters(*, return_X_y: bool = False) -> Any:
         ``data`` (list of 106 str over a, c, g, t), ``target`` (str array, ``"+"`` is a promoter),
         ``target_names``, ``DESCR``.
 
-    References
-    ----------
-    UCI Machine Learning Repository, https://doi.org/10.24432/C5S01D (CC BY 4.0).
-
     Examples
     --------
     >>> from similia.datasets import load_promoters
@@ -95,14 +84,8 @@ def load_splice(*, return_X_y: bool = False) -> Any:
 
     Notes
     -----
-    This is the Statlog version, as in the R package mlbench. It has only four letters, but 15 sequences of the UCI
-    file hold ambiguous ones: four sequences (with D, R or S) are left out, and in eleven every N is written as G.
-    3001 sequences are distinct. 125 of them occur more than once (310 rows, at most 5 times), so a random split can
-    put copies on both sides. One occurs with two labels.
-
-    References
-    ----------
-    UCI Machine Learning Repository, https://doi.org/10.24432/C5M888 (CC BY 4.0).
+    This is the Statlog version, as in the R package mlbench, without ambiguous letters. 3001 sequences are distinct;
+    125 occur more than once, so a random split can put copies on both sides. ``DESCR`` has the details.
 
     Examples
     --------
@@ -141,8 +124,7 @@ def fetch(
         One of `available`. Graphs: ``"MUTAG"``, ``"NCI1"``, ``"NCI109"``, ``"Mutagenicity"``,
         ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``; strings: ``"sms_spam"``,
         ``"multiloc_proteins"`` and ``"splice_uci"`` (from the folder only), ``"promoters"`` and ``"splice"`` (bundled).
-        Series, point sets and pictures (from the folder only): ``"gunpoint"``, ``"japanese_vowels"``, ``"pendigits"``,
-        ``"flowers_sift"``, ``"mnist_train"`` and others of `available`.
+        Series, point sets and pictures, such as ``"gunpoint"`` and ``"mnist_train"``, come from the folder only.
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
     cache : path, optional
@@ -197,6 +179,7 @@ def fetch(
 
 
 def _from_folder(name: str, archive: Archive, return_X_y: bool) -> Any:
+    """Return a data set that has no download."""
     path = _in_folder(name, archive, ".npz")
     if path is None:
         file = f"{archive.kind}/{archive.file or name}.npz"
@@ -218,10 +201,7 @@ def _in_folder(name: str, entry: Entry | Archive, ending: str) -> Path | None:
 
 
 def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base_url: str | None) -> tuple[Any, Any]:
-    """Return ``(data, target)`` from the cache, or from the network if the cached file is missing or damaged.
-
-    The cache keeps only files that load without errors.
-    """
+    """Return ``(data, target)`` from the cache; if the file is missing there or damaged, download it."""
     if entry.url is None:
         raise FileNotFoundError(
             f"{name} has no public download; put {entry.kind}/{name}.tsv.gz (label<TAB>text) into a folder "
@@ -319,10 +299,8 @@ def _graphs(path: Path, entry: Entry) -> tuple[Any, Any]:
     from similia.objects import read_tudataset
 
     graphs, y = read_tudataset(path)
-    for what, found, expected in (
-        ("nodes", graphs.n_nodes, entry.n_nodes),
-        ("arcs", len(graphs.indices), entry.n_arcs),
-    ):
+    counts = ("nodes", graphs.n_nodes, entry.n_nodes), ("arcs", len(graphs.indices), entry.n_arcs)
+    for what, found, expected in counts:
         if found != expected:
             raise BadFile(path, f"holds {found} {what}, expected {expected}; it is damaged or another version")
     return graphs, y
