@@ -7,12 +7,14 @@ docs`` (``python -m sphinx -W``), where what fails or warns is an error; that it
 import ast
 import doctest
 import importlib
+import inspect
 import io
 import re
 import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import similia as sm
@@ -230,6 +232,21 @@ def test_docstrings_are_numpydoc(name):
         wrong.pop("PR01", None)
         wrong.pop("EX01", None)
     assert not wrong, name
+
+
+DEFAULT = re.compile(r"^    (\w+) : [^\n]*?default=(\S+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_defaults_in_docstrings_are_those_of_the_signature(name):
+    of = found(name)
+    if not callable(of):
+        return
+    parameters = inspect.signature(of).parameters
+    for parameter, default in DEFAULT.findall(of.__doc__ or ""):
+        if parameter in parameters:  # others are of a method that is described with the class
+            same = eval(default, vars(np) | vars(sm)) == parameters[parameter].default
+            assert same, f"{name}({parameter}=...): {default} in the docstring"
 
 
 def test_the_gallery():

@@ -418,3 +418,15 @@ def test_atoms_of_real_molecules():
     train, test = order[:150], order[150:]
     model = HDClassifier(random_state=0).fit(codes[train], y[train])
     assert model.score(codes[test], y[test]) > max(np.mean(y[test] == label) for label in (-1, 1))
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_names_of_columns_are_remembered_and_forgotten_by_the_next_fit(method):
+    pandas = pytest.importorskip("pandas")
+    narrow = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": [3.0, 1.0, 2.0]})
+    classes = {"classes": [0, 1]} if method == "partial_fit" else {}
+    model = getattr(HDClassifier(random_state=0), method)(narrow, [0, 1, 0], **classes)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(narrow.rename(columns={"b": "c"}))
+    assert model.fit(narrow.assign(c=1.0), [0, 1, 0]).feature_names_in_.tolist() == ["a", "b", "c"]

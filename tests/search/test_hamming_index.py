@@ -375,6 +375,7 @@ FITTED = HammingIndex(16).fit(random_codes(3, 16), [4, 5, 6])
         (lambda: HammingIndex(8, "flat").fit(random_codes(1, 8)), "kind must be one of 'exact', 'ivf', 'hnsw', 'multi"),
         (lambda: HammingIndex(8, "multihash", n_hashes=9).fit(random_codes(1, 8)), "n_hashes=9 is more than n_bits=8"),
         (lambda: HammingIndex(8, n_probes=0).add(random_codes(1, 8)), "n_probes must be an integer >= 1"),
+        (lambda: HammingIndex(8, "hnsw", n_links=1).add(random_codes(1, 8)), "n_links must be an integer >= 2"),
         (lambda: HammingIndex(8).fit([[1.0]]), "codes must be packed bits"),
         (lambda: HammingIndex(8).kneighbors(random_codes(1, 8)), "the index is empty; call fit or add first"),
         (lambda: HammingIndex(8).remove([1]), "the index is empty; call fit or add first"),
@@ -410,6 +411,30 @@ def test_ids_cannot_be_counted_beyond_the_last():
     assert index.kneighbors(random_codes(1, 8), 1)[1].tolist() == [[2**63 - 1]]
     with pytest.raises(ValueError, match=r"ids cannot be counted on from 9223372036854775808"):
         index.add(random_codes(1, 8))
+
+
+@pytest.mark.parametrize(("kind", "smallest"), [("hnsw", {"n_links": 2}), ("multihash", {"n_hashes": 8})])
+def test_parameters_at_their_limits(kind, smallest):
+    codes = random_codes(20, 8)
+    index = HammingIndex(8, kind, random_state=0, **smallest).fit(codes)
+    distances, ids = index.kneighbors(codes, 1)
+    assert (distances[ids[:, 0] == np.arange(20)] == 0).all()
+    np.testing.assert_array_equal(index.kneighbors(codes, 1, return_distance=False), ids)
+
+
+def test_a_radius_without_distances():
+    distances, ids = FITTED.radius_neighbors(FITTED.reconstruct(), 16)
+    alone = FITTED.radius_neighbors(FITTED.reconstruct(), 16, return_distance=False)
+    assert [row.tolist() for row in alone] == [row.tolist() for row in ids]
+    assert [len(row) for row in distances] == [3, 3, 3]
+
+
+def test_rows_are_compacted_once_more_than_half_are_removed():
+    codes = random_codes(8, 16)
+    index = HammingIndex(16).fit(codes).remove([0, 1, 2, 3])
+    assert (len(index), index._rows.n_rows, index._rows.n_dead) == (4, 8, 4)
+    assert index.remove([4])._rows.n_rows == len(index) == 3
+    np.testing.assert_array_equal(index.reconstruct([5, 6, 7]), codes[5:])
 
 
 def test_no_queries_and_no_codes():
