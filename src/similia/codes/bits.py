@@ -1,11 +1,11 @@
 """Packed bits as matrices of +-1: packing, Hamming distances, inner products, and kernel estimates.
 
-Two codes of d bits that differ in h places have the inner product d - 2 h. For codes of `SignRandomProjection`,
-pi h / d estimates the angle between the vectors, so that with S = pi / 2 - pi h / d
+Two codes of d bits that differ in h bits have the inner product d - 2 h. For codes of `SignRandomProjection`,
+pi h / d estimates the angle between the vectors. With rho the cosine and S = pi / 2 - pi h / d,
 
     E S = arcsin rho,   Var S = V = ((pi/2)^2 - arcsin^2 rho) / d,   rho ~ (1 + V / 2) sin S.
 
-There are only d + 1 distances, so two tables hold all values and standard errors. Cost: n m d / 64 popcounts.
+There are only d + 1 distances, so estimates and standard errors are read from two tables. Cost: n m d / 64 popcounts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes, check_n_bits, generator
 
 Floats = npt.NDArray[np.float64]
-_TILE = 64  # this many codes of B stay in cache while the rows of A pass
+_TILE = 64  # this many codes of B stay in cache while codes of A are compared with them
 _ROWS = 256  # codes of A converted to words at a time, so that a padded copy stays in cache too
 
 
@@ -37,11 +37,6 @@ def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
     Returns
     -------
     uint8 array of shape (n, n_bits // 8)
-
-    Raises
-    ------
-    ValueError
-        If `values` is not 2-D, holds NaN, or `n_bits` is not a multiple of 8.
 
     Examples
     --------
@@ -73,11 +68,6 @@ def unpack_signs(codes: Any, dtype: npt.DTypeLike = np.int8) -> npt.NDArray:
     -------
     array of shape (n, n_bits)
 
-    Raises
-    ------
-    ValueError
-        If `codes` are not packed bits.
-
     Examples
     --------
     >>> import numpy as np
@@ -99,11 +89,6 @@ def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
     Returns
     -------
     int32 array of shape (n, m)
-
-    Raises
-    ------
-    ValueError
-        If `A` or `B` are not packed bits of the same length.
 
     Examples
     --------
@@ -127,11 +112,6 @@ def inner_products(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
     Returns
     -------
     int32 array of shape (n, m)
-
-    Raises
-    ------
-    ValueError
-        If `A` or `B` are not packed bits of the same length.
 
     Examples
     --------
@@ -157,16 +137,16 @@ def kernel_from_codes(
 def kernel_from_codes(
     A: Any, B: Any = None, correct: bool = True, return_std: bool = False
 ) -> Floats | tuple[Floats, Floats]:
-    """Read the cosines of the encoded vectors back from codes of `SignRandomProjection`.
+    """Estimate the cosines of vectors from their codes, made by `SignRandomProjection`.
 
-    Of vectors that embed a kernel (`Nystroem`), that is the normalised kernel.
+    For vectors that embed a kernel (`Nystroem`), this is the normalised kernel.
 
     Parameters
     ----------
     A, B : uint8 arrays of shape (n, n_bits // 8) and (m, n_bits // 8)
         Packed bits of one encoder; `B` defaults to `A`.
     correct : bool, default=True
-        Multiply ``sin S``, whose bias is about -rho V / 2, by ``1 + V / 2``: what remains is of order
+        Whether to multiply ``sin S``, whose bias is about -rho V / 2, by ``1 + V / 2``. The bias is then of order
         ``n_bits ** -2``.
     return_std : bool, default=False
         Whether to return standard errors too.
@@ -176,14 +156,9 @@ def kernel_from_codes(
     kernel : float64 array of shape (n, m)
         Estimates of rho, between -1 and 1; equal codes give 1.
     std : float64 array of shape (n, m)
-        ``cos(S) sqrt(V)``, the standard error (delta method) for independent directions; codes of
-        ``method="structured"`` err less. It is 0 where codes are equal or opposite, although rho is then known
-        only to about ``(pi / n_bits) ** 2`` from +-1.
-
-    Raises
-    ------
-    ValueError
-        If `A` or `B` are not packed bits of the same length.
+        ``cos(S) sqrt(V)``, the standard error (delta method) for independent directions; that of codes of
+        ``method="structured"`` is smaller. It is 0 for equal and opposite codes, although rho may then differ from +-1
+        by about ``(pi / n_bits) ** 2``.
 
     References
     ----------
@@ -212,7 +187,7 @@ def kernel_from_codes(
 
 
 def _tables(n_bits: int, correct: bool) -> tuple[Floats, Floats]:
-    """Estimate of rho and its standard error for each of the ``n_bits + 1`` Hamming distances."""
+    """Return estimates of rho and their standard errors for the Hamming distances 0 to `n_bits`."""
     angles = np.pi * np.arange(n_bits + 1) / n_bits
     variances = angles * angles[::-1] / n_bits  # (pi/2)^2 - S^2 = angle (pi - angle)
     values = np.cos(angles) * (1 + variances / 2 if correct else 1)
@@ -233,18 +208,15 @@ def flip_bits(codes: Any, share: float, random_state: Any = None) -> npt.NDArray
     Parameters
     ----------
     codes : ndarray of uint8, shape (n, n_bits // 8)
+        Packed bits.
     share : float
-        Between 0 and 1.
+        Probability between 0 and 1.
     random_state : int, numpy Generator or None, default=None
+        Seed or generator.
 
     Returns
     -------
     ndarray of uint8, shape (n, n_bits // 8)
-
-    Raises
-    ------
-    ValueError
-        If `share` is not between 0 and 1, or `codes` are not packed bits.
 
     Examples
     --------

@@ -3,10 +3,10 @@ r"""Vectors to hypervectors by fractional power encoding: random phases that gro
 For random frequencies w_j ~ N(0, I / bandwidth^2) and phases b_j ~ U[0, 2 pi), position j of the complex
 hypervector of x is exp(i (w_j . x + b_j)): the random vector exp(i w_j) raised to the power x. There are two outputs:
 
-    floats   its real and imaginary parts, scaled: random Fourier features, whose inner products estimate
+    floats   the real and imaginary parts, scaled: random Fourier features, whose inner products estimate
              the Gaussian kernel exp(-s^2 / 2), s = |x - y| / bandwidth
-    bits     the signs of both, which encode the quarter turn that holds the phase; adjacent quarters differ in
-             one bit.
+    bits     the signs of the real and the imaginary part: two bits tell in which quarter of the circle the phase
+             lies, and adjacent quarters differ in one bit.
 
 Two signs of one cosine at phases a and a + d agree, over uniform a, with expected product 1 - 2 |d| / pi for |d| <= pi:
 a triangle wave (8 / pi^2) sum_{k odd} cos(k d) / k^2. With d ~ N(0, s^2) the expected similarity of codes is
@@ -36,7 +36,7 @@ from similia.codes.hypervectors import HypervectorEncoder
 from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
-from similia.core.estimators import all_at_once, example_of
+from similia.core.estimators import all_at_once, check_columns, example_of
 from similia.core.functions import cos_sin_of_quarters
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
@@ -49,10 +49,11 @@ from similia.core.validation import (
     generator,
     rows_in_blocks,
 )
-from similia.sources.dask import from_parts, lazily
+from similia.sources.dask import from_parts
 
-_LARGEST = 2.0**40  # bandwidths from 0 up to which a phase keeps at least 3 digits of a quarter turn
 Floats = npt.NDArray[np.float64]
+
+_LARGEST = 2.0**40  # up to this many bandwidths from 0, a phase keeps at least 3 digits of a quarter turn
 _TILE_ROWS, _TILE_COLUMNS = 64, 512  # a float64 tile of 256 KiB stays in cache until it is packed
 
 
@@ -72,7 +73,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8. Two positions share one random frequency.
     output : {"bits", "floats"}, default="bits"
-        Packed signs, or the random Fourier features themselves, of norm 1.
+        Packed signs, or the random Fourier features themselves, of norm 1: float32 if the vectors are, else float64.
     random_state : int, Generator, RandomState or None
         Draws frequencies and phases, once, in `fit`.
 
@@ -86,10 +87,11 @@ class FractionalPowerEncoder(HypervectorEncoder):
 
     Notes
     -----
-    The bits of a row depend only on that row and the fitted frequencies: not on other rows, block size or number of
-    threads. Floats may differ in the last place.
+    Positions 2 j and 2 j + 1 belong to frequency j. The bits of a row depend only on that row and the fitted
+    frequencies: not on other rows, block size or number of threads. Floats may differ in the last place.
 
     Similarity depends only on differences between vectors, so data need no centring, and a zero row is an ordinary row.
+    `transform` refuses rows that are 2**40 bandwidths or more from 0, as their phases would lose all precision.
 
     References
     ----------
@@ -120,23 +122,13 @@ class FractionalPowerEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw frequencies and phases; only the number of features of `X` is used.
+        """Draw frequencies and phases; `fit` uses only the number of features of `X`.
 
         Parameters
         ----------
         X : array of shape (n, n_features)
             Finite vectors.
         y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as documented, or `X` is not a 2-D array of finite numbers (the first
-            bad row is named).
         """
         bandwidth, n_bits = self._check_parameters(), check_n_bits(self.n_bits)
         self.n_features_in_ = check_vectors(example_of(X)).shape[1]
@@ -146,27 +138,8 @@ class FractionalPowerEncoder(HypervectorEncoder):
         self.frequencies_ = rng.standard_normal((self.n_features_in_, n_bits // 2)) * (2 / np.pi / bandwidth)
         return self
 
-    @lazily
-    def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Encode vectors.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Finite vectors, less than 2**40 bandwidths from 0.
-
-        Returns
-        -------
-        ndarray of uint8, shape (n, n_bits // 8), or of floats, shape (n, n_bits)
-            Floats are float32 where `X` is, else float64. Positions 2 j and 2 j + 1 belong to frequency j.
-
-        Raises
-        ------
-        ValueError
-            If `X` is not a 2-D array of finite numbers (the first bad row is named), has another number of features
-            than in `fit`, or holds a row so far from 0 that its phases lose all precision.
-        """
-        self._check_columns(X)
+    def _encode(self, X: Any) -> npt.NDArray[Any]:
+        check_columns(self, X, reset=False)
         X = X if hasattr(X, "shape") and np.ndim(X) == 2 else check_vectors(X)
         n, n_bits, bits = X.shape[0], 2 * len(self.phases_), self.output == "bits"
         out: npt.NDArray[Any] = np.empty((n, n_bits // 8) if bits else (0, 0), np.uint8)
@@ -175,7 +148,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
             if start == 0 and not bits:
                 out = np.empty((n, n_bits), rows.dtype)
             rows = np.ascontiguousarray(rows, dtype=np.float64)
-            encode(rows, self.frequencies_, self.phases_, out[start : start + len(rows)])
+            _write_codes(rows, self.frequencies_, self.phases_, out[start : start + len(rows)])
         return out
 
     def _phased(self, X: Any) -> npt.NDArray[np.floating]:
@@ -184,12 +157,8 @@ class FractionalPowerEncoder(HypervectorEncoder):
         largest = np.abs(X).max(axis=1) / float(self.bandwidth)
         if (largest >= _LARGEST).any():
             i = int(np.argmax(largest >= _LARGEST))
-            raise BadValue(
-                i,
-                f"is {largest[i]:.3g} bandwidths from 0",
-                "less than 2**40, beyond which phases lose their digits",
-                "scale or centre the features",
-            )
+            expected = "less than 2**40, beyond which phases lose their digits"
+            raise BadValue(i, f"is {largest[i]:.3g} bandwidths from 0", expected, "scale or centre the features")
         return X
 
     def _example(self) -> Any:
@@ -201,10 +170,10 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return tags
 
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the expected similarity of hypervectors, over the draw of frequencies and phases.
+        """Return the expected similarity of hypervectors over random frequencies and phases; works without `fit`.
 
-        For bits this is the mean of ``similia.codes.similarity``; for floats the mean of the inner product, which is
-        the Gaussian kernel. It does not require `fit`.
+        For bits this is the mean of ``similia.codes.similarity``. For floats it is the mean of the inner product, which
+        is the Gaussian kernel.
 
         Parameters
         ----------
@@ -216,11 +185,6 @@ class FractionalPowerEncoder(HypervectorEncoder):
         -------
         ndarray of float64, shape (n, m)
             Accurate to 1e-14.
-
-        Raises
-        ------
-        ValueError
-            If `bandwidth` or `output` is not as documented, or `X` and `Y` are not finite vectors of one length.
         """
         from scipy.spatial.distance import cdist
 
@@ -245,9 +209,9 @@ class FractionalPowerEncoder(HypervectorEncoder):
 
 
 def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return K(s), the mean of a triangle wave under a Gaussian phase difference of standard deviation s.
+    """Return K(s).
 
-    Below s = 0.4, phase differences beyond pi are 7.8 standard deviations out and negligible, so the mean is that of
+    Below s = 0.4, phase differences d beyond pi are 7.8 standard deviations out and negligible, so K(s) is the mean of
     1 - 2 |d| / pi. Above, the terms of the series after k = 21 are less than 1e-17.
     """
     first = functions.exp(-(s**2) / 2)
@@ -261,7 +225,7 @@ def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.where(s < 0.4, 1 - (2 / np.pi) ** 1.5 * s, 8 / np.pi**2 * total)
 
 
-def encode(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) -> None:
+def _write_codes(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) -> None:
     """Write packed bits (uint8) or Fourier features (floats) of the phases ``rows @ frequencies + phases`` to `out`."""
 
     def work(start: int, stop: int) -> None:

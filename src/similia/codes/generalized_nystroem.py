@@ -160,11 +160,6 @@ class GeneralizedNystroemPCA(Transformer):
             See the notes on sources.
         y : ignored
 
-        Returns
-        -------
-        GeneralizedNystroemPCA
-            Itself.
-
         Raises
         ------
         ValueError
@@ -241,11 +236,6 @@ class GeneralizedNystroemPCA(Transformer):
         -------
         ndarray, shape (n, n_components)
             Same dtype as `components_`: float32 if the data of `fit` were, else float64.
-
-        Raises
-        ------
-        ValueError
-            If a row holds NaN or infinity (the first is named) or the number of features differs from that of `fit`.
         """
         check_is_fitted(self, "components_")  # missing until `partial_fit` has enough rows
         check_columns(self, X, reset=False)

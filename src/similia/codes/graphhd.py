@@ -24,38 +24,33 @@ hyperdimensional computing", DATE 2022.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from similia.codes.hypervectors import (
     Codes,
     Counts,
-    HypervectorEncoder,
+    Indices,
+    SeededEncoder,
     basis,
     bundle_members,
-    check_output,
-    draw_seed,
     empty_output,
     tie_code,
     to_words,
 )
 from similia.core.config import rows_per_block
-from similia.core.estimators import all_at_once
 from similia.core.jit import njit
 from similia.core.state import count, state
-from similia.core.validation import check_n_bits, check_positive_int
+from similia.core.validation import check_positive_int
 from similia.objects import GraphBatch
 from similia.objects.sequences import runs
 
 _BYTES = 128  # bytes of working memory per node or arc
 
 
-@state(
-    fits=lambda state, sizes: 0 <= state["damping"] < 1, seed_=count(), damping="number", n_iter=count(least=1)
-)  # fmt: skip
-class GraphHDEncoder(HypervectorEncoder):
+@state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
+class GraphHDEncoder(SeededEncoder):
     """Encode graphs as bundles of edges between ranked nodes (GraphHD).
 
     Parameters
@@ -112,31 +107,10 @@ class GraphHDEncoder(HypervectorEncoder):
         self.output = output
         self.random_state = random_state
 
-    @all_at_once
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the seed.
-
-        Parameters
-        ----------
-        X : sequence of graphs
-        y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as documented.
-        """
-        check_n_bits(self.n_bits)
+    def _check_parameters(self) -> None:
         check_positive_int(self.n_iter, "n_iter")
-        check_output(self.output)
         if not isinstance(self.damping, Real) or not 0 <= self.damping < 1:
             raise ValueError(f"damping must be a number in [0, 1), got {self.damping!r}")
-        self.seed_: int = draw_seed(self.random_state)
-        return self
 
     def _encode(self, X: Any) -> Codes | Counts:
         from similia.objects import as_graphs
@@ -146,8 +120,8 @@ class GraphHDEncoder(HypervectorEncoder):
         table = to_words(basis(self.seed_, range(n_ranks), self.n_bits))
         ties = tie_code(self.seed_, self.n_bits)
         out = empty_output(len(batch), self.n_bits, self.output)
-        taken = _BYTES * (batch.node_offsets + batch.indptr[batch.node_offsets])  # bytes of the graphs before each
-        for run in runs(taken, rows_per_block(1)):
+        bytes_before = _BYTES * (batch.node_offsets + batch.indptr[batch.node_offsets])
+        for run in runs(bytes_before, rows_per_block(1)):
             part = batch if run == slice(0, len(batch)) else batch[run]
             edges, offsets = _edges(part)
             bundle_members(table, _ranks(part, self.damping, self.n_iter)[edges], offsets, ties, out[run])
@@ -157,8 +131,8 @@ class GraphHDEncoder(HypervectorEncoder):
         return [{"edge_index": np.array([[0], [1]]), "n_nodes": 2}]
 
 
-def _edges(batch: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the undirected edges (pairs of nodes, each once, no loops), and where the edges of each graph begin."""
+def _edges(batch: GraphBatch) -> tuple[Indices, Indices]:
+    """Return the undirected edges (pairs of nodes, each once, no loops), and the offsets of each graph's edges."""
     source = np.repeat(np.arange(batch.n_nodes, dtype=np.int64), batch.degrees)
     low, high = np.minimum(source, batch.indices), np.maximum(source, batch.indices)
     keys = np.sort((low * batch.n_nodes + high)[low < high])
@@ -167,7 +141,7 @@ def _edges(batch: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     return edges, np.searchsorted(edges[:, 0], batch.node_offsets).astype(np.int64)
 
 
-def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> npt.NDArray[np.int64]:
+def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> Indices:
     """Return the rank of each node in its graph: by decreasing PageRank, then by number."""
     centrality = pagerank(batch.node_offsets, batch.indptr, batch.indices, float(damping), int(n_iter))
     order = np.lexsort((-centrality, batch.graph_of_node))

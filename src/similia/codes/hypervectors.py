@@ -14,7 +14,7 @@ computing", Cognitive Computation 1 (2009); multiply-add-permute as in R. Gayler
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.bits import inner_products, unpack_signs
 from similia.core.config import rows_per_block
-from similia.core.estimators import Transformer
+from similia.core.estimators import Transformer, all_at_once
 from similia.core.state import count, one_of, state
 from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
 from similia.sources.dask import lazily
@@ -30,6 +30,7 @@ from similia.sources.dask import lazily
 Codes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int32]
+Indices = npt.NDArray[np.int64]
 
 _TIES = 2**64 - 1  # index of the tie-breaking vector; no code point or rank reaches it
 
@@ -40,19 +41,16 @@ def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     Parameters
     ----------
     n : int
+        Number of codes.
     n_bits : int, default=10_000
         A multiple of 8.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
+        Seed or generator.
 
     Returns
     -------
     ndarray of uint8, shape (n, n_bits // 8)
         Any two have expected similarity 0 with standard deviation ``n_bits ** -0.5``.
-
-    Raises
-    ------
-    ValueError
-        If `n` is below 1 or `n_bits` is not a multiple of 8.
 
     Examples
     --------
@@ -78,21 +76,17 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
         Number of levels. Above ``n_bits / 2 + 1``, some neighbours are equal.
     n_bits : int, default=10_000
         A multiple of 8.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
+        Seed or generator.
 
     Returns
     -------
     ndarray of uint8, shape (n, n_bits // 8)
 
-    Raises
-    ------
-    ValueError
-        If `n` is below 1 or `n_bits` is not a multiple of 8.
-
     References
     ----------
-    D. Widdows and T. Cohen, "Reasoning with vectors: a continuous model for fast robust inference", Logic
-    Journal of the IGPL 23 (2015).
+    D. Widdows and T. Cohen, "Reasoning with vectors: a continuous model for fast robust inference", Logic Journal of
+    the IGPL 23 (2015).
 
     Examples
     --------
@@ -103,13 +97,13 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     n, n_bits = check_positive_int(n, "n"), check_n_bits(n_bits)
     rng = generator(random_state)
     first = np.unpackbits(rng.integers(0, 256, size=n_bits // 8, dtype=np.uint8))
-    place = np.empty(n_bits, dtype=np.int64)
-    place[rng.permutation(n_bits)] = np.arange(n_bits)
+    flip_order = np.empty(n_bits, dtype=np.int64)
+    flip_order[rng.permutation(n_bits)] = np.arange(n_bits)
     steps = max(n - 1, 1)
     out = np.empty((n, n_bits // 8), dtype=np.uint8)
     for i in range(n):
         flipped = (2 * i * (n_bits // 2) + steps) // (2 * steps)
-        out[i] = np.packbits(first ^ (place < flipped))
+        out[i] = np.packbits(first ^ (flip_order < flipped))
     return out
 
 
@@ -122,16 +116,11 @@ def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
     Parameters
     ----------
     A, B : ndarray of uint8, shape (n, n_bits // 8)
-        Either may have one row, which is then bound to every row of the other.
+        If one of them has a single row, this row is bound to every row of the other.
 
     Returns
     -------
     ndarray of uint8, shape (n, n_bits // 8)
-
-    Raises
-    ------
-    ValueError
-        If the codes are not packed bits of one width, or have different numbers of rows.
 
     Examples
     --------
@@ -163,11 +152,6 @@ def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
     -------
     ndarray of uint8, shape (n, n_bits // 8)
 
-    Raises
-    ------
-    ValueError
-        If `codes` are not packed bits or `shift` is not an integer.
-
     Examples
     --------
     >>> import numpy as np
@@ -186,32 +170,24 @@ def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
 
 
 def bundle(
-    codes: npt.ArrayLike,
-    weights: npt.ArrayLike | None = None,
-    output: str = "bits",
-    random_state: Any = None,
+    codes: npt.ArrayLike, weights: npt.ArrayLike | None = None, output: str = "bits", random_state: Any = None
 ) -> Codes | Counts:
-    """Bundle codes into one: the sum of ±1 vectors, or its sign (the majority).
+    """Bundle codes into one: add them as ±1 vectors, and return the sum or its signs (the majority).
 
     Parameters
     ----------
     codes : ndarray of uint8, shape (n, n_bits // 8)
     weights : array of int, shape (n,), optional
-        How often to count each code; a negative weight subtracts it. 1 by default.
+        How often to count each code; a negative weight subtracts it. 1 by default. The absolute weights must add up to
+        less than 2**31.
     output : {"bits", "counts"}, default="bits"
         The majority as a code, or the sums themselves.
     random_state : int, Generator, RandomState or None
-        Draws the code that breaks ties (positions with sum 0), one for the whole call.
+        Draws the code that breaks ties: its bits are used at positions with sum 0.
 
     Returns
     -------
     ndarray of uint8, shape (1, n_bits // 8), or of int32, shape (1, n_bits)
-
-    Raises
-    ------
-    ValueError
-        If there are no codes, `output` is unknown, the weights are not n integers, or their absolute values
-        add up to 2**31 or more.
 
     Examples
     --------
@@ -250,11 +226,6 @@ def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[
     ndarray of float64, shape (n, m)
         In [-1, 1].
 
-    Raises
-    ------
-    ValueError
-        If the codes are not packed bits of one width.
-
     Examples
     --------
     >>> import numpy as np
@@ -267,42 +238,34 @@ def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[
 
 
 def check_output(output: Any) -> None:
-    """Raise if `output` is not a valid kind of hypervector."""
+    """Raise unless `output` is "bits" or "counts"."""
     if output not in ("bits", "counts"):
         raise ValueError(f"output must be 'bits' (packed codes) or 'counts' (sums of ±1), got {output!r}")
 
 
 def sign(sums: npt.NDArray, ties: Codes) -> Codes:
-    """Return the signs of sums, shape (n, n_bits), as codes; where a sum is 0, use the bit of the one code `ties`."""
+    """Return the signs of sums, shape (n, n_bits), as codes; where a sum is 0, use the bit of `ties`, shape (1, b)."""
     tie = np.unpackbits(ties[0]).astype(bool)
     return np.packbits((sums > 0) | ((sums == 0) & tie), axis=1)
 
 
 def empty_output(n: int, n_bits: int, output: str) -> Codes | Counts:
-    """Allocate n hypervectors of kind `output`."""
+    """Allocate n hypervectors: codes, or counts as int32."""
     if output == "bits":
         return np.empty((n, n_bits // 8), dtype=np.uint8)
     return np.empty((n, n_bits), dtype=np.int32)
 
 
 def bundle_members(
-    table: npt.NDArray[np.uint64],
-    members: npt.NDArray[np.int64],
-    offsets: npt.NDArray[np.int64],
-    ties: Codes,
-    out: Codes | Counts,
-    additive: bool = False,
+    table: Words, members: Indices, offsets: Indices, ties: Codes, out: Codes | Counts, additive: bool = False
 ) -> None:
-    """Bundle the members of each of n objects into `out`; a member is a product of rows of `table`.
-
-    See `_hypervectors.bundle_members` for the arguments; an object without members has sums 0.
-    """
+    """Bundle the members of each of n objects into `out`; the arguments are those of `_hypervectors.bundle_members`."""
     from similia.codes import _hypervectors
 
     n_bits, n_words = 8 * ties.shape[1], table.shape[1]
     tie_words = to_words(ties)[0]
     quantised = out.dtype == np.uint8
-    step = rows_per_block(32 * n_words)  # words of a block, and copies made while converting to bytes
+    step = rows_per_block(32 * n_words)  # covers the words of a block and the copies made while converting to bytes
     for start in range(0, len(out), step):
         block = out[start : start + step]
         words = np.empty((len(block) if quantised else 0, n_words), dtype=np.uint64)
@@ -327,7 +290,7 @@ def _check_weights(weights: npt.ArrayLike, n: int) -> npt.NDArray[np.float64]:
 
 
 def _weighted_sum(codes: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
-    """Return sum_i weights[i] codes[i], shape (1, n_bits); exact, because all sums are integers below 2**53."""
+    """Return the sum of weights[i] codes[i], shape (1, n_bits); exact, because all sums are integers below 2**53."""
     n_bits = 8 * codes.shape[1]
     total = np.zeros(n_bits)
     step = rows_per_block(9 * n_bits)
@@ -355,12 +318,7 @@ class HypervectorEncoder(Transformer):
         Returns
         -------
         ndarray of uint8, shape (n, n_bits // 8), or of numbers, shape (n, n_bits)
-            Packed codes, or the form that `output` names.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `X` is empty, or holds objects that `fit` would refuse or whose width differs from that in `fit`.
+            Packed codes, or the counts or floats that `output` asks for.
         """
         check_is_fitted(self)
         return self._encode(X)
@@ -374,10 +332,37 @@ class HypervectorEncoder(Transformer):
         return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
 
+@state(seed_=count())
+class SeededEncoder(HypervectorEncoder):
+    """Base class of encoders that compute the vector of a letter or rank from its number and a stored seed."""
+
+    random_state: Any
+
+    @all_at_once
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the seed.
+
+        Parameters
+        ----------
+        X : collection of objects
+            Not read.
+        y : ignored
+        """
+        check_n_bits(self.n_bits)
+        check_output(self.output)
+        self._check_parameters()
+        self.seed_ = int(generator(self.random_state).integers(2**63))
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter of the subclass is invalid."""
+        raise NotImplementedError
+
+
 # ---- Words and families.
 # Internally, position i of a code is bit 63 - i % 64 of word i // 64, and a bit is 1 for -1, so a product is an XOR.
-# Basis vector `index` of a family is the stream of the counter-based generator Philox with key (seed, index). No table
-# is needed, and a new letter or rank gets the same vector in every process.
+# The basis vectors of a family are computed, not stored: the stream of the counter-based generator Philox with key
+# (seed, index) is basis vector `index`. So a new letter or rank gets the same vector in every process.
 
 
 def to_words(codes: Codes) -> Words:
@@ -392,11 +377,6 @@ def from_words(words: Words, n_bits: int) -> Codes:
     """Convert sign bits to codes, shape (n, n_bits // 8)."""
     flipped = (~words).astype(">u8").view(np.uint8)
     return np.ascontiguousarray(flipped[:, : n_bits // 8])
-
-
-def draw_seed(random_state: Any) -> int:
-    """Draw a 63-bit seed that can be stored."""
-    return int(generator(random_state).integers(2**63))
 
 
 def basis(seed: int, indices: Iterable[int], n_bits: int) -> Codes:

@@ -10,7 +10,7 @@ Cost: 4 n k^2 operations and k^3 for each iteration.
 An iteration reads Z once, in blocks of 1024 rows. A block is centred, scaled into float32, multiplied by Q and turned
 into signs Y in place, and Y^T Z is accumulated, all while the block stays in cache; no array of n rows is allocated.
 Threads process groups of blocks, with one BLAS thread each. Their float64 sums are added in the order of the rows, so Q
-has the same bits for any number of threads. A singular value decomposition of Y^T Z (k x k) in float64 follows.
+has the same bits for any number of threads. The k x k matrix Y^T Z is decomposed in float64.
 
 Time for centring and signs, relative to the two products at k = 64: numpy's subtract and copysign 45 %, bits as 0/1
 and sums over positive bits 31 %, compiled loops (used here) 8 %; blocks of 256 to 2048 rows are equally fast.
@@ -27,16 +27,16 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.codes._row_sources import check_rows
+from similia.codes.sign_projection import SignEncoder
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
-from similia.core.estimators import Transformer, all_at_once, example_of
+from similia.core.estimators import all_at_once, example_of
 from similia.core.jit import njit
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.state import array, count, state
 from similia.core.threads import in_threads, one_blas_thread
 from similia.core.validation import (
-    RandomState,
     check_n_bits,
     check_positive,
     check_positive_int,
@@ -46,44 +46,24 @@ from similia.core.validation import (
     wrong_width,
 )
 from similia.objects import take
-from similia.sources.dask import Distributed, from_parts, lazily
+from similia.sources.dask import Distributed, from_parts
 
 _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second-level cache of one core
 _GROUP_ROWS = 4 * _BLOCK_ROWS  # rows of one task
-_PART_ROWS = 16 * _GROUP_ROWS  # rows per part of a collection on other machines
+_PART_ROWS = 16 * _GROUP_ROWS  # rows per task of a Dask collection
 Floats = npt.NDArray[np.float64]
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
-# Scaling by powers of two changes no sign. It keeps sums of the largest floats finite and digits of the smallest ones.
+# Scaling by a power of two changes no sign. _DOWN keeps sums of the largest floats finite, _UP saves the digits of
+# rows with numbers below _SMALL.
 _DOWN, _UP, _SMALL = 2.0**-64, 2.0**200, 2.0**-800
 
 
-class _Signs(Transformer):
-    """Base class: signs of centred vectors, after an optional rotation."""
+class _CentredSigns(SignEncoder):
+    """Base class of encoders by the signs of vectors minus `mean_`, after the rotation `rotation_` if there is one."""
 
     mean_: Floats
-    _dtypes = ()
 
-    @lazily
-    def transform(self, X: Any) -> npt.NDArray[np.uint8]:
-        """Encode vectors.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Finite vectors.
-
-        Returns
-        -------
-        uint8 array of shape (n, n_features // 8)
-            Packed codes, bit 1 for +1, order of `numpy.packbits`.
-
-        Raises
-        ------
-        ValueError
-            If `X` is not a 2-D array of finite numbers (the first bad row is named) or has another number of
-            features than in `fit`.
-        """
-        self._check_columns(X)
+    def _encode(self, X: Any) -> npt.NDArray[np.uint8]:
         return sign_codes(_as_matrix(X, self.n_features_in_, self), self.mean_, getattr(self, "rotation_", None))
 
     def _keep(self, mean: Floats, X: Any) -> None:
@@ -97,11 +77,11 @@ class _Signs(Transformer):
     n_features_in_=count("d", least=1), _n_features_out=count(least=1), rotation_=array("f8", "d", "d"),
     mean_=array("f8", "d"),
 )  # fmt: skip
-class ITQ(_Signs):
+class ITQ(_CentredSigns):
     """Turn vectors of n_bits numbers into n_bits bits, after the rotation that minimises the quantisation error.
 
-    ITQ is the last step of a pipeline; the steps before it produce vectors of n_bits numbers.
-    The hashing methods of Figure 1 of the paper:
+    ITQ is the last step of a pipeline whose earlier steps produce vectors of n_bits numbers. The methods that Yun, Kim
+    and Choi compare in their Figure 1 are
 
     ================================== ====================================================================
     full PCA + ITQ                     ``make_pipeline(PCA(64), ITQ(64))``, PCA from ``sklearn.decomposition``
@@ -120,12 +100,11 @@ class ITQ(_Signs):
     max_iter : int, default=50
         Maximum number of iterations; 0 keeps the random initial rotation.
     tol : float, default=1e-6
-        Stop when tr Omega grows by less than this fraction of itself. Only this part of the loss depends on the
-        rotation; a fraction of the whole loss would depend on the unit of Z.
+        Stop when tr Omega, the part of the loss that depends on the rotation, grows by less than this fraction.
     random_state : int, numpy Generator or None, default=None
         Draws the initial rotation and the sample, in `fit`.
     max_samples : int, optional
-        If there are more vectors, `fit` uses a copied sample of this size, drawn without replacement.
+        If there are more vectors, `fit` uses a random sample of this size, drawn without replacement.
 
     Attributes
     ----------
@@ -143,19 +122,17 @@ class ITQ(_Signs):
     Notes
     -----
     `fit` reads the vectors once per iteration in blocks of 1024 rows, and `transform` reads them once. A memory map
-    stays on disk, and apart from the codes no array of n rows is allocated. Float16, float32, float64 and integers are
-    read without conversion; equal numbers of different types give the same bits.
+    stays on disk, and apart from the codes no array of n rows is allocated.
 
     The rotation does not depend on the number of threads or on ``max_memory``. The bits of a row depend only on that
     row and the fitted model. Scaling all vectors by a power of two changes neither.
 
-    There may be fewer vectors than bits, or vectors that span fewer directions. The rotation is then arbitrary in the
-    directions without data, and still orthogonal.
+    If the vectors span fewer than n_bits directions, the rotation is arbitrary in the others, and still orthogonal.
 
     References
     ----------
     Gong and Lazebnik, "Iterative quantization: a Procrustean approach to learning binary codes", CVPR 2011. Yun, Kim
-    and Choi, "Hashing with generalized Nyström approximation", ICDM 2012, Algorithm 1: the orientation of Q.
+    and Choi, "Hashing with generalized Nyström approximation", ICDM 2012, Algorithm 1.
 
     Examples
     --------
@@ -178,7 +155,7 @@ class ITQ(_Signs):
         n_bits: int,
         max_iter: int = 50,
         tol: float = 1e-6,
-        random_state: RandomState = None,
+        random_state: Any = None,
         *,
         max_samples: int | None = None,
     ) -> None:
@@ -198,17 +175,6 @@ class ITQ(_Signs):
         X : array of shape (n, n_bits)
             Finite vectors, at least two different ones.
         y : ignored
-
-        Returns
-        -------
-        ITQ
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If `X` is not a 2-D array of finite numbers (the first bad row is named), has another number of
-            features than `n_bits`, or only equal rows; or if a parameter is out of range.
         """
         n_bits = check_n_bits(self.n_bits)
         max_iter = check_positive_int(self.max_iter, "max_iter", minimum=0)
@@ -217,12 +183,9 @@ class ITQ(_Signs):
         random = generator(self.random_state)
         width = _as_matrix(example_of(X)).shape[1]
         if width != n_bits:
+            before = f"GeneralizedNystroemPCA, sklearn's PCA or GaussianRandomProjection with n_components={n_bits}"
             raise BadValue(
-                None,
-                f"has {width} features",
-                f"n_bits={n_bits}, one for each bit",
-                f"put GeneralizedNystroemPCA, sklearn's PCA or GaussianRandomProjection with n_components={n_bits} "
-                "before ITQ",
+                None, f"has {width} features", f"n_bits={n_bits}, one for each bit", f"put {before} before ITQ"
             )
         Z = _matrices(X)
         Z = Z.kept() if isinstance(Z, Distributed) else Z
@@ -231,11 +194,8 @@ class ITQ(_Signs):
             Z = take(Z, np.sort(random.choice(len(Z), most, replace=False)))
         mean, low, high = column_means(Z)
         if np.array_equal(low, high):
-            raise BadValue(
-                None,
-                f"has {len(Z)} equal rows",
-                f"at least two different ones (n_samples = {len(Z)}): no rotation fits better",
-            )
+            expected = f"at least two different ones (n_samples = {len(Z)}): no rotation fits better"
+            raise BadValue(None, f"has {len(Z)} equal rows", expected)
         spread = float(np.maximum(high - mean, mean - low).max())
         self.rotation_, self.losses_ = learn_rotation(Z, gaussian, mean, spread, max_iter, tol)
         self.n_iter_ = len(self.losses_)
@@ -244,7 +204,7 @@ class ITQ(_Signs):
 
 
 @state(n_features_in_=count("d", least=1), _n_features_out=count(least=1), mean_=array("f8", "d"))
-class SignCodes(_Signs):
+class SignCodes(_CentredSigns):
     """Pack the signs of vectors into bits: one bit per feature, 1 where the feature is at least its mean.
 
     After sklearn's PCA, these are the plain PCA codes that ITQ improves on.
@@ -257,7 +217,7 @@ class SignCodes(_Signs):
     Attributes
     ----------
     mean_ : ndarray of float64, shape (n_features,)
-        The vector subtracted; zeros unless `center`.
+        The vector that `transform` subtracts; zeros unless `center`.
     n_features_in_ : int
         Number of features seen in `fit`, a multiple of 8.
 
@@ -281,27 +241,12 @@ class SignCodes(_Signs):
         X : array of shape (n, n_features)
             Finite vectors, n_features a multiple of 8.
         y : ignored
-
-        Returns
-        -------
-        SignCodes
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If `X` is not a 2-D array of finite numbers (the first bad row is named), or the number of
-            features is not a multiple of 8.
         """
         vectors = _matrices(X)
         k = _as_matrix(example_of(vectors)).shape[1]
         if k % 8:
-            raise BadValue(
-                None,
-                f"has {k} features",
-                "a multiple of 8 (one bit each, packed into bytes)",
-                f"reduce them to {max(8, k - k % 8)}",
-            )
+            expected = "a multiple of 8 (one bit each, packed into bytes)"
+            raise BadValue(None, f"has {k} features", expected, f"reduce them to {max(8, k - k % 8)}")
         mean = column_means(vectors)[0]  # for a distributed collection, this also checks the numbers
         self._keep(mean if self.center else np.zeros(k), X)
         return self
@@ -372,9 +317,8 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
         with np.errstate(over="ignore", invalid="ignore"):
             total = total + sums
     if not np.isfinite(total).all():
-        raise BadValue(
-            None, f"holds numbers up to {max(-low.min(), high.max()):.3g}, too large to add", remedy="scale it down"
-        )
+        found = f"holds numbers up to {max(-low.min(), high.max()):.3g}, too large to add"
+        raise BadValue(None, found, remedy="scale it down")
     return total / len(Z), low, high
 
 

@@ -25,7 +25,7 @@ from similia.codes.hypervectors import (
     Codes,
     Counts,
     HypervectorEncoder,
-    Words,
+    Indices,
     bundle_members,
     check_output,
     empty_output,
@@ -36,7 +36,7 @@ from similia.codes.hypervectors import (
 from similia.core.config import rows_per_block
 from similia.core.errors import BadItem, BadType, BadValue
 from similia.core.estimators import all_at_once, check_columns
-from similia.core.state import Sizes, array, count, state
+from similia.core.state import array, count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import (
     check_n_bits,
@@ -55,18 +55,40 @@ Floats = npt.NDArray[np.float64]
 _GRAIN = 256  # minimum number of rows per call to compiled code
 
 
-LEVELS: dict[str, Any] = {  # of a `core.state` that `SequenceEncoder` shares; ranges are compared, never squared
-    "low_": array("f8", "d", most=np.inf), "high_": array("f8", "d", most=np.inf), "levels_": array("u1", None, "b"),
-    "ties_": array("u1", 1, "b"), "roles_": array("u1", "d", "b"),
-}  # fmt: skip
+@state(
+    fits=lambda state, sizes: bool((state["high_"] >= state["low_"]).all()),
+    low_=array("f8", "d", most=np.inf), high_=array("f8", "d", most=np.inf),  # they are compared, never squared
+    levels_=array("u1", None, "b"), ties_=array("u1", 1, "b"), roles_=array("u1", "d", "b"),
+)  # fmt: skip
+class RangeEncoder(HypervectorEncoder):
+    """Base class of encoders of columns of numbers: level vectors for their values, a random role for each column."""
+
+    n_levels: int
+    low: Any
+    high: Any
+    random_state: Any
+
+    def _learn(self, X: Any, read: Callable[[Any], npt.NDArray[np.floating]], columns: str) -> None:
+        """Learn the range of each column of ``read(X)``, draw levels and roles; errors call columns by `columns`."""
+        check_positive_int(self.n_levels, "n_levels", minimum=2)
+        check_n_bits(self.n_bits)
+        check_output(self.output)
+        ends = _column_ends(X, read)
+        self.low_, self.high_ = _range(ends, self.low, self.high, columns)
+        rng = generator(self.random_state)
+        self.levels_ = level(self.n_levels, self.n_bits, rng)
+        self.ties_ = random(1, self.n_bits, rng)
+        self.roles_ = random(ends.shape[1], self.n_bits, rng)  # last, so that more columns leave the rest unchanged
+
+    def _level_indices(self, values: npt.NDArray[np.floating]) -> Indices:
+        """Return the nearest level of each finite number, 0 at `low_` and the last at `high_`."""
+        span = np.where(self.high_ > self.low_, self.high_ - self.low_, 1.0)
+        scaled = (np.clip(values.astype(np.float64), self.low_, self.high_) - self.low_) / span
+        return np.rint(scaled * (len(self.levels_) - 1)).astype(np.int64)
 
 
-def ranges_fit(state: dict[str, Any], sizes: Sizes) -> bool:
-    return bool((state["high_"] >= state["low_"]).all())
-
-
-@state(fits=ranges_fit, n_features_in_=count("d", least=1), **LEVELS)
-class LevelEncoder(HypervectorEncoder):
+@state(n_features_in_=count("d", least=1))
+class LevelEncoder(RangeEncoder):
     """Encode a column of numbers, or rows of several numbers, with level vectors.
 
     Parameters
@@ -137,24 +159,10 @@ class LevelEncoder(HypervectorEncoder):
         X : array-like of shape (n,) or (n, n_features)
             Finite numbers.
         y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as documented, or `X` is empty or holds NaN, infinity or
-            anything but numbers.
         """
-        check_level_parameters(self.n_levels, self.n_bits, self.output)
-        ends = column_ends(X, _numbers)
+        self._learn(X, _numbers, "features")
         self._learn_columns(X)
-        self.n_features_in_ = ends.shape[1]
-        self.low_, self.high_ = learn_range(ends, self.low, self.high, "features")
-        rng = generator(self.random_state)
-        self.levels_, self.ties_, self.roles_ = draw_levels(self.n_levels, self.n_bits, self.n_features_in_, rng)
+        self.n_features_in_ = len(self.low_)
         return self
 
     def _encode(self, X: Any) -> Codes | Counts:
@@ -168,7 +176,7 @@ class LevelEncoder(HypervectorEncoder):
         read = functools.partial(_numbers, n_features=n_features, by=self)
         for start, block in rows_in_blocks(X, rows_per_block(80 * n_features), read):
             encoded = out[start : start + len(block)]
-            factors = level_indices(block, self.low_, self.high_, len(self.levels_))[:, :, None]
+            factors = self._level_indices(block)[:, :, None]
             if n_features > 1:
                 roles = np.broadcast_to(len(self.levels_) + np.arange(n_features)[:, None], factors.shape)
                 factors = np.concatenate([factors, roles], axis=2)
@@ -178,8 +186,8 @@ class LevelEncoder(HypervectorEncoder):
     def _example(self) -> Any:
         return np.zeros((1, self.n_features_in_))
 
-    def _bundle(self, table: Words, factors: npt.NDArray[np.int64], out: Codes | Counts) -> None:
-        """Write bundles to `out`; `factors`, shape (n, n_features, 1 or 2), names the table rows to multiply."""
+    def _bundle(self, table: npt.NDArray[np.uint64], factors: Indices, out: Codes | Counts) -> None:
+        """Write bundles to `out`; `factors`, shape (n, n_features, 1 or 2), holds the table rows to multiply."""
 
         def work(start: int, stop: int) -> None:
             members = factors[start:stop].reshape(-1, factors.shape[2])
@@ -189,19 +197,8 @@ class LevelEncoder(HypervectorEncoder):
         run_in_ranges(work, len(factors), _GRAIN)
 
 
-def check_level_parameters(n_levels: Any, n_bits: Any, output: Any) -> None:
-    check_positive_int(n_levels, "n_levels", minimum=2)
-    check_n_bits(n_bits)
-    check_output(output)
-
-
-def draw_levels(n_levels: int, n_bits: int, n_roles: int, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
-    """Draw level vectors, the tie-breaking vector and, last, roles: more roles leave the rest unchanged."""
-    return level(n_levels, n_bits, rng), random(1, n_bits, rng), random(n_roles, n_bits, rng)
-
-
-def column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
-    """Return the minimum and maximum of each column, shape (2, n); `read` converts objects to a 2-D array."""
+def _column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
+    """Return the minimum and maximum of each column of ``read(X)``, shape (2, n_columns)."""
     parts = X.map(_ends, read) if isinstance(X, Distributed) else _ends_of_blocks(X, read)
     rows = np.concatenate([*parts])
     return np.stack([rows.min(axis=0), rows.max(axis=0)])
@@ -219,12 +216,12 @@ def _ends(X: Any, start: int, read: Callable[[Any], npt.NDArray[np.floating]]) -
     return np.stack([values.min(axis=0), values.max(axis=0)])
 
 
-def learn_range(values: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -> tuple[Floats, Floats]:
-    """Return the lower and upper end of each column of `values`: those given, else the minimum and maximum."""
-    n = values.shape[1]
+def _range(found: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -> tuple[Floats, Floats]:
+    """Return the lower and upper end of each column: `low` and `high` where given, else the rows of `found`."""
+    n = found.shape[1]
     ends = []
-    for name, given, found in (("low", low, np.min), ("high", high, np.max)):
-        end = np.asarray(found(values, axis=0) if given is None else given)
+    for name, given, extreme in (("low", low, found[0]), ("high", high, found[1])):
+        end = np.asarray(extreme if given is None else given)
         if end.shape not in ((), (n,)) or end.dtype.kind not in "iuf" or not np.isfinite(end).all():
             raise ValueError(
                 f"{name} must be a finite number or {n} of them, one for each of the {columns}, got {given!r}"
@@ -241,13 +238,6 @@ def learn_range(values: npt.NDArray[np.floating], low: Any, high: Any, columns: 
             f"for number {j} of the {columns}; give low and high, or rescale"
         )
     return ends[0], ends[1]
-
-
-def level_indices(values: npt.NDArray[np.floating], low: Floats, high: Floats, n_levels: int) -> npt.NDArray[np.int64]:
-    """Return the nearest level of each finite number, 0 at `low` and n_levels - 1 at `high`."""
-    span = np.where(high > low, high - low, 1.0)
-    scaled = (np.clip(values.astype(np.float64), low, high) - low) / span
-    return np.rint(scaled * (n_levels - 1)).astype(np.int64)
 
 
 def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:

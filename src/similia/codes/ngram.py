@@ -14,7 +14,7 @@ Cost: for m letters and b words a bundle takes about (n + 6) m b word operations
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,25 +22,23 @@ import numpy.typing as npt
 from similia.codes.hypervectors import (
     Codes,
     Counts,
-    HypervectorEncoder,
+    Indices,
+    SeededEncoder,
     basis,
     bundle_members,
-    check_output,
-    draw_seed,
     empty_output,
     permute,
     tie_code,
     to_words,
 )
 from similia.core.config import rows_per_block
-from similia.core.estimators import all_at_once
 from similia.core.state import count, one_of, state
-from similia.core.validation import check_n_bits, check_positive_int
+from similia.core.validation import check_positive_int
 from similia.objects.sequences import runs
 
 
-@state(seed_=count(), n=count(least=1), binding=one_of("multiply", "add"))
-class NGramEncoder(HypervectorEncoder):
+@state(n=count(least=1), binding=one_of("multiply", "add"))
+class NGramEncoder(SeededEncoder):
     """Encode strings as bundles of bound n-grams.
 
     Parameters
@@ -99,31 +97,10 @@ class NGramEncoder(HypervectorEncoder):
         self.output = output
         self.random_state = random_state
 
-    @all_at_once
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the seed.
-
-        Parameters
-        ----------
-        X : sequence of str or bytes
-        y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as documented.
-        """
+    def _check_parameters(self) -> None:
         check_positive_int(self.n, "n")
-        check_n_bits(self.n_bits)
-        check_output(self.output)
         if self.binding not in ("multiply", "add"):
             raise ValueError(f"binding must be 'multiply' or 'add', got {self.binding!r}")
-        self.seed_: int = draw_seed(self.random_state)
-        return self
 
     def _encode(self, X: Any) -> Codes | Counts:
         from similia.objects import as_strings
@@ -146,18 +123,16 @@ class NGramEncoder(HypervectorEncoder):
 
 
 def _letters_in(values: npt.NDArray) -> npt.NDArray:
-    """Return the distinct letters, sorted; works in blocks to avoid sorting a copy of all letters."""
+    """Return the distinct letters, sorted, block by block: a single sort would copy all letters."""
     step = rows_per_block(4 * values.itemsize)
     parts = [np.unique(values[start : start + step]) for start in range(0, max(1, len(values)), step)]
     return np.unique(np.concatenate(parts))
 
 
-def _ngrams(
-    letters: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64], n: int, n_symbols: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the n-grams of strings as rows of the table, and their offsets.
+def _ngrams(letters: Indices, offsets: Indices, n: int, n_symbols: int) -> tuple[Indices, Indices]:
+    """Return the n-grams of strings as table rows, c + j n_symbols for letter c at place j, and each string's offsets.
 
-    Letter c at place j is row c + j n_symbols. An n-gram shorter than n ends with -1.
+    An n-gram shorter than n ends with -1.
     """
     lengths = np.diff(offsets)
     n_ngrams = np.where(lengths > 0, np.maximum(lengths - n + 1, 1), 0)

@@ -1,11 +1,13 @@
 """Records to hypervectors: one code for, say, a graph, a string and some numbers together.
 
-Each part of a record is encoded by its own encoder and bound to a random role vector; the parts are then bundled:
+A record has columns, each with its own encoder. The code of each column is bound to a random role vector, and these
+products are bundled:
 
-    code(record) = sign( sum over parts p of role(p) * code_p(record) )
+    code(record) = sign( sum over columns c of role(c) * code_c(record) )
 
-Roles are nearly orthogonal, so different parts do not mix, and the similarity of two records is close to the
-mean of the similarities of their parts. P. Kanerva (2009), "holistic records".
+Roles are nearly orthogonal, so different columns do not mix, and the similarity of two records is close to the mean of
+the similarities of their columns. P. Kanerva, "Hyperdimensional computing", Cognitive Computation 1 (2009): holistic
+records.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class RecordEncoder(HypervectorEncoder):
     encoders : list of (columns, encoder)
         `columns` is the name of a column (or the position in a tuple), passed to the encoder as a sequence of
         objects, or a list of names, passed as a 2-D array of numbers. `encoder` is a transformer that returns
-        packed bits or (any other dtype) unquantised hypervectors; all must have the same number of positions.
+        packed bits (uint8) or hypervectors of numbers; all must have the same number of positions.
     output : {"bits", "counts"}, default="bits"
         The majority as packed bits, or the sums.
     random_state : int, Generator, RandomState or None
@@ -62,10 +64,10 @@ class RecordEncoder(HypervectorEncoder):
 
     Notes
     -----
-    All parts have equal weight: an unquantised hypervector is divided by its root mean square (that of a code is 1; a
-    zero vector stays zero). Counts are therefore int32 if all parts are bits, and float64 otherwise. With an even
-    number of codes many positions are ties, which makes unrelated records slightly similar (0.25 for two codes);
-    ``output="counts"`` avoids ties.
+    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square (that of a code
+    is 1; a zero vector stays zero). The output ``"counts"`` is int32 if all encoders return bits, and float64
+    otherwise. With an even number of codes many positions are ties, which makes unrelated records slightly similar
+    (0.25 for two codes); ``output="counts"`` avoids ties.
 
     Examples
     --------
@@ -97,16 +99,6 @@ class RecordEncoder(HypervectorEncoder):
         X : pandas or polars DataFrame, dict of columns, or list of records (tuples or dicts)
         y : array, optional
             Passed to the encoders.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If there are no encoders or no records, a column is missing, an encoder does not return a 2-D array, or the
-            width of its hypervectors differs from that of the first.
         """
         self._fit(X, y)
         return self
@@ -117,7 +109,7 @@ class RecordEncoder(HypervectorEncoder):
         return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))
 
     def _fit(self, X: Any, y: Any) -> list[Vectors]:
-        """Fit the encoders, draw the roles and return the parts of the records (of one if they are distributed)."""
+        """Fit the encoders, draw the roles; return the codes of each column (for a Dask collection, of one record)."""
         self._check_parameters()
         self.encoders_ = [clone(encoder) for _, encoder in self.encoders]
         parts = [
@@ -151,8 +143,7 @@ class RecordEncoder(HypervectorEncoder):
         if isinstance(X, Distributed):
             at_least_one(X)
             return [X.converted(functools.partial(_select, spec=spec)) for spec, _ in self.encoders]
-        table = _Table(X)
-        columns = [table.select(spec) for spec, _ in self.encoders]
+        columns = [_select(X, spec) for spec, _ in self.encoders]
         for (spec, _), column in zip(self.encoders, columns, strict=True):
             if len(column) != len(columns[0]):
                 raise ValueError(
@@ -164,7 +155,7 @@ class RecordEncoder(HypervectorEncoder):
         return columns
 
     def _n_bits(self, parts: list[Vectors]) -> int:
-        """Return the width of the first part that is codes, or else of the first part; raise if widths differ."""
+        """Return the number of positions of the parts; raise if one differs from the first part that holds bits."""
         specs = [spec for spec, _ in self.encoders]
         widths = [_width(part, spec) for part, spec in zip(parts, specs, strict=True)]
         first = next((i for i, part in enumerate(parts) if part.dtype == np.uint8), 0)
@@ -193,52 +184,39 @@ class RecordEncoder(HypervectorEncoder):
         step = rows_per_block(24 * n_bits)
         for start in range(0, n, step):
             rows = slice(start, start + step)
-            sums = self._sums([part[rows] for part in parts])
+            bound = [_bound(role, part[rows]) for role, part in zip(self.roles_[:, None], parts, strict=True)]
+            sums = functools.reduce(np.add, bound)  # in this order, so that floats have the same bits
             out[rows] = sign(sums, self.ties_) if self.output == "bits" else sums
         return out
 
-    def _sums(self, parts: list[Vectors]) -> Vectors:
-        """Return the sum of role times part; adds parts in order, so that floats agree bit for bit."""
-        bound = [_bound(role, part) for role, part in zip(self.roles_[:, None], parts, strict=True)]
-        return functools.reduce(np.add, bound)
-
-
-class _Table:
-    """Columns of a data frame, of a dict, or of a list of records."""
-
-    def __init__(self, X: Any) -> None:
-        if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
-            raise ValueError(f"X must be a table or a list of records, got {type(X).__name__}")
-        if hasattr(X, "iloc") and not hasattr(X, "columns"):  # a Series of records
-            X = X.tolist()
-        self.data = X
-        self.names = list(X.columns) if hasattr(X, "columns") else list(X) if hasattr(X, "keys") else None
-
-    def select(self, spec: Any) -> Any:
-        """Return one column, or a list of them as a 2-D array of numbers."""
-        if isinstance(spec, list):
-            return np.column_stack([self._numbers(name) for name in spec])
-        return self._column(spec)
-
-    def _numbers(self, name: Any) -> npt.NDArray[np.float64]:
-        column = self._column(name)
-        try:
-            return np.asarray(column, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"column {name!r} must hold numbers ({error}); outside a list it may hold other objects"
-            ) from None
-
-    def _column(self, name: Any) -> Any:
-        if self.names is None:
-            return [_entry(i, record, name) for i, record in enumerate(self.data)]
-        if name not in self.names:
-            raise BadValue(None, f"has no column {name!r}", f"one of {self.names}")
-        return self.data[name]
-
 
 def _select(X: Any, spec: Any) -> Any:
-    return _Table(X).select(spec)
+    """Return one column of a data frame, dict or list of records, or a list of columns as a 2-D array of numbers."""
+    if not isinstance(spec, list):
+        return _column(X, spec)
+    return np.column_stack([_numbers(name, _column(X, name)) for name in spec])
+
+
+def _column(X: Any, name: Any) -> Any:
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        raise ValueError(f"X must be a table or a list of records, got {type(X).__name__}")
+    if hasattr(X, "iloc") and not hasattr(X, "columns"):  # a Series of records
+        X = X.tolist()
+    if not hasattr(X, "columns") and not hasattr(X, "keys"):
+        return [_entry(i, record, name) for i, record in enumerate(X)]
+    names = list(X.columns if hasattr(X, "columns") else X)
+    if name not in names:
+        raise BadValue(None, f"has no column {name!r}", f"one of {names}")
+    return X[name]
+
+
+def _numbers(name: Any, column: Any) -> npt.NDArray[np.float64]:
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"column {name!r} must hold numbers ({error}); outside a list it may hold other objects"
+        ) from None
 
 
 def _entry(i: int, record: Any, name: Any) -> Any:
@@ -249,7 +227,7 @@ def _entry(i: int, record: Any, name: Any) -> Any:
 
 
 def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
-    """Fit an encoder and return its codes; if it cannot read one column of numbers, explain how to pass vectors."""
+    """Fit an encoder and return its codes; if it fails on a column of numbers, explain how to pass them as vectors."""
     here = column.example() if isinstance(column, Distributed) else column
     try:
         return encoder.fit(column, y).transform(here)

@@ -6,14 +6,14 @@ bundle of its n-grams of levels, regardless of position; if not, the bundle of i
     n:     sum_t level(x_t) * rho level(x_(t+1)) * ... * rho^(n-1) level(x_(t+n-1))
     None:  sum_t rho^t level(x_t)
 
-With several channels, each has a random role; all its terms are bound to the role, and all channels are bundled.
-Hence the inner product of counts, divided by n_bits, is close to
+With several channels, each channel has a random role: its terms are bound to the role, and the terms of all channels
+are bundled. Hence the inner product of counts, divided by n_bits, is close to
 
-    n:     sum over channels, and places s of x and t of y, of prod_j k(x_(s+j), y_(t+j)),
-    None:  sum over channels and common places t of k(x_t, y_t),
+    n:     sum over channels, and times s of x and t of y, of prod_j k(x_(s+j), y_(t+j)),
+    None:  sum over channels and times t that both series have of k(x_t, y_t),
 
-with k(a, b) = 1 - |a - b| / (high - low). The first ignores when something happened; the second compares position by
-position and fails if one series is delayed.
+with k(a, b) = 1 - |a - b| / (high - low). With n-grams the time of a pattern does not matter; without them, a delay of
+one series makes the two dissimilar.
 
 Each vector is stored twice in a row, so that any cyclic shift is a window of 64-bit words that starts at some bit. A
 shift costs two loads and three logical operations per word, and no shifted vectors are stored.
@@ -30,23 +30,15 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.codes._hypervectors import add_eight, bit_length, count_ones, majority, ripple
-from similia.codes.hypervectors import Codes, Counts, HypervectorEncoder, empty_output, from_words, to_words
-from similia.codes.levels import (
-    LEVELS,
-    check_level_parameters,
-    column_ends,
-    draw_levels,
-    learn_range,
-    level_indices,
-    ranges_fit,
-)
+from similia.codes.hypervectors import Codes, Counts, Indices, empty_output, from_words, to_words
+from similia.codes.levels import RangeEncoder
 from similia.core.config import rows_per_block
 from similia.core.estimators import all_at_once
 from similia.core.jit import njit
 from similia.core.state import count, optional, state
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import check_positive_int
 from similia.objects import SeriesBatch
 from similia.objects.sequences import runs
 from similia.sources.dask import from_parts
@@ -54,8 +46,8 @@ from similia.sources.dask import from_parts
 _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting a task
 
 
-@state(fits=ranges_fit, n=optional(count(least=1)), **LEVELS)
-class SequenceEncoder(HypervectorEncoder):
+@state(n=optional(count(least=1)))
+class SequenceEncoder(RangeEncoder):
     """Encode time series as bundles of shifted level vectors.
 
     Parameters
@@ -102,10 +94,10 @@ class SequenceEncoder(HypervectorEncoder):
     >>> import numpy as np
     >>> from similia import codes
     >>> wave = np.sin(2 * np.pi * np.arange(65) / 20)
-    >>> both = [wave[:60], wave[5:]]  # the same, a quarter of a period late
-    >>> by_place = codes.SequenceEncoder(random_state=0).fit_transform(both)
+    >>> both = [wave[:60], wave[5:]]  # the second is a quarter of a period ahead
+    >>> by_position = codes.SequenceEncoder(random_state=0).fit_transform(both)
     >>> by_shape = codes.SequenceEncoder(n=3, random_state=0).fit_transform(both)
-    >>> codes.similarity(by_place)[0].round(1), codes.similarity(by_shape)[0].round(1)
+    >>> codes.similarity(by_position)[0].round(1), codes.similarity(by_shape)[0].round(1)
     (array([1. , 0.4]), array([1. , 0.9]))
     """
 
@@ -136,23 +128,10 @@ class SequenceEncoder(HypervectorEncoder):
         ----------
         X : collection of time series, as `similia.objects.as_series` takes
         y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as documented, or `X` is empty or holds NaN or infinity.
         """
-        check_level_parameters(self.n_levels, self.n_bits, self.output)
         if self.n is not None:
             check_positive_int(self.n, "n")
-        ends = column_ends(X, _finite_values)
-        self.low_, self.high_ = learn_range(ends, self.low, self.high, "channels")
-        rng = generator(self.random_state)
-        self.levels_, self.ties_, self.roles_ = draw_levels(self.n_levels, self.n_bits, ends.shape[1], rng)
+        self._learn(X, _finite_values, "channels")
         return self
 
     def _encode(self, X: Any) -> Codes | Counts:
@@ -161,15 +140,13 @@ class SequenceEncoder(HypervectorEncoder):
             raise ValueError(
                 f"the series have {counted(series.n_dims, 'channel')}, expected {len(self.low_)} as in fit"
             )
-        bundle = _Words(self.levels_, self.roles_, self.ties_, self.n)
+        words = _Words(self.levels_, self.roles_, self.ties_, self.n)
         out = empty_output(len(series), self.n_bits, self.output)
         offsets = series.offsets
-        taken = 64 * series.n_dims * offsets + 4 * self.n_bits * np.arange(len(offsets))  # bytes of series before each
-        for run in runs(taken, rows_per_block(1)):
-            part, rows = out[run], offsets[run.start : run.stop + 1]
-            values = series.values[rows[0] : rows[-1]]
-            levels = level_indices(values, self.low_, self.high_, len(self.levels_))
-            bundle.write(levels, rows - rows[0], part)
+        bytes_before = 64 * series.n_dims * offsets + 4 * self.n_bits * np.arange(len(offsets))
+        for run in runs(bytes_before, rows_per_block(1)):
+            rows = offsets[run.start : run.stop + 1]
+            words.bundle(self._level_indices(series.values[rows[0] : rows[-1]]), rows - rows[0], out[run])
         return out
 
     def _example(self) -> Any:
@@ -177,7 +154,7 @@ class SequenceEncoder(HypervectorEncoder):
 
 
 def _finite_series(X: Any) -> SeriesBatch:
-    """Return series, or raise if a value is not finite, which a batch made by hand may contain."""
+    """Return a `SeriesBatch`; check that values are finite, as those of a batch made by hand may not be."""
     from similia.objects import as_series
     from similia.objects.vectors import check_finite
 
@@ -191,11 +168,11 @@ def _finite_values(X: Any) -> npt.NDArray[np.floating]:
 
 
 class _Words:
-    """Packed levels, roles and ties as words, for encoding series of level numbers."""
+    """Levels, roles and the tie-breaking vector of an encoder as 64-bit words."""
 
     def __init__(self, levels: Codes, roles: Codes, ties: Codes, n: int | None) -> None:
         self.n_bits = 8 * ties.shape[1]
-        spare = np.zeros((len(levels), 16), dtype=np.uint8)  # windows may end up to 119 bits past the second copy
+        spare = np.zeros((len(levels), 16), dtype=np.uint8)  # windows end up to 119 bits past the second copy
         self.table = to_words(np.concatenate([levels, levels, spare], axis=1))
         self.roles = to_words(roles)
         if len(roles) == 1:
@@ -203,8 +180,8 @@ class _Words:
         self.ties = to_words(ties)[0]
         self.n = 0 if n is None else n
 
-    def write(self, levels: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64], out: Codes | Counts) -> None:
-        """Write the codes or sums of series of level numbers, shape (total, n_channels), to `out`."""
+    def bundle(self, levels: Indices, offsets: Indices, out: Codes | Counts) -> None:
+        """Write the codes or counts of series of level numbers, shape (total, n_channels), to `out`."""
         quantised = out.dtype == np.uint8
 
         def work(start: int, stop: int) -> None:
@@ -233,11 +210,11 @@ def _bind_shifted(vector, shift, n_bits, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _bundle(levels, offsets, table, roles, n, n_bits, ties, words, sums):  # type: ignore[no-untyped-def]
-    """Bundle the n-grams (n > 0) or the values at their positions (n = 0) of each series.
+    """Bundle the n-grams (n > 0) or the values bound to their positions (n = 0) of each series.
 
-    levels : int64 (total, n_channels); offsets : int64 (n_series + 1,); table : uint64 (n_levels, more than twice
-    n_words); roles : uint64 (n_channels, n_words). Outputs, each skipped if it has no rows: words, the sign bits of the
-    majority, uint64 (n_series, n_words), and sums, int32 (n_series, n_bits).
+    Shapes: levels (total, n_channels), offsets (n_series + 1,), table (n_levels, more than twice n_words), roles
+    (n_channels, n_words). Outputs, each skipped if it has no rows: `words` (n_series, n_words), the sign bits of the
+    majority, and `sums` (n_series, n_bits).
     """
     n_channels = levels.shape[1]
     n_words = len(ties)

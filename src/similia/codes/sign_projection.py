@@ -1,20 +1,20 @@
 """Vectors to packed bits by the signs of random projections, P(bits of x and y agree) = 1 - angle(x, y) / pi.
 
 A bit is sign(p . x), sign(0) = +1, for a random direction p: the last step of NysHD (Charikar 2002).
-`codes.kernel_from_codes` reads cosines back from the bits.
+`codes.kernel_from_codes` estimates cosines from the bits.
 
 **Dense directions.** A sum of floats depends on the order of its terms. BLAS changes this order with the shape of a
-block and the number of threads, so a value near 0 may change its sign, and a bit flips. To prevent this, each row and
-each direction becomes integers q and p with
+block and the number of threads, so a value near 0 could change its sign and flip a bit. To prevent this, each row and
+each direction is rounded to integers q and p with
 
     |q| |p| < 2^24,   so that by Cauchy-Schwarz every partial sum of q . p is an integer below 2^24:
 
-float32 holds it exactly, and sgemm returns the exact integer in any order. The budget of 24 bits is shared as
+float32 holds it exactly, and sgemm returns the exact integer in any order. The 24 bits are shared equally:
 |p| ~ |q| ~ 2^12. Rounding x to q rotates it by sqrt(k / 12) / |q| radian (1e-3 for k = 300 features), which lowers
-cosines by a relative 1e-6. Rounding p keeps its law symmetric; sparse rows see steps of 1/118 of its standard
-deviation. Both are far below the projection's own noise. All entries of p are odd and each q has an odd sum, so q . p
-is odd: there are no ties, code(-x) is the complement of code(x), and the rule sign(0) = +1 applies only to zero rows.
-Cost: one sgemm of n x k x s, in tiles whose product stays in cache until its signs are packed.
+cosines by a relative 1e-6. The distribution of p stays symmetric; its entries have steps of at most 1/118 of their
+standard deviation. Both errors are far below the noise of the projection. All entries of p are odd and each q has an
+odd sum, so q . p is odd: there are no ties, code(-x) is the complement of code(x), and sign(0) = +1 applies only to
+zero rows. Cost: one sgemm of n x k x n_bits, in tiles whose product stays in cache until its signs are packed.
 
 **Structured directions** (Choromanski, Rowland and Weller 2017). Block b of p bits is
 
@@ -43,14 +43,40 @@ from similia.sources.dask import from_parts, lazily
 
 _METHODS = ("gaussian", "structured")
 _MIN_HADAMARD = 256  # below this padded size, three Hadamard products have a bias above 0.02
-MAX_FEATURES = 2**18  # for more features, 24 bits are too few for |q| and |p|
+_MAX_FEATURES = 2**18  # for more features, 24 bits are too few for |q| and |p|
 _EXACT = 2**24  # float32 holds every integer up to this one
 _TILE_ROWS, _TILE_BITS = 512, 512  # a float32 tile of 1 MiB stays in cache until it is packed
-_FEW_ROWS = 4  # for so few rows, converting tiles of the projection to floats costs more than the product
+_FEW_ROWS = 4  # up to this many rows, converting the projection to floats would cost more than the product
 _ROUND_ROWS = 128  # rows rounded at a time, so that the float64 steps also stay in cache (3 times faster)
+_LANES = 64  # rows transformed together by the Hadamard products
 IntRows = npt.NDArray[np.int16]
 Codes = npt.NDArray[np.uint8]
-_LANES = 64  # rows transformed together
+
+
+class SignEncoder(Transformer):
+    """Base class of transformers from vectors to packed signs; a subclass implements `_encode`."""
+
+    _dtypes = ()
+
+    @lazily
+    def transform(self, X: Any) -> Codes:
+        """Encode vectors.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Finite vectors; equal numbers of different types give the same bits.
+
+        Returns
+        -------
+        uint8 array of shape (n, n_bits // 8)
+            Packed codes, bit 1 for +1, in the bit order of `numpy.packbits`.
+        """
+        self._check_columns(X)
+        return self._encode(X)
+
+    def _encode(self, X: Any) -> Codes:
+        raise NotImplementedError
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -65,7 +91,7 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     signs_=optional(array("i1", None, 3, None)), projection_=optional(array("i2", None, "d")),
     row_length_=optional("positive"),
 )  # fmt: skip
-class SignRandomProjection(Transformer):
+class SignRandomProjection(SignEncoder):
     """Turn vectors into packed bits; the agreement of two codes estimates the cosine of the vectors.
 
     With d bits, phi = sqrt(pi / (2 d)) * (+-1 code) and rho = cos(x, y):
@@ -81,8 +107,7 @@ class SignRandomProjection(Transformer):
     ============ ================================== =======================================================
 
     The bits of a row depend only on that row and the fitted projection: not on other rows, block size, number of
-    threads or float type. Multiplying a row by a power of two changes nothing; multiplying by another positive number
-    changes nothing beyond the rounding of the product.
+    threads or float type. A row times a power of two has the same bits.
 
     Parameters
     ----------
@@ -109,15 +134,14 @@ class SignRandomProjection(Transformer):
 
     Notes
     -----
-    In a data frame (``set_output``, `get_feature_names_out`), each column is a byte of eight bits:
-    signrandomprojection0 holds bits 0 to 7. Later steps of a pipeline read a frame of only such columns as packed
-    bits. A ``ColumnTransformer`` that adds columns of another type turns the bytes into plain numbers; use
-    `similia.codes.RecordEncoder` there.
+    In a data frame (``set_output``), each column is a byte: signrandomprojection0 holds bits 0 to 7. Later steps of a
+    pipeline read a frame of only such columns as packed bits. A ``ColumnTransformer`` that adds columns of another type
+    turns the bytes into plain numbers; use `similia.codes.RecordEncoder` instead.
 
-    A zero row gets the code of all ones (+1), whose kernel with any other code is 0 on average.
+    All bits of a zero row are ones; the estimated kernel between it and any other row is 0 on average.
 
-    Dense directions are exact up to the rounding of rows to integers, which rotates a row of k features by about
-    sqrt(k / 12) / 2^12 radian (1e-3 for 300 features): far below the noise of any affordable number of bits.
+    For dense directions, rows are rounded to integers. This rotates a row of k features by about sqrt(k / 12) / 2^12
+    radian (1e-3 for 300 features), far below the noise of any affordable number of bits.
 
     References
     ----------
@@ -143,7 +167,6 @@ class SignRandomProjection(Transformer):
     projection_: Any
     row_length_: Any
     signs_: Any
-    _dtypes = ()
 
     def __init__(self, n_bits: int = 10_000, method: str = "gaussian", random_state: Any = None) -> None:
         self.n_bits = n_bits
@@ -160,27 +183,16 @@ class SignRandomProjection(Transformer):
         X : array of shape (n, n_features)
             Finite vectors.
         y : ignored
-
-        Returns
-        -------
-        SignRandomProjection
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If `n_bits` is not a positive multiple of 8, `method` is unknown, or `X` is not a 2-D array of
-            finite numbers (the first bad row is named).
         """
         n_bits = check_n_bits(self.n_bits)
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {self.method!r}")
         n_features = check_vectors(example_of(X)).shape[1]
         hadamard = self.method == "structured" and n_features > _MIN_HADAMARD // 2
-        if not hadamard and n_features > MAX_FEATURES:
+        if not hadamard and n_features > _MAX_FEATURES:
             raise BadValue(
                 None,
-                f"has {n_features} features, but method='gaussian' is exact up to {MAX_FEATURES}",
+                f"has {n_features} features, but method='gaussian' is exact up to {_MAX_FEATURES}",
                 remedy="use method='structured' or reduce the vectors first",
             )
         self.n_features_in_ = n_features
@@ -189,34 +201,15 @@ class SignRandomProjection(Transformer):
         self.projection_ = self.row_length_ = self.signs_ = None
         random = generator(self.random_state)
         if hadamard:
-            self.signs_ = hadamard_signs(n_bits, n_features, random)
+            p = padded(n_features)
+            self.signs_ = random.integers(0, 2, size=(-(-n_bits // p), 3, p), dtype=np.int8) * np.int8(2) - np.int8(1)
         else:
             draw = gaussian_projection if self.method == "gaussian" else orthogonal_projection
             self.projection_ = draw(n_bits, n_features, random)
             self.row_length_ = exact_length(self.projection_)
         return self
 
-    @lazily
-    def transform(self, X: Any) -> npt.NDArray[np.uint8]:
-        """Encode vectors.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Finite vectors; equal numbers in float32 and float64 give the same bits.
-
-        Returns
-        -------
-        uint8 array of shape (n, n_bits // 8)
-            Packed codes, bit 1 for +1, order of `numpy.packbits`.
-
-        Raises
-        ------
-        ValueError
-            If `X` is not a 2-D array of finite numbers (the first bad row is named) or has another number of
-            features than in `fit`.
-        """
-        self._check_columns(X)
+    def _encode(self, X: Any) -> Codes:
         X = check_vectors(X, n_features=self.n_features_in_, by=self)
         if self.signs_ is None:
             expected = (8 * self._n_features_out, self.n_features_in_)
@@ -227,7 +220,7 @@ class SignRandomProjection(Transformer):
         step = rows_per_block(24 * X.shape[1], at_most=2**14)
         for start in range(0, len(X), step):
             block = slice(start, start + step)
-            hadamard_codes(unit_rows(X[block]), self.signs_, codes[block])
+            _hadamard_codes(_unit_rows(X[block]), self.signs_, codes[block])
         return codes
 
 
@@ -242,7 +235,7 @@ def gaussian_projection(n_bits: int, n_features: int, random: np.random.Generato
 
 
 def orthogonal_projection(n_bits: int, n_features: int, random: np.random.Generator) -> IntRows:
-    """Draw blocks of `n_features` orthogonal vectors (Haar), rounded to odd integers; shape as above."""
+    """Draw blocks of `n_features` orthogonal vectors (Haar), rounded to odd integers, shape (n_bits, n_features)."""
     n_blocks = -(-n_bits // n_features)
     gaussian = random.standard_normal((n_blocks, n_features, n_features))
     with one_blas_thread():  # several threads would round differently
@@ -252,7 +245,7 @@ def orthogonal_projection(n_bits: int, n_features: int, random: np.random.Genera
     return _odd(haar.transpose(0, 2, 1).reshape(-1, n_features)[:n_bits] * length)
 
 
-def unit_rows(X: npt.NDArray) -> npt.NDArray[np.float64]:
+def _unit_rows(X: npt.NDArray) -> npt.NDArray[np.float64]:
     """Divide each row by its largest magnitude, in float64; a zero row stays zero."""
     largest = np.abs(X).max(axis=1, initial=0.0).astype(np.float64)[:, None]
     return X / np.where(largest > 0, largest, 1.0)
@@ -263,7 +256,7 @@ def integer_rows(X: npt.NDArray, length: float) -> npt.NDArray[np.float32]:
 
     Every step is elementwise and in float64, so a row's integers depend only on that row. A zero row stays zero.
     """
-    rows = unit_rows(X)
+    rows = _unit_rows(X)
     norms = np.sqrt(_row_sums(rows * rows))
     rows *= (length / np.where(norms > 0, norms, 1.0))[:, None]
     np.rint(rows, out=rows)
@@ -293,9 +286,9 @@ def sign_codes(X: npt.NDArray, projection: IntRows, length: float) -> Codes:
 
 
 def _multiply_and_pack(rows: npt.NDArray[np.float32], projection: IntRows, codes: Codes) -> None:
-    """Fill `codes`; each thread processes independent tiles of bits, with one BLAS thread."""
+    """Write the packed signs of ``rows @ projection.T``; threads share the tiles of bits, each with one BLAS thread."""
     if len(rows) <= _FEW_ROWS:
-        few_sign_codes(rows, projection, codes)
+        _few_sign_codes(rows, projection, codes)
         return
 
     def fill(bit: int) -> None:
@@ -311,7 +304,7 @@ def _multiply_and_pack(rows: npt.NDArray[np.float32], projection: IntRows, codes
 
 
 def _spread(n_features: int) -> float:
-    """Standard deviation of the integer entries of p."""
+    """Return the standard deviation of the integer entries of p."""
     return max(16.0, 4096 / np.sqrt(n_features))
 
 
@@ -334,7 +327,7 @@ def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 @njit(reassociate=True)
-def few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
+def _few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
     """Write the packed signs of ``rows @ projection.T``; float32 holds the integer sums exactly, in any order."""
     for i in range(len(rows)):
         row = rows[i]
@@ -352,13 +345,7 @@ def few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
 # ---- structured directions
 
 
-def hadamard_signs(n_bits: int, n_features: int, random: np.random.Generator) -> npt.NDArray[np.int8]:
-    """Draw the diagonals D, shape (n_blocks, 3, p), values +-1."""
-    p = padded(n_features)
-    return random.integers(0, 2, size=(-(-n_bits // p), 3, p), dtype=np.int8) * np.int8(2) - np.int8(1)
-
-
-def hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: npt.NDArray[np.uint8]) -> None:
+def _hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: Codes) -> None:
     """Write the packed signs of the structured projections of `rows` into `codes`, shape (n, n_bits // 8)."""
     p = padded(rows.shape[1])
     expected = (-(-8 * codes.shape[1] // p), 3, p)
@@ -371,7 +358,7 @@ def hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: npt.ND
 
 @njit()
 def _encode(rows, signs, codes, start, stop):  # type: ignore[no-untyped-def]
-    """Fill ``codes[start:stop]``, `_LANES` rows at a time."""
+    """Fill ``codes[start:stop]``; coordinate i of row j of `_LANES` rows is ``lanes[i * _LANES + j]``."""
     n_blocks, _, p = signs.shape
     lanes = np.zeros(p * _LANES, np.float32)
     work = np.empty(p * _LANES, np.float32)
