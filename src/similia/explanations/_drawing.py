@@ -1,14 +1,16 @@
-r"""Lay out the nodes of a small graph so that distances on paper match path lengths.
+r"""What the drawings of notebooks and of matplotlib share: colours, the layout of graphs, RDKit's molecules.
 
-Classical scaling of the path lengths, then stress majorisation: minimises sum_ij w_ij (||p_i - p_j|| - d_ij)^2 with
-w_ij = d_ij^-2. The layout is deterministic. Cost: n^3 once and n^2 for each of 60 rounds.
+Graphs are laid out so that distances on paper match path lengths: classical scaling of the path lengths, then stress
+majorisation, which minimises sum_ij w_ij (||p_i - p_j|| - d_ij)^2 with w_ij = d_ij^-2. The layout is deterministic.
+Cost: n^3 once and n^2 for each of 60 rounds.
 
 Paper: Gansner, Koren & North, "Graph drawing by stress majorization", Graph Drawing 2004.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +20,44 @@ from scipy.sparse.csgraph import shortest_path
 from similia.explanations._views import View, bonds_of
 from similia.objects.molecules import has_rdkit, in_the_plane
 
+if TYPE_CHECKING:
+    from similia.explanations._explanation import Explanation
+
 _ROUNDS = 60
 MOST_NODES = 400  # larger graphs are not drawn: the picture would be unreadable
+_FOR, _AGAINST, GREY = (0, 114, 178), (213, 94, 0), "#9a9a9a"  # Okabe & Ito, "Color universal design", 2008
+_PIXELS = 24.0  # for each unit of RDKit's coordinates; a bond has 1.5 units
+Floats = npt.NDArray[np.float64]
 
 
-def positions(n: int, arcs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def sides(e: Explanation) -> list[tuple[str, View, Floats | None, Floats]]:
+    """Return (name, view, shares, strengths) of x and of y if there is one.
+
+    Strengths are shares scaled to [-1, 1]; positive ones make objects similar or support the decision.
+    """
+    found = []
+    for name, view, shares in (("x", e._x, e.shares_x), ("y", e._y, e.shares_y)):
+        if view is None:
+            continue
+        strengths = np.zeros(view.n_places)
+        if shares is not None and len(shares) == view.n_places and np.abs(shares).max(initial=0.0):
+            strengths = sign_of(e) * shares / np.abs(shares).max()
+        found.append((name, view, shares, strengths))
+    return found
+
+
+def sign_of(e: Explanation) -> float:
+    """Return -1 for distances, where positive parts make objects unlike, else 1."""
+    return -1.0 if "distance" in e.kind else 1.0
+
+
+def links_of(e: Explanation) -> tuple[list[tuple[int, int, float]], float]:
+    """Return the links between x and y, and the largest absolute amount of any (1 if all are 0)."""
+    links = [] if e._x is None or e._y is None else list(e._x.links)
+    return links, max((abs(value) for *_, value in links), default=0.0) or 1.0
+
+
+def positions(n: int, arcs: npt.NDArray[np.int64]) -> Floats:
     """Return the positions of n nodes in [0, 1] x [0, 1], shape (n, 2)."""
     if n <= 1:
         return np.full((n, 2), 0.5)
@@ -44,62 +79,38 @@ def positions(n: int, arcs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         np.fill_diagonal(B, -B.sum(axis=1))
         P = inverse @ (B @ P)
     P -= P.min(axis=0)
-    size = P.max() or 1.0
-    P /= size
-    centred: npt.NDArray[np.float64] = P + (1.0 - P.max(axis=0)) / 2
+    P /= P.max() or 1.0
+    centred: Floats = P + (1.0 - P.max(axis=0)) / 2
     return centred
 
 
-def _scaled(D: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _scaled(D: Floats) -> Floats:
     """Return coordinates by classical scaling, slightly perturbed to keep coinciding nodes apart."""
     n = len(D)
     centre = np.eye(n) - 1.0 / n
     values, vectors = np.linalg.eigh(-0.5 * centre @ D**2 @ centre)
     P = vectors[:, -2:][:, ::-1] * np.sqrt(np.maximum(values[-2:][::-1], 0.0))
-    if P.shape[1] < 2:
-        P = np.column_stack([P, np.zeros(n)])
     angles = 2.399963 * np.arange(n)  # the golden angle
     return P + 0.05 * np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-FOR = (0, 114, 178)  # Okabe & Ito, "Color universal design", 2008
-
-
-AGAINST = (213, 94, 0)
-
-
-GREY = "#9a9a9a"
-
-
-def strengths(shares: npt.NDArray[np.float64] | None, n: int, kind: str) -> npt.NDArray[np.float64]:
-    """Return a number from -1 to 1 for each place: positive if it makes objects similar or supports the decision."""
-    if shares is None or len(shares) != n or not np.abs(shares).max(initial=0.0):
-        return np.zeros(n)
-    sign = -1.0 if "distance" in kind else 1.0
-    return sign * shares / np.abs(shares).max()
-
-
 def shade(strength: float) -> str:
     """Return white blended with blue or orange, as ``#rrggbb``."""
-    target = FOR if strength >= 0 else AGAINST
     # Weak places stay visible, and black letters stay readable on the full colour.
     amount = 0.0 if strength == 0 else 0.12 + 0.68 * min(1.0, abs(strength))
-    return "#" + "".join(f"{round(255 + amount * (c - 255)):02x}" for c in target)
+    return "#" + "".join(f"{round(255 + amount * (c - 255)):02x}" for c in (_FOR if strength >= 0 else _AGAINST))
 
 
 def full(strength: float) -> str:
     """Return blue or orange, as ``#rrggbb``."""
-    return "#" + "".join(f"{c:02x}" for c in (FOR if strength >= 0 else AGAINST))
+    return "#" + "".join(f"{c:02x}" for c in (_FOR if strength >= 0 else _AGAINST))
 
 
-_PIXELS = 24.0  # for each unit of RDKit's coordinates, of which a bond has 1.5
-
-
-def _drawn(view: View, strength: npt.NDArray[np.float64], canvas: str, pixels: float) -> Any:
+def _drawn(view: View, strength: Floats, canvas: str, pixels: float) -> Any:
     """Return RDKit's canvas with the molecule, its atoms and bonds coloured by what they add."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
-    molecule = in_the_plane(view.names or [], bonds_of(view))
+    molecule = in_the_plane(view.names, bonds_of(view))
     drawer = getattr(rdMolDraw2D, canvas)(-1, -1)
     options = drawer.drawOptions()
     options.useBWAtomPalette()
@@ -108,31 +119,24 @@ def _drawn(view: View, strength: npt.NDArray[np.float64], canvas: str, pixels: f
     options.minFontSize = options.maxFontSize = round(12 * pixels / _PIXELS)
     options.highlightRadius, options.highlightBondWidthMultiplier = 0.38, 6
     options.prepareMolsBeforeDrawing = False
-    tints = {v: _rgb(float(s)) for v, s in enumerate(strength) if s}
+    atoms = {v: _rgb(float(s)) for v, s in enumerate(strength) if s}
     bonds = {
         molecule.GetBondBetweenAtoms(u, v).GetIdx(): _rgb(float(strength[u] + strength[v]) / 2)
         for u, v, _ in bonds_of(view)
         if strength[u] and strength[v]
     }
-    drawer.DrawMolecule(
-        molecule,
-        highlightAtoms=[*tints],
-        highlightBonds=[*bonds],
-        highlightAtomColors=tints,
-        highlightBondColors=bonds,
-        highlightAtomRadii={},
-    )
+    colours = {"highlightAtomColors": atoms, "highlightBondColors": bonds, "highlightAtomRadii": {}}
+    drawer.DrawMolecule(molecule, highlightAtoms=[*atoms], highlightBonds=[*bonds], **colours)
     drawer.FinishDrawing()
     return drawer
 
 
 def _rgb(strength: float) -> tuple[float, float, float]:
-    colour = shade(strength)
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return red, green, blue
+    red, green, blue = bytes.fromhex(shade(strength)[1:])
+    return red / 255, green / 255, blue / 255
 
 
-def svg(view: View, strength: npt.NDArray[np.float64], tips: list[str]) -> str | None:
+def svg(view: View, strength: Floats, tips: list[str]) -> str | None:
     """Return a drawing of a molecule as SVG, with a tooltip for each atom, or None if RDKit is not installed."""
     if not has_rdkit():
         return None
@@ -147,12 +151,10 @@ def svg(view: View, strength: npt.NDArray[np.float64], tips: list[str]) -> str |
     return f"{text}{spots}</svg>"
 
 
-def picture(view: View, strength: npt.NDArray[np.float64]) -> npt.NDArray[Any] | None:
+def picture(view: View, strength: Floats) -> npt.NDArray[Any] | None:
     """Return a drawing of a molecule as an array of colours, or None if RDKit is not installed."""
     if not has_rdkit():
         return None
-    from io import BytesIO
-
     from matplotlib.image import imread
 
     return np.asarray(imread(BytesIO(_drawn(view, strength, "MolDraw2DCairo", 3 * _PIXELS).GetDrawingText())))

@@ -2,6 +2,19 @@ r"""`explain` shows why two objects are similar, and which parts of an object le
 
 Parts are exact wherever the kernel, distance or decision is a sum: over shared features, over the steps of an
 alignment, over nearest points, or over the features of a linear model. The residual shows what the parts leave out.
+A prediction is a decision sum_j w_j f_j(x) + b, where f is the output of the model's first step:
+
+===================  ==============================================================================================
+first step           parts of the decision
+===================  ==============================================================================================
+`KernelFeatures`     w_f phi_f(x) for each feature f of x, by name
+`Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w: with
+                     features, phi_f(x) sum_l alpha_l phi_f(l) for each feature, else alpha_l k(x, l) for each landmark
+`KernelSVC`, ...     the same with the support vectors or training objects as landmarks
+neighbours           the share of each neighbour in the votes, or in the mean
+`D2KE`               w_j (f_j(x) - mean) for each random object
+anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
+===================  ==============================================================================================
 
 Source: linear decisions over the features of a kernel are decomposed as in Rätsch, Sonnenburg & Schäfer,
 "Learning interpretable SVMs for biological sequence classification", BMC Bioinformatics 7 (Suppl. 1), 2006.
@@ -10,14 +23,56 @@ Source: linear decisions over the features of a kernel are decomposed as in Rät
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.estimators import ObjectsOut
 from similia.core.validation import check_positive_int
-from similia.explanations._explanation import Explanation, Found, explained
-from similia.explanations._models import comparison_of, prediction
-from similia.explanations._pairs import WHAT, Naming, NoParts, distance_pair, one, pair
-from similia.explanations._views import names_of_labels, view_of
-from similia.similarity import Distance, name_of, refuse_class, without_addresses
+from similia.embeddings import D2KE, KernelFeatures, Nystroem
+from similia.explanations import _linear as linear
+from similia.explanations._explanation import (
+    INTERCEPT,
+    NOWHERE,
+    Described,
+    Explanation,
+    Floats,
+    Found,
+    Part,
+    explained,
+    joined,
+    listed,
+)
+from similia.explanations._features import blocks_of, coefficients_by_column, coefficients_by_objects, linear_parts
+from similia.explanations._pairs import (
+    WHAT,
+    Naming,
+    NoParts,
+    distance_pair,
+    feature_occurrences,
+    is_directed,
+    one,
+    pair,
+)
+from similia.explanations._views import described, names_of_labels, view_of
+from similia.kernels.hypersphere import as_rows, to_hypersphere
+from similia.learn.heat_svc import HeatSVC
+from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC
+from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from similia.learn.vote import VoteRegressor
+from similia.objects import take
+from similia.objects.sequences import Batch
+from similia.pipelines import members_of, parts_of, steps_of
+from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_class, without_addresses
+
+_AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # of targets
 
 
 def explain(
@@ -79,29 +134,286 @@ def explain(
     refuse_class(what, "what is to be explained")
     check_positive_int(top, "top")
     naming = {**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})}
-    compares = callable(what)
     if y is None:
-        if compares:
+        if callable(what):
             raise ValueError(
                 f"{name_of(what)} compares two objects, got one; write explain({name_of(what)}(...), x, y)"
             )
         if not hasattr(what, "predict") and not hasattr(what, "best_"):
             raise TypeError(f"{name_of(what)} is not a fitted model that predicts; {WHAT}")
-        return prediction(what, x, naming, top)
-    compared = what if compares else comparison_of(what)
+        return _of_steps(steps_of(what), x, naming, top)
+    compared = what
+    if not callable(what):
+        comparison = parts_of(what).comparison()
+        if comparison is None:
+            raise TypeError(
+                f"{name_of(what)} compares objects by no kernel or distance; give explain the kernel itself"
+            )
+        compared = comparison.function
     X, Y = one(compared, x, "x"), one(compared, y, "y")
     views = view_of(X, naming), view_of(Y, naming)
     try:
-        value, kind, found, note = _compared(compared, X, Y, naming)
+        if isinstance(compared, Distance):
+            d, scale, found, note = distance_pair(compared, X, Y)
+            value, kind = d**scale, "squared distance" if scale == 2 else "distance"
+        else:
+            value, kind, found, note = pair(compared, X, Y, naming)
     except NoParts as error:
         raise TypeError(str(error)) from None
-    title = f"{kind} of x and y by {without_addresses(compared)}"
-    return explained(value, kind, found, top, title=title, note=note, views=views)
+    return explained(value, kind, found, top, f"{kind} of x and y by {without_addresses(compared)}", views, note=note)
 
 
-def _compared(compared: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:
-    """Return (value, kind, parts, note) of a kernel or a distance."""
-    if not isinstance(compared, Distance):
-        return pair(compared, X, Y, naming)
-    d, scale, found, note = distance_pair(compared, X, Y)
-    return d**scale, "squared distance" if scale == 2 else "distance", found, note
+def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+    """Explain the prediction of a pipeline, given as a list of its steps."""
+    learner = steps[-1]
+    if isinstance(learner, TransformedTargetRegressor):
+        check_is_fitted(learner)
+        inner = _of_steps([*steps[:-1], *steps_of(learner.regressor_)], x, naming, top)
+        return _in_units(inner, learner)
+    if members := members_of(learner):
+        check_is_fitted(learner)
+        if hasattr(learner, "voters") or isinstance(learner, CalibratedClassifierCV):
+            return _of_a_vote(steps, x, naming, top)
+        return _of_steps([*steps[:-1], *steps_of(members[0])], x, naming, top)
+    while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
+        X = steps[0].transform(_collection(steps[0], x))
+        steps, x = steps[1:], X if isinstance(X, Batch) else X[0]
+    compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
+    if compares or hasattr(learner, "kneighbors"):
+        return _of_a_comparison(steps, x, naming, top)
+    linear.check_learner(learner)
+    first, others = (steps[0], steps[1:]) if len(steps) > 1 else (None, steps)
+    X = _collection(first, x)
+    rows = _rows(X) if first is None else first.transform(X)
+    found = linear.decision(others, rows)
+    parts, intercept = _parts(first, X, rows, found, naming)
+    how = name_of(learner) if first is None else f"{name_of(first)} and {name_of(learner)}"
+    title = f"{found.kind} of {how}, {found.title}"
+    views = view_of(X, naming), None
+    return explained(found.value, found.kind, parts, top, title, views, note=found.note, intercept=intercept or None)
+
+
+def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+    """Explain a learner that compares its input with training objects."""
+    learner = steps[-1]
+    check_is_fitted(learner)
+    given = X = _collection(steps[0], x)
+    for step in steps[:-1]:
+        X = step.transform(X)
+    if isinstance(learner, KNeighborsClassifier | KNeighborsRegressor):
+        given = X = as_objects(learner.distance_, X)
+    elif not hasattr(learner, "kneighbors"):
+        return _of_a_machine(learner, as_objects(learner.kernel_, X), naming, top)
+    else:
+        X = _rows(X)
+    return _of_neighbours(learner, X, given, naming, top)
+
+
+def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+    """Explain the first voter that decides by a sum and predicts the same as the vote."""
+    *before, learner = steps
+    voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
+    X = _collection(voters[0][0], x)
+    decided, *answers = (_predicted(voter, X) for voter in (steps, *voters))
+    agree = [isinstance(learner, VoteRegressor) or answer == decided for answer in answers]
+    errors: list[TypeError] = []
+    for i in sorted(range(len(agree)), key=lambda i: not agree[i]):
+        try:
+            found = _of_steps(voters[i], x, naming, top)
+        except TypeError as error:
+            errors.append(error)
+            continue
+        return _noted(found, _voter(learner, i, agree, decided))
+    raise TypeError(f"none of the {len(errors)} models that vote can be explained, e.g. {errors[0]}")
+
+
+def _noted(found: Explanation, *notes: str) -> Explanation:
+    """Add notes to an explanation."""
+    return replace(found, note="; ".join(filter(None, (found.note, *notes))))
+
+
+def _voter(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
+    """Say which voter is explained, and how many others agree."""
+    n = len(agree)
+    if isinstance(learner, VoteRegressor):
+        return f"this is number {i + 1} of the {n} models that vote; their mean is {decided:.4g}"
+    calibrated = isinstance(learner, CalibratedClassifierCV)
+    if calibrated and n == 1:
+        return "this is the decision that the calibration makes a probability of"
+    who = f"number {i + 1} of the {n} models {'whose probabilities are averaged' if calibrated else 'that vote'}"
+    return f"this is {who}; {sum(agree)} of them say {decided}" + ("" if agree[i] else ", and this one does not")
+
+
+def _predicted(steps: list[Any], X: Any) -> Any:
+    """Return the prediction of the last step for the first object."""
+    for step in steps[:-1]:
+        X = step.transform(X)
+    return steps[-1].predict(X)[0]
+
+
+def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explanation:
+    """Convert the explanation to the units of the targets if their transform is affine; otherwise add a note."""
+
+    def back(value: float) -> float:
+        return float(np.ravel(learner.transformer_.inverse_transform(np.array([[value]])))[0])
+
+    if type(learner.transformer_).__name__ not in _AFFINE:
+        predicted = f"{back(found.value):.4g}, the prediction"
+        return _noted(found, f"the model takes this number back to {predicted}; the parts add up before that")
+    shift = back(0.0)
+    scale = back(1.0) - shift
+    parts = [replace(part, contribution=scale * part.contribution) for part in found.parts]
+    constant = parts.pop().contribution if parts and parts[-1].name == INTERCEPT else 0.0
+    parts.append(Part(INTERCEPT, constant + shift, NOWHERE, NOWHERE))
+    names = ("residual", "omitted", "unexplained", "shares_x", "shares_y")
+    scaled = {name: scale * getattr(found, name) for name in names if getattr(found, name) is not None}
+    return replace(found, value=scale * found.value + shift, parts=parts, **scaled)
+
+
+def _rows(X: Any) -> Any:
+    """Return vectors in the form that scikit-learn's learners take."""
+    return X if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
+
+
+def _collection(first: Any, x: Any) -> Any:
+    """Return a collection that holds one object, for the first step of a model."""
+    compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
+    if callable(compared):
+        return one(compared, x, "x")
+    return x if len(getattr(x, "shape", ())) == 2 and x.shape[0] == 1 else [x]
+
+
+def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming) -> tuple[Found, float]:
+    """Return the parts, and the constant that does not depend on the object."""
+    if isinstance(first, KernelFeatures) and (blocks := blocks_of(first.kernel)) is not None:
+        parts = []
+        for block, column in blocks:
+            x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
+            coefficients = coefficients_by_column(block, column, x.ids, first.n_features, found.weights)
+            parts.append(linear_parts(x, block.scale(X)[0] * coefficients).times(1.0, block.prefix))
+        return joined(parts), found.intercept
+    if isinstance(first, Nystroem) and not first._precomputed:
+        alpha, numbers = first.components_ @ found.weights, first.landmark_indices_
+        return _of_landmarks(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
+    row, intercept = linear.dense(rows).ravel(), found.intercept
+    values = row
+    if found.centre is not None:
+        values = row - found.centre
+        intercept += float(found.centre @ found.weights)
+    return Found(values * found.weights, lambda k: (_column_name(first, k, row[k]), NOWHERE, NOWHERE)), intercept
+
+
+def _of_landmarks(
+    kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
+) -> Found:
+    """Return the parts of sum_l alpha_l k(x, l): by feature, or by landmark if the kernel has no features."""
+    blocks = blocks_of(kernel)
+    if len(numbers) == 0:
+        return listed([], 0, 0)
+    if blocks is None:
+        values = np.asarray(evaluate(kernel, X, landmarks), dtype=np.float64)[0]
+
+        def describe(k: int) -> Described:
+            return f"{values[k]:.3g} like {what} {described(take(landmarks, [k]), int(numbers[k]))}", NOWHERE, NOWHERE
+
+        return Found(alpha * values, describe)
+    parts = []
+    for block, _ in blocks:
+        x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
+        amounts = alpha * block.scale(landmarks)
+        coefficients = coefficients_by_objects(block, x.ids, block.as_objects(landmarks), amounts)
+        parts.append(linear_parts(x, block.scale(X)[0] * block.weight * coefficients).times(1.0, block.prefix))
+    return joined(parts)
+
+
+def _column_name(first: Any, k: int, value: float) -> str:
+    """Describe column k of the output of a model's first step."""
+    if isinstance(first, D2KE):
+        distance = -np.log(value) / first.gamma_ if value > 0 else np.inf
+        distance -= np.log(len(first.random_objects_)) / (2 * first.gamma_)  # a feature is exp(-gamma d) / sqrt(R)
+        return f"at {distance:.3g} from random object {described(take(first.random_objects_, [k]), k)}"
+    try:
+        name = str(first.get_feature_names_out()[k])
+    except (AttributeError, ValueError, NotImplementedError):
+        name = f"column {k}"
+    return f"{name} = {value:.4g}"
+
+
+def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:
+    """Explain the prediction of a kernel machine by its support vectors, or by the features of its kernel."""
+    kernel, given, what = machine.kernel_, X, "support"
+    if isinstance(machine, KernelRidge):
+        objects, numbers, what = machine.objects_, np.arange(len(machine.dual_coef_)), "training"
+    elif isinstance(machine, HeatSVC):  # keeps its support vectors on the sphere
+        objects, numbers = machine.support_vectors_, machine.support_
+        X = to_hypersphere(as_rows(X), kernel.mapping, zero_rows=kernel.zero_rows)
+        kernel = clone(kernel).set_params(mapping=None)
+    else:
+        objects, numbers = machine.support_objects_, machine.support_
+    note = ""
+    intercept: float | None
+    if isinstance(machine, KernelSVC | HeatSVC):
+        K = np.asarray(evaluate(kernel, X, objects), dtype=np.float64)[0] if len(numbers) else np.zeros(0)
+        scores = machine.pair_coef_ @ K + machine.pair_intercept_
+        winner, other, sign, row = linear.best_machine(machine.predict(given)[0], machine.classes_, scores)
+        alpha, intercept = sign * machine.pair_coef_[row], sign * float(machine.pair_intercept_[row])
+        value, kind, title = sign * float(scores[row]), "decision", linear.against(machine.classes_, winner, other)
+        note = linear.one_vs_one(machine.classes_)
+    else:
+        alpha = machine.dual_coef_
+        if alpha.ndim > 1:
+            raise linear.several_numbers(machine, alpha.shape[1])
+        intercept = float(getattr(machine, "intercept_", 0.0)) or None
+        value, kind, title = float(machine.predict(given)[0]), "prediction", linear.PREDICTED
+    found = _of_landmarks(kernel, X, objects, alpha, naming, what, numbers)
+    title = f"{kind} of {name_of(machine)}, {title}"
+    return explained(value, kind, found, top, title, (view_of(X, naming), None), note=note, intercept=intercept)
+
+
+def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -> Explanation:
+    """Explain a prediction for one object by its nearest training objects.
+
+    The machine is an estimator of similia or of scikit-learn, and takes `X`; `given` is the object to show.
+    """
+    (distances,), (numbers,) = machine.kneighbors(X)
+    ours = isinstance(machine, KNeighborsClassifier | KNeighborsRegressor)
+    weights = machine._weights(distances[None])[0] if ours else _weights(machine, distances)
+    if hasattr(machine, "classes_"):
+        classes, codes = machine.classes_, (machine._codes if ours else machine._y)[numbers]
+        if len(classes) == 1:
+            raise ValueError(
+                f"{name_of(machine)} was fitted to the one class {classes[0]!s}: there is nothing to explain"
+            )
+        shares = machine.predict_proba(X)[0]
+        winner, other = linear.best_two(shares)
+        adds, answers = weights * (codes == winner) - weights * (codes == other), classes[codes]
+        value, kind, title = float(shares[winner] - shares[other]), "decision", linear.against(classes, winner, other)
+    else:
+        answers = (machine.targets_ if ours else machine._y)[numbers]
+        if answers.ndim > 1:
+            raise linear.several_numbers(machine, answers.shape[1])
+        adds, value, kind, title = weights * answers, float(weights @ answers), "prediction", linear.PREDICTED
+
+    def describe(k: int) -> Described:
+        number = int(numbers[k])
+        more = ""
+        if ours:
+            thing = described(take(machine.objects_, [number]), number)
+            more = thing.removeprefix(f"no. {number}") if thing.startswith("no. ") else f", {thing}"
+        return f"{answers[k]!s}: training object {number}{more}, at {distances[k]:.3g}", NOWHERE, NOWHERE
+
+    by = name_of(machine.distance_) if ours else f"the {machine.effective_metric_} distance of vectors"
+    note = f"the nearest by {by}; explain x with one of them to see what they share"
+    title = f"{kind} of {name_of(machine)}, {title}"
+    return explained(value, kind, Found(adds, describe), top, title, (view_of(given, naming), None), note=note)
+
+
+def _weights(machine: Any, distances: Floats) -> Floats:
+    """Return the weights, summing to 1, of the neighbours that scikit-learn's estimator found."""
+    if machine.weights == "uniform":
+        return np.full(len(distances), 1 / len(distances))
+    if callable(machine.weights):
+        weights = np.asarray(machine.weights(distances[None]), dtype=np.float64)[0]
+    else:
+        weights = (distances == 0).astype(np.float64) if (distances == 0).any() else 1 / distances
+    return weights / weights.sum()

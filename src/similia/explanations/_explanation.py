@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.explanations._views import View
+from similia.explanations._views import Places, View, groups, is_molecule
 
-Places = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Described = tuple[str, Places, Places]  # name of a part, and its places in x and y
+Link = tuple[int, int, float]
+NOWHERE: Places = np.empty(0, dtype=np.int64)
+INTERCEPT = "intercept"
 _NOTHING = 1e-12  # relative to the whole: smaller values are rounding errors
 
 
@@ -109,10 +113,10 @@ class Explanation:
     n_omitted: int = 0
     title: str = ""
     note: str = ""
-    shares_x: npt.NDArray[np.float64] | None = None
-    shares_y: npt.NDArray[np.float64] | None = None
-    _x: View | None = field(default=None)
-    _y: View | None = field(default=None)
+    shares_x: Floats | None = None
+    shares_y: Floats | None = None
+    _x: View | None = None
+    _y: View | None = None
 
     @property
     def groups(self) -> list[Part]:
@@ -122,27 +126,21 @@ class Explanation:
         contributes the sum of `shares_x` (or `shares_y`) over its atoms, so the groups of a molecule add up to the sum
         over all its atoms. Groups that add nothing are left out.
         """
-        from similia.explanations._views import groups, is_molecule
-
         found = []
-        for side, view, shares in ((0, self._x, self.shares_x), (1, self._y, self.shares_y)):
+        for view, shares in ((self._x, self.shares_x), (self._y, self.shares_y)):
             if view is None or shares is None or not is_molecule(view) or len(shares) != view.n_places:
                 continue
             for name, atoms in groups(view):
-                places = [atoms, np.empty(0, dtype=np.int64)]
-                found.append(Part(name, float(shares[atoms].sum()), places[side], places[1 - side]))
+                places = (atoms, NOWHERE) if view is self._x else (NOWHERE, atoms)
+                found.append(Part(name, float(shares[atoms].sum()), *places))
         found = [part for part in found if abs(part.contribution) > _NOTHING * abs(self.value)]
         return sorted(found, key=lambda part: -abs(part.contribution))
 
     def to_text(self) -> str:
         """Return the explanation as text: a table of parts, and strings with the numbers of the parts below them.
 
-        For molecules, a table of whole substructures comes first (`groups`).
-
-        Returns
-        -------
-        str
-            Lines of at most about 100 characters, without control characters.
+        For molecules, a table of whole substructures comes first (`groups`). Lines have at most about 100 characters
+        and no control characters.
         """
         from similia.explanations._text import as_text
 
@@ -152,10 +150,6 @@ class Explanation:
         """Return the explanation as a fragment of HTML: inline styles and drawings, no script, all text escaped.
 
         RDKit draws molecules if it is installed.
-
-        Returns
-        -------
-        str
         """
         from similia.explanations._html import as_html
 
@@ -190,18 +184,6 @@ class Explanation:
         )
 
 
-Floats = npt.NDArray[np.float64]
-
-
-Described = tuple[str, Places, Places]
-
-
-Link = tuple[int, int, float]
-
-
-NOWHERE: Places = np.empty(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class Found:
     """All parts of a value.
@@ -210,11 +192,11 @@ class Found:
     ----------
     contributions : ndarray of float64, shape (n_parts,)
     describe : callable
-        Maps a part number to (name, places in x, places in y).
+        Maps the number of a part to its name and its places in x and y.
     shares_x, shares_y : ndarray of float64 or None
         Sum of all parts at each place.
     links : sequence of (int, int, float)
-        Matched places, and the amount each match adds.
+        Matched places of x and y, and the amount each match adds.
     """
 
     contributions: Floats
@@ -230,9 +212,9 @@ class Found:
             name, in_x, in_y = self.describe(k)
             return prefix + name, in_x, in_y
 
-        x, y = (None if s is None else factor * s for s in (self.shares_x, self.shares_y))
+        x, y = (None if shares is None else factor * shares for shares in (self.shares_x, self.shares_y))
         links = [(i, j, factor * value) for i, j, value in self.links]
-        return Found(factor * self.contributions, describe if prefix else self.describe, x, y, links)
+        return Found(factor * self.contributions, describe, x, y, links)
 
 
 def joined(founds: Sequence[Found]) -> Found:
@@ -245,22 +227,19 @@ def joined(founds: Sequence[Found]) -> Found:
         which = bisect_right(starts, k) - 1
         return founds[which].describe(k - starts[which])
 
-    x, y = ([getattr(found, name) for found in founds] for name in ("shares_x", "shares_y"))
+    x, y = _added([found.shares_x for found in founds]), _added([found.shares_y for found in founds])
     links = [link for found in founds for link in found.links]
-    return Found(np.concatenate([found.contributions for found in founds]), describe, _added(x), _added(y), links)
+    return Found(np.concatenate([found.contributions for found in founds]), describe, x, y, links)
 
 
 def _added(shares: list[Floats | None]) -> Floats | None:
-    """Return the sum of the shares that are known."""
+    """Return the sum of the shares that are known; None if they are of different lengths."""
     known = [s for s in shares if s is not None]
-    if not known or len({len(s) for s in known}) > 1:
-        return None
-    total: Floats = np.sum(known, axis=0)
-    return total
+    return np.asarray(np.sum(known, axis=0)) if len({len(s) for s in known}) == 1 else None
 
 
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
-    """Return parts given as a list of (name, contribution, places in x, places in y)."""
+    """Return parts given as (name, contribution, places in x, places in y); parts of one place each are links."""
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
     links = []
     for _, contribution, *places in parts:
@@ -281,44 +260,36 @@ def explained(
     kind: str,
     found: Found,
     top: int,
-    *,
     title: str,
+    views: tuple[View, View | None],
+    *,
     note: str = "",
-    constant: tuple[str, float] | None = None,
-    views: tuple[View | None, View | None] = (None, None),
+    intercept: float | None = None,
 ) -> Explanation:
-    """Return the explanation with the `top` largest parts; equal parts keep their order.
-
-    `constant` is a final part that is always listed: the intercept of a linear model.
-    """
+    """Return the explanation with the `top` largest parts, then the intercept; equal parts keep their order."""
     sizes = np.abs(found.contributions)
     order = np.argsort(-sizes, kind="stable")
     order = order[sizes[order] > 0]
-    parts = [Part(*_described(found, k)) for k in order[:top].tolist()]
-    if constant is not None:
-        parts.append(Part(constant[0], float(constant[1]), NOWHERE, NOWHERE))
+    parts = []
+    for k in order[:top].tolist():
+        name, in_x, in_y = found.describe(k)
+        parts.append(Part(name, float(found.contributions[k]), in_x, in_y))
+    if intercept is not None:
+        parts.append(Part(INTERCEPT, intercept, NOWHERE, NOWHERE))
     residual = value - float(sum(part.contribution for part in parts))
     omitted = float(found.contributions[order[top:]].sum())
-    view_x, view_y = views
-    if view_x is not None and found.links:
-        view_x = replace(view_x, links=list(found.links))
     return Explanation(
-        value=value,
-        kind=kind,
-        parts=parts,
-        residual=residual,
-        omitted=omitted,
+        value,
+        kind,
+        parts,
+        residual,
+        omitted,
         unexplained=residual - omitted,
         n_omitted=max(0, len(order) - top),
         title=title,
         note=note,
         shares_x=found.shares_x,
         shares_y=found.shares_y,
-        _x=view_x,
-        _y=view_y,
+        _x=replace(views[0], links=list(found.links)),
+        _y=views[1],
     )
-
-
-def _described(found: Found, k: int) -> tuple[str, float, Places, Places]:
-    name, in_x, in_y = found.describe(k)
-    return name, float(found.contributions[k]), in_x, in_y

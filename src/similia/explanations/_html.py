@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from similia.core.text import number
-from similia.explanations._drawing import GREY, MOST_NODES, full, positions, shade, strengths, svg
+from similia.explanations._drawing import GREY, MOST_NODES, full, links_of, positions, shade, sides, sign_of, svg
 from similia.explanations._text import MOST_GROUPS, percent, rest, runs, shortened, visible, visible_letters
 from similia.explanations._views import View, is_molecule
 
@@ -23,9 +23,8 @@ _MOST_LINKS = 120
 _CELL = "padding:2px 8px;white-space:nowrap;text-align:"
 
 
-def as_html(explanation: Explanation) -> str:
+def as_html(e: Explanation) -> str:
     """Return the fragment of `Explanation.to_html`."""
-    e = explanation
     pieces = [f"<p style='margin:0 0 6px'><b>{_safe(e.title)}: {number(e.value)}</b></p>", _drawing(e)]
     pieces += [_table(e, "substructure", e.groups[:MOST_GROUPS], whole=False), _table(e, "part", e.parts)]
     if e.note:
@@ -43,47 +42,37 @@ def _table(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True)
     if not parts and not whole:
         return ""
     largest = max((abs(part.contribution) for part in parts), default=0.0)
-    with_y = e._y is not None
     placed = any(len(part.in_x) or len(part.in_y) for part in parts)
-    heads = [head, "adds", "%", ""] + (["in x", *(["in y"] if with_y else [])] if placed else [])
+    n_columns = 4 if not placed else 5 if e._y is None else 6
+    heads = [head, "adds", "%", "", "in x", "in y"][:n_columns]
     rows = ["".join(f"<th style='{_CELL}left;border-bottom:1px solid #999'>{head}</th>" for head in heads)]
-    sign = -1.0 if "distance" in e.kind else 1.0
     for part in parts:
         width = round(90 * abs(part.contribution) / largest) if largest else 0
-        colour = full(sign * part.contribution)
+        colour = full(sign_of(e) * part.contribution)
         bar = f"<div style='width:{max(1, width)}px;height:9px;background:{colour}'></div>"
         name = escape(shortened(part.name, 90))
-        cells = [f"<code>{name}</code>" if whole else name, *_numbers(part.contribution, e.value), bar]
-        cells += [runs(part.in_x), *([runs(part.in_y)] if with_y else [])] if placed else []
-        rows.append(_row(cells))
-    left = rest(e) if whole else []
-    rows += [_row([f"<i>{escape(name)}</i>", *_numbers(value, e.value), ""]) for name, value in left]
+        name = f"<code>{name}</code>" if whole else name
+        rows.append(_row(e, name, part.contribution, bar, *[runs(part.in_x), runs(part.in_y)][: n_columns - 4]))
+    rows += [_row(e, f"<i>{escape(name)}</i>", value, "") for name, value in (rest(e) if whole else [])]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table style='border-collapse:collapse;font-size:12px;margin-top:6px'>{body}</table>"
 
 
-def _numbers(value: float, whole: float) -> list[str]:
-    return [number(value), percent(value, whole)]
-
-
-def _row(cells: list[str]) -> str:
-    return "".join(
-        f"<td style='{_CELL}{'right' if c in (1, 2) else 'left'}'>{cell}</td>" for c, cell in enumerate(cells)
-    )
+def _row(e: Explanation, name: str, value: float, *others: str) -> str:
+    """Return a row: a name, a value, its percentage of the whole, and further cells."""
+    cells = [(name, "left"), (number(value), "right"), (percent(value, e.value), "right")]
+    cells += [(cell, "left") for cell in others]
+    return "".join(f"<td style='{_CELL}{align}'>{cell}</td>" for cell, align in cells)
 
 
 def _drawing(e: Explanation) -> str:
-    views = [(name, view, shares) for name, view, shares in (("x", e._x, e.shares_x), ("y", e._y, e.shares_y)) if view]
-    kinds = {view.kind for _, view, _ in views}
+    """Return drawings of strings, series or not too large graphs; nothing for other objects."""
+    kinds = {view.kind for _, view, *_ in sides(e)}
     if kinds == {"strings"}:
-        return "".join(_letters(name, view, strengths(shares, view.n_places, e.kind)) for name, view, shares in views)
-    if kinds == {"graphs"} and max(view.n_places for _, view, _ in views) <= MOST_NODES:
-        return "".join(
-            _graph(name, view, strengths(shares, view.n_places, e.kind), shares) for name, view, shares in views
-        )
-    if kinds == {"series"}:
-        return _series(e)
-    return ""
+        return "".join(_letters(name, view, strength) for name, view, _, strength in sides(e))
+    if kinds == {"graphs"} and max(view.n_places for _, view, *_ in sides(e)) <= MOST_NODES:
+        return "".join(_graph(*side) for side in sides(e))
+    return _series(e) if kinds == {"series"} else ""
 
 
 def _letters(name: str, view: View, strength: np.ndarray) -> str:
@@ -99,75 +88,65 @@ def _letters(name: str, view: View, strength: np.ndarray) -> str:
     return f"<div style='{style}'><b>{name}</b> {''.join(spans)}{more}</div>"
 
 
-def _graph(name: str, view: View, strength: np.ndarray, shares: np.ndarray | None = None) -> str:
+def _graph(name: str, view: View, shares: np.ndarray | None, strength: np.ndarray) -> str:
     """Return a graph with coloured nodes; RDKit draws molecules if it is installed."""
     if is_molecule(view):
         adds = [""] * view.n_places if shares is None else [f" adds {number(float(s))}" for s in shares]
-        tips = [
-            _safe(f"atom {v}, {atom}{add}") for v, (atom, add) in enumerate(zip(view.names or [], adds, strict=True))
-        ]
+        tips = [_safe(f"atom {v}, {atom}{add}") for v, (atom, add) in enumerate(zip(view.names, adds, strict=True))]
         drawn = svg(view, strength, tips)
         if drawn is not None:
             style = "display:inline-block;margin-right:12px;vertical-align:top"
             return f"<figure style='{style};margin-left:0'><figcaption><b>{name}</b></figcaption>{drawn}</figure>"
     size, pad = 260, 18
-    arcs = np.empty((2, 0), dtype=np.int64) if view.arcs is None else view.arcs
-    P = pad + (size - 2 * pad) * positions(view.n_places, arcs)
+    P = pad + (size - 2 * pad) * positions(view.n_places, view.arcs)
     P[:, 1] += 2 * pad - P[:, 1].min(initial=size)
     height = round(P[:, 1].max(initial=pad) + pad)
-    edges = sorted({(min(u, v), max(u, v)) for u, v in arcs.T.tolist() if u != v})
+    edges = sorted({(min(u, v), max(u, v)) for u, v in view.arcs.T.tolist() if u != v})
     lines = "".join(
         f"<line x1='{P[u, 0]:.1f}' y1='{P[u, 1]:.1f}' x2='{P[v, 0]:.1f}' y2='{P[v, 1]:.1f}'/>" for u, v in edges
     )
     radius = 9 if view.n_places <= 40 else 5 if view.n_places <= 120 else 3
     nodes = []
-    for v in range(view.n_places):
-        label = (view.names or [""] * view.n_places)[v]
+    for v, label in enumerate(view.names):
         text = ""
         if radius == 9 and label:
-            text = f"<text x='{P[v, 0]:.1f}' y='{P[v, 1] + 3.5:.1f}'>{escape(shortened(label, 4), quote=True)}</text>"
+            style = "stroke='none' font-size='10' text-anchor='middle' fill='#111'"
+            text = f"<text {style} x='{P[v, 0]:.1f}' y='{P[v, 1] + 3.5:.1f}'>{_safe(shortened(label, 4))}</text>"
         dot = f"<circle cx='{P[v, 0]:.1f}' cy='{P[v, 1]:.1f}' r='{radius}' fill='{shade(float(strength[v]))}'>"
-        tip = f"<title>{escape(shortened(f'node {v} {label}', 40), quote=True)}</title>"
-        nodes.append(f"{dot}{tip}</circle>{text}")
+        nodes.append(f"{dot}<title>{_safe(shortened(f'node {v} {label}', 40))}</title></circle>{text}")
     return (
         f"<svg width='{size}' height='{height}' viewBox='0 0 {size} {height}' role='img' aria-label='graph {name}' "
         "style='margin-right:8px;vertical-align:top'>"
         f"<text x='4' y='14' font-size='13' font-weight='bold'>{name}</text>"
         f"<g stroke='{GREY}' stroke-width='1.5'>{lines}</g>"
-        f"<g stroke='#444' stroke-width='1'>{_unstroked(nodes)}</g></svg>"
+        f"<g stroke='#444' stroke-width='1'>{''.join(nodes)}</g></svg>"
     )
-
-
-def _unstroked(nodes: list[str]) -> str:
-    style = "<text stroke='none' font-size='10' text-anchor='middle' fill='#111' "
-    return "".join(node.replace("<text ", style) for node in nodes)
 
 
 def _series(e: Explanation) -> str:
     """Return one series, or two above each other with lines between matched time points."""
-    views = [(view, np.asarray(view.values)) for view in (e._x, e._y) if view is not None]
+    views = [view for _, view, *_ in sides(e)]
     width, height = 680, 110 * len(views)
-    longest = max(view.n_places for view, _ in views)
-    low = min(float(values.min()) for _, values in views)
-    span = max(float(values.max()) for _, values in views) - low or 1.0
+    longest = max(view.n_places for view in views)
+    low = min(float(view.values.min()) for view in views)
+    span = max(float(view.values.max()) for view in views) - low or 1.0
     curves, drawn = [], []
-    for row, (view, values) in enumerate(views):
+    for row, view in enumerate(views):
         x = 10 + (width - 20) * np.arange(view.n_places) / max(1, longest - 1)
-        y = 110 * row + 100 - 80 * (values[:, 0] - low) / span
+        y = 110 * row + 100 - 80 * (view.values[:, 0] - low) / span
         curves.append((x, y))
         step = max(1, view.n_places // _MOST_POINTS)
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[::step], y[::step], strict=True))
         drawn.append(f"<polyline points='{points}' fill='none' stroke='#111' stroke-width='1.5'/>")
         drawn.append(f"<text x='2' y='{110 * row + 14}' font-size='13' font-weight='bold'>{'xy'[row]}</text>")
-    links = list(e._x.links or []) if e._x is not None and len(views) == 2 else []
-    largest = max((abs(value) for *_, value in links), default=0.0) or 1.0
+    links, largest = links_of(e)
     lines = []
     for i, j, value in links[:: max(1, len(links) // _MOST_LINKS)]:
         (ax, ay), (bx, by) = ((float(c[0][k]), float(c[1][k])) for c, k in zip(curves, (i, j), strict=True))
         opacity = 0.15 + 0.85 * abs(value) / largest
         lines.append(f"<line x1='{ax:.1f}' y1='{ay:.1f}' x2='{bx:.1f}' y2='{by:.1f}' stroke-opacity='{opacity:.2f}'/>")
-    colour = full(-1.0 if "distance" in e.kind else 1.0)
     return (
         f"<svg width='{width}' height='{height}' viewBox='0 0 {width} {height}' role='img' aria-label='series' "
-        f"style='max-width:100%'><g stroke='{colour}' stroke-width='1'>{''.join(lines)}</g>{''.join(drawn)}</svg>"
+        f"style='max-width:100%'><g stroke='{full(sign_of(e))}' stroke-width='1'>{''.join(lines)}</g>"
+        f"{''.join(drawn)}</svg>"
     )

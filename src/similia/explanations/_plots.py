@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from similia.core.text import number
-from similia.explanations._drawing import GREY, MOST_NODES, full, picture, positions, shade, strengths
+from similia.explanations._drawing import (
+    GREY,
+    MOST_NODES,
+    full,
+    links_of,
+    picture,
+    positions,
+    shade,
+    sides,
+    sign_of,
+)
 from similia.explanations._text import MOST_GROUPS, rest, shortened, visible_letters
-from similia.explanations._views import View, is_molecule
+from similia.explanations._views import is_molecule
 
 if TYPE_CHECKING:
     from similia.explanations._explanation import Explanation
@@ -19,47 +29,39 @@ _LONGEST_STRING = 1200
 _MOST_LINKS = 150
 
 
-def plot(explanation: Explanation, ax: Any = None) -> Any:
+def plot(e: Explanation, ax: Any = None) -> Any:
     """Draw the objects and return their axes; a new figure also gets bars of the parts."""
-    e = explanation
     draw = _drawer(e)
+    title = shortened(f"{e.title}: {number(e.value)}", 110).replace("$", r"\$")
     if ax is not None:
         (draw or _bars)(e, ax)
+        ax.set_title(title, fontsize=9)
         return ax
     import matplotlib.pyplot as plt
 
     height = max(2.6, 0.30 * (len(e.parts) + len(e.groups[:MOST_GROUPS])) + 1.6)
     if draw is None:
-        figure, ax = plt.subplots(figsize=(7, height), layout="constrained")
-        _bars(e, ax)
-        return ax
+        return plot(e, plt.subplots(figsize=(7, height), layout="constrained")[1])
     figure, (ax, bars) = plt.subplots(
         1, 2, figsize=(12, max(height, 3.6)), layout="constrained", gridspec_kw={"width_ratios": [1.5, 1]}
     )
     draw(e, ax)
     _bars(e, bars)
-    bars.set_title("")
-    figure.suptitle(_title(e), fontsize=10)
-    ax.set_title("")
+    figure.suptitle(title, fontsize=10)
     return ax
 
 
 def _drawer(e: Explanation) -> Any:
     """Return the function that draws objects of this kind, or None if there is nothing to draw."""
-    views = [view for view in (e._x, e._y) if view is not None]
-    if not views or len({view.kind for view in views}) > 1 or max(view.n_places for view in views) == 0:
+    views = [view for _, view, *_ in sides(e)]
+    if len({view.kind for view in views}) != 1 or max(view.n_places for view in views) == 0:
         return None
     kind = views[0].kind
     if kind == "graphs":
         return _graphs if max(view.n_places for view in views) <= MOST_NODES else None
     if kind == "sets":
-        flat = all(view.values is not None and view.values.shape[1] >= 2 for view in views)
-        return _sets if flat and len(views) == 2 else None
+        return _sets if len(views) == 2 and all(view.values.shape[1] >= 2 for view in views) else None
     return {"strings": _strings, "series": _series}.get(kind)
-
-
-def _title(e: Explanation) -> str:
-    return shortened(f"{e.title}: {number(e.value)}", 110).replace("$", r"\$")
 
 
 def _plain(text: str, most: int) -> str:
@@ -68,13 +70,13 @@ def _plain(text: str, most: int) -> str:
 
 
 def _bars(e: Explanation, ax: Any) -> None:
-    sign = -1.0 if "distance" in e.kind else 1.0
-    rows = [(_plain(part.name, 44), part.contribution, full(sign * part.contribution)) for part in e.parts]
-    rows += [(name, value, GREY) for name, value in rest(e) if name != "rounding"]
+    """Draw a bar for each substructure of molecules and each part, and grey ones for what the parts leave."""
     groups = e.groups[:MOST_GROUPS]
     where = ["" if e._y is None else " of x" if len(part.in_x) else " of y" for part in groups]
-    named = [f"{part.name}{of}" for part, of in zip(groups, where, strict=True)]
-    rows = [(name, p.contribution, full(sign * p.contribution)) for name, p in zip(named, groups, strict=True)] + rows
+    named = [(f"{part.name}{of}", part) for part, of in zip(groups, where, strict=True)]
+    named += [(_plain(part.name, 44), part) for part in e.parts]
+    rows = [(name, part.contribution, full(sign_of(e) * part.contribution)) for name, part in named]
+    rows += [(name, value, GREY) for name, value in rest(e) if name != "rounding"]
     names, values, colours = zip(*rows[::-1], strict=True) if rows else ((), (), ())
     ax.barh(range(len(rows)), values, color=colours)
     ax.set_yticks(range(len(rows)), names, fontsize=8)
@@ -83,12 +85,6 @@ def _bars(e: Explanation, ax: Any) -> None:
         ax.axhline(len(rows) - len(groups) - 0.5, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_xlabel("adds to the value")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(_title(e), fontsize=9)
-
-
-def _sides(e: Explanation) -> list[tuple[str, View, np.ndarray]]:
-    sides = (("x", e._x, e.shares_x), ("y", e._y, e.shares_y))
-    return [(name, view, strengths(shares, view.n_places, e.kind)) for name, view, shares in sides if view is not None]
 
 
 def _strings(e: Explanation, ax: Any) -> None:
@@ -97,7 +93,7 @@ def _strings(e: Explanation, ax: Any) -> None:
 
     row, patches = 0.0, []
     places: dict[str, list[tuple[float, float]]] = {}
-    for name, view, strength in _sides(e):
+    for name, view, _, strength in sides(e):
         text = visible_letters(view.text[:_LONGEST_STRING])
         for start in range(0, max(1, len(text)), _PER_ROW):
             label = name if start == 0 else ""
@@ -117,7 +113,6 @@ def _strings(e: Explanation, ax: Any) -> None:
     ax.set_ylim(-row + 0.4, 1)
     ax.set_aspect(2.2)  # letters are taller than they are wide
     ax.axis("off")
-    ax.set_title(_title(e), fontsize=9)
 
 
 def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
@@ -139,7 +134,7 @@ def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
 def _molecules(e: Explanation, ax: Any) -> bool:
     """Draw molecules side by side with RDKit; return whether it is installed."""
     left, space, starts = 0.0, 60.0, []
-    for name, view, strength in _sides(e):
+    for name, view, _, strength in sides(e):
         shown = picture(view, strength)
         if shown is None:
             return False
@@ -155,62 +150,52 @@ def _molecules(e: Explanation, ax: Any) -> bool:
 
 
 def _graphs(e: Explanation, ax: Any) -> None:
-    if all(is_molecule(view) for _, view, _ in _sides(e)) and _molecules(e, ax):
-        ax.set_aspect("equal")
-        ax.axis("off")
-        ax.set_title(_title(e), fontsize=9)
+    ax.set_aspect("equal")
+    ax.axis("off")
+    if all(is_molecule(view) for _, view, *_ in sides(e)) and _molecules(e, ax):
         return
-    for column, (name, view, strength) in enumerate(_sides(e)):
-        arcs = np.empty((2, 0), dtype=np.int64) if view.arcs is None else view.arcs
-        P = positions(view.n_places, arcs) * [1, -1] + [1.2 * column, 1]
-        for u, v in arcs.T.tolist():
+    for column, (name, view, _, strength) in enumerate(sides(e)):
+        P = positions(view.n_places, view.arcs) * [1, -1] + [1.2 * column, 1]
+        for u, v in view.arcs.T.tolist():
             if u < v:
                 ax.plot(*P[[u, v]].T, color=GREY, linewidth=1.4, zorder=1)
-            elif u == v or not np.any((arcs[0] == v) & (arcs[1] == u)):
+            elif u == v or not np.any((view.arcs[0] == v) & (view.arcs[1] == u)):
                 ax.annotate("", P[v], P[u], arrowprops={"arrowstyle": "->", "color": GREY}, zorder=1)
         few = view.n_places <= 60
         size = 230 if few else 40
         ax.scatter(*P.T, s=size, c=[shade(float(s)) for s in strength], edgecolors="#444", linewidths=0.8, zorder=2)
-        for v, label in enumerate((view.names or []) if few else []):
+        for v, label in enumerate(view.names if few else []):
             ax.text(*P[v], _plain(label, 4), ha="center", va="center", fontsize=8, zorder=3).set_in_layout(False)
         if e._y is not None:
             ax.text(1.2 * column, P[:, 1].max(initial=0.5) + 0.08, name, fontweight="bold", clip_on=False)
     ax.margins(0.08)
-    ax.set_aspect("equal")
-    ax.axis("off")
-    ax.set_title(_title(e), fontsize=9)
 
 
 def _series(e: Explanation, ax: Any) -> None:
-    sides = _sides(e)
-    values = [np.asarray(view.values) for _, view, _ in sides]
+    drawn = sides(e)
+    values = [view.values for _, view, *_ in drawn]
     span = max(float(v.max() - v.min()) for v in values) or 1.0
-    lifts = [1.5 * span - values[0].min(), -values[1].min()] if len(sides) == 2 else [0.0]
-    links = list(sides[0][1].links or []) if len(sides) == 2 else []
-    largest = max((abs(value) for *_, value in links), default=0.0) or 1.0
-    colour = full(-1.0 if "distance" in e.kind else 1.0)
+    lifts = [1.5 * span - values[0].min(), -values[1].min()] if len(drawn) == 2 else [0.0]
+    links, largest = links_of(e)
     for i, j, value in links[:: max(1, len(links) // _MOST_LINKS)]:
         ends = [values[0][i, 0] + lifts[0], values[1][j, 0] + lifts[1]]
-        ax.plot([i, j], ends, color=colour, alpha=0.12 + 0.88 * abs(value) / largest, linewidth=0.8, zorder=1)
-    for (name, view, _), series, lift in zip(sides, values, lifts, strict=True):
+        ax.plot([i, j], ends, color=full(sign_of(e)), alpha=0.12 + 0.88 * abs(value) / largest, linewidth=0.8, zorder=1)
+    for (name, view, *_), series, lift in zip(drawn, values, lifts, strict=True):
         for channel in range(series.shape[1]):
             ax.plot(
                 series[:, channel] + lift, color="#111", linewidth=1.4, alpha=1.0 if channel == 0 else 0.3, zorder=2
             )
         ax.text(-0.02 * view.n_places, series[0, 0] + lift, name, ha="right", va="center", fontweight="bold")
     ax.set_xlabel("time point")
-    if len(sides) == 2:
+    if len(drawn) == 2:
         ax.set_yticks([])
     ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(_title(e), fontsize=9)
 
 
 def _sets(e: Explanation, ax: Any) -> None:
-    (_, x, _), (_, y, _) = _sides(e)
-    A, B = np.asarray(x.values), np.asarray(y.values)
-    links = sorted(x.links or [], key=lambda link: -abs(link[2]))[:_MOST_LINKS]
-    largest = max((abs(value) for *_, value in links), default=0.0) or 1.0
-    for i, j, value in links:
+    A, B = (view.values for _, view, *_ in sides(e))
+    links, largest = links_of(e)
+    for i, j, value in sorted(links, key=lambda link: -abs(link[2]))[:_MOST_LINKS]:
         ends = np.array([A[i, :2], B[j, :2]])
         ax.plot(*ends.T, color=GREY, alpha=0.12 + 0.88 * abs(value) / largest, linewidth=1.2, zorder=1)
     ax.scatter(*A[:, :2].T, marker="o", color=full(1.0), label="x", zorder=2)
@@ -219,4 +204,3 @@ def _sets(e: Explanation, ax: Any) -> None:
     ax.set_xlabel("coordinate 0")
     ax.set_ylabel("coordinate 1")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(_title(e), fontsize=9)

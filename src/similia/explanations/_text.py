@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from similia.core.text import number
-from similia.explanations._views import View
+from similia.core.text import counted, number
 
 if TYPE_CHECKING:
-    from similia.explanations._explanation import Explanation, Part, Places
+    from similia.explanations._explanation import Explanation, Part
+    from similia.explanations._views import Places
 
 _WIDTH = 80
 _LONGEST_STRING = 2000
@@ -21,49 +21,45 @@ MOST_GROUPS = 8  # maximum number of substructures listed
 _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: for float64, and for float32 values
 
 
-def as_text(explanation: Explanation) -> str:
-    """Return the lines of `Explanation.to_text`."""
-    e = explanation
+def as_text(e: Explanation) -> str:
+    """Return the text of `Explanation.to_text`."""
     lines = [f"{visible(e.title)}: {number(e.value)}", ""]
     if groups := e.groups[:MOST_GROUPS]:
-        lines += [*_rows(e, "substructure", groups, marks=False), ""]
-    lines += _rows(e, "part", e.parts)
-    lines += _strings(e)
+        lines += [*_rows(e, "substructure", groups, whole=False), ""]
+    lines += [*_rows(e, "part", e.parts), *_strings(e)]
     if e.note:
         lines += ["", f"note: {visible(e.note)}"]
     return "\n".join(lines)
 
 
-def _rows(e: Explanation, head: str, parts: Sequence[Part], marks: bool = True) -> list[str]:
-    """Return the lines of a table of parts; with `marks`, the table of all parts, which ends with the residual."""
-    with_y = e._y is not None
-    heads = ["", head, "adds", "%", "in x", "in y"][: 6 if with_y else 5]
-    rows = []
+def _rows(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> list[str]:
+    """Return the lines of a table; if its parts explain the `whole` value, with marks and what the parts leave."""
+    table = [["", head, "adds", "%", "in x", "in y"]]
     for k, part in enumerate(parts):
-        row = [_mark(k) if marks else "", shortened(part.name, 78)]
-        row += [number(part.contribution), percent(part.contribution, e.value)]
-        rows.append(row + [runs(part.in_x), runs(part.in_y)][: 2 if with_y else 1])
-    if not any(any(row[4:]) for row in rows):
-        heads, rows = heads[:4], [row[:4] for row in rows]
-    for name, value in rest(e) if marks else []:
-        rows.append(["", name, number(value), percent(value, e.value)])
-    widths = [max(len(row[c]) for row in [heads, *rows] if c < len(row)) for c in range(len(heads))]
-    widths[0] = 1
-    right = {2, 3}
-    made = []
-    for row in [heads, *rows]:
-        cells = [
-            cell.rjust(w) if c in right else cell.ljust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=False))
-        ]
-        made.append("  ".join(cells).rstrip())
-    return made
+        numbers = number(part.contribution), percent(part.contribution, e.value)
+        mark = _mark(k) if whole else ""
+        table.append([mark, shortened(part.name, 78), *numbers, runs(part.in_x), runs(part.in_y)])
+    n_columns = 5 if e._y is None else 6
+    if not any(any(row[4:n_columns]) for row in table[1:]):
+        n_columns = 4
+    for name, value in rest(e) if whole else []:
+        table.append(["", name, number(value), percent(value, e.value), "", ""])
+    table = [row[:n_columns] for row in table]
+    widths = [1, *(max(map(len, column)) for column in [*zip(*table, strict=True)][1:])]
+    return [_aligned(row, widths) for row in table]
+
+
+def _aligned(row: list[str], widths: list[int]) -> str:
+    """Return the cells of a row as a line; the columns of numbers are right-aligned."""
+    cells = zip(row, widths, strict=True)
+    return "  ".join(f"{cell:{'>' if c in (2, 3) else '<'}{width}}" for c, (cell, width) in enumerate(cells)).rstrip()
 
 
 def rest(e: Explanation) -> list[tuple[str, float]]:
-    """Return the last lines of a table: parts not listed, and what no part explains beyond rounding."""
+    """Return the names and amounts of a table's last lines: parts not listed, and what no part explains."""
     lines = []
     if e.n_omitted:
-        lines.append((f"{e.n_omitted} smaller part{'s' if e.n_omitted > 1 else ''}", e.omitted))
+        lines.append((counted(e.n_omitted, "smaller part"), e.omitted))
     share = abs(e.unexplained) / max(abs(e.value), *(abs(part.contribution) for part in e.parts), 1e-12)
     if share > _NOTHING:
         lines.append(("rounding" if share <= _ROUNDING else "not explained by parts", e.unexplained))
@@ -71,12 +67,15 @@ def rest(e: Explanation) -> list[tuple[str, float]]:
 
 
 def _strings(e: Explanation) -> list[str]:
+    """Return strings with the mark of the strongest part below each letter, or a space if there is none."""
     lines: list[str] = []
-    for name, view, side in (("x", e._x, 0), ("y", e._y, 1)):
+    for name, view, side in (("x", e._x, "in_x"), ("y", e._y, "in_y")):
         if view is None or view.kind != "strings" or not view.n_places:
             continue
-        marks = _marked(e, view, side)
-        text, below = visible_letters(view.text[:_LONGEST_STRING]), marks[:_LONGEST_STRING]
+        marks = np.full(view.n_places, " ")
+        for k in reversed(range(len(e.parts))):
+            marks[getattr(e.parts[k], side)] = _mark(k)
+        text, below = visible_letters(view.text[:_LONGEST_STRING]), "".join(marks[:_LONGEST_STRING].tolist())
         lines.append("")
         for start in range(0, len(text), _WIDTH):
             row = slice(start, start + _WIDTH)
@@ -86,38 +85,26 @@ def _strings(e: Explanation) -> list[str]:
     return lines
 
 
-def _marked(e: Explanation, view: View, side: int) -> str:
-    """Return the mark of the strongest part at each letter, or a space if there is none."""
-    marks = np.full(view.n_places, " ")
-    for k in reversed(range(len(e.parts))):
-        marks[e.parts[k].in_y if side else e.parts[k].in_x] = _mark(k)
-    return "".join(marks.tolist())
-
-
 def _mark(k: int) -> str:
     return _MARKS[k] if k < len(_MARKS) else "+"
 
 
 def runs(places: Places) -> str:
     """Return ascending places as runs: ``3-5, 9``."""
-    if len(places) == 0:
-        return ""
-    breaks = np.flatnonzero(np.diff(places) > 1)
-    starts = places[np.concatenate(([0], breaks + 1))].tolist()
-    ends = places[np.concatenate((breaks, [len(places) - 1]))].tolist()
-    shown = [str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True)]
+    found = [run for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(run)]
+    shown = [f"{run[0]}" if run[0] == run[-1] else f"{run[0]}-{run[-1]}" for run in found]
     more = len(shown) - _MOST_RUNS
     return ", ".join(shown[:_MOST_RUNS]) + (f" and {more} more" if more > 0 else "")
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a part in percent of the whole, or nothing if the whole is 0."""
+    """Return a part in percent of the whole; nothing if the whole is 0 or less than 1e-4 of the part."""
     share = round(100 * part / abs(whole)) if whole and abs(part / whole) < 1e4 else None
     return "" if share is None else str(share)
 
 
 def shortened(text: str, most: int) -> str:
-    """Return visible text of at most `most` letters."""
+    """Return `visible` text, cut to at most `most` letters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 3] + "..."
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ import numpy.typing as npt
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch
 from similia.objects.graph_forms import BONDS, SYMBOLS, hash_labels
 
+Places = npt.NDArray[np.int64]
+Group = tuple[str, Places]  # name and atoms
+
 
 @dataclass(frozen=True, eq=False)
 class View:
@@ -20,39 +23,37 @@ class View:
 
     Attributes
     ----------
-    kind : str
-        Kind of its batch ("strings", "graphs", "series" or "sets"), or "other".
+    kind : {"strings", "graphs", "series", "sets", "other"}
     n_places : int
-        Number of letters, nodes, time points or points; 0 for anything else.
+        Number of letters, nodes, time points or points; 0 for other objects.
     text : str
-        A string's letters (bytes as Latin-1), one for each place.
+        Letters of a string (bytes as Latin-1).
     arcs : ndarray of int64, shape (2, n_arcs)
         Arcs of a graph.
     names : list of str
         Label of each node, or an empty string.
-    bonds : list of str
+    bonds : list of str or None
         Bond of each arc of a molecule: ``-``, ``=``, ``#`` or ``:``; None for other graphs.
     values : ndarray of float64, shape (n_places, p)
         Values of a series or a set.
-    links : list of (int, int, float)
+    links : sequence of (int, int, float)
         Matched places of x and y, and the amount each match adds; stored with x.
     """
 
     kind: str
     n_places: int
     text: str = ""
-    arcs: npt.NDArray[np.int64] | None = None
-    names: list[str] | None = None
+    arcs: Places = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
+    names: list[str] = field(default_factory=list)
     bonds: list[str] | None = None
-    values: npt.NDArray[np.float64] | None = None
-    links: list[tuple[int, int, float]] | None = None
+    values: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 1)))
+    links: Sequence[tuple[int, int, float]] = ()
 
 
-def view_of(batch: object, label_names: dict[int, str] | None = None) -> View:
-    """Return the first object of a batch, or a view without places if it is anything else."""
+def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View:
+    """Return the first object of a batch, or a view without places if `batch` is not one of similia's batches."""
     if isinstance(batch, StringBatch):
-        item = batch[0]
-        text = item.decode("latin-1") if isinstance(item, bytes) else item
+        text = as_text(batch[0])
         return View(batch.kind, len(text), text=text)
     if isinstance(batch, GraphBatch):
         n = int(batch.node_offsets[1])
@@ -67,6 +68,11 @@ def view_of(batch: object, label_names: dict[int, str] | None = None) -> View:
     return View("other", 0)
 
 
+def as_text(letters: str | bytes) -> str:
+    """Return a string's letters as text; bytes as Latin-1, one letter for each byte."""
+    return letters.decode("latin-1") if isinstance(letters, bytes) else letters
+
+
 def _bonds(graph: GraphBatch, names: list[str]) -> list[str] | None:
     """Return the bonds of a molecule, or None for other graphs."""
     labels = None if graph.edge_labels is None else graph.edge_labels.tolist()
@@ -76,15 +82,15 @@ def _bonds(graph: GraphBatch, names: list[str]) -> list[str] | None:
     return [BONDS[label] for label in labels or []] if known else None
 
 
-def node_names(graphs: GraphBatch, label_names: dict[int, str]) -> list[str]:
-    """Return the label of each node as text (the symbol of an atom); empty texts without labels."""
+def node_names(graphs: GraphBatch, label_names: Mapping[int, str]) -> list[str]:
+    """Return the label of each node as text (the symbol of an atom), or empty texts for graphs without labels."""
     if graphs.node_labels is None:
         return [""] * graphs.n_nodes
     return [label_names.get(label) or SYMBOLS.get(label, str(label)) for label in graphs.node_labels.tolist()]
 
 
 def described(batch: object, number: int) -> str:
-    """Describe the first object of a batch, which has index `number` in its collection, for a list."""
+    """Describe the first object of a batch in a few words; `number` is its index in its collection."""
     view = view_of(batch)
     if view.kind == "strings":
         return f"{view.text if len(view.text) <= 40 else view.text[:37] + '...'!r}" if view.text else "the empty string"
@@ -93,19 +99,16 @@ def described(batch: object, number: int) -> str:
 
 
 def names_of_labels(x: Any) -> dict[int, str]:
-    """Return the text of a graph's labels, keyed by the numbers that `as_graphs` gives them."""
-    labels: list[Any] = []
+    """Return the text labels of a graph's nodes, keyed by the numbers that `as_graphs` gives them."""
+    labels: Iterable[Any] = ()
     if hasattr(x, "nodes") and hasattr(x, "adjacency"):  # networkx
         labels = [data.get("label") for _, data in x.nodes(data=True)]
-    elif isinstance(x, tuple) and len(x) == 3 and isinstance(x[2], Mapping):
-        labels = list(x[2].get("node_labels", []))
-    elif isinstance(x, Mapping) and "node_labels" in x and x["node_labels"] is not None:
-        labels = list(x["node_labels"])
-    labels = [label for label in labels if isinstance(label, str)]
-    return dict(zip(hash_labels(labels).tolist(), labels, strict=True))
-
-
-Group = tuple[str, npt.NDArray[np.int64]]
+    else:
+        table = x[2] if isinstance(x, tuple) and len(x) == 3 else x
+        if isinstance(table, Mapping) and table.get("node_labels") is not None:
+            labels = table["node_labels"]
+    texts = [label for label in labels if isinstance(label, str)]
+    return dict(zip(hash_labels(texts).tolist(), texts, strict=True))
 
 
 # Functional groups: their elements and bonds, without hydrogens; "O1" is an oxygen with one neighbour.
@@ -118,8 +121,6 @@ _NAMES = {
     "O1 O1 S4 | O=S O=S": "sulfone", "N1 O1 O1 S4 | N-S O=S O=S": "sulfonamide",
     "N2 O1 O1 S4 | N-S O=S O=S": "sulfonamide", "N3 O1 O1 S4 | N-S O=S O=S": "sulfonamide", "N2 N2 | N=N": "azo",
 }  # fmt: skip
-
-
 _RINGS: dict[tuple[Any, ...], str] = {
     (6, ("C", 6)): "benzene ring", (10, ("C", 10)): "naphthalene", (6, ("C", 5), ("N", 1)): "pyridine ring",
     (6, ("C", 4), ("N", 2)): "diazine ring", (5, ("C", 4), ("N", 1)): "pyrrole ring",
@@ -129,65 +130,60 @@ _RINGS: dict[tuple[Any, ...], str] = {
 }  # fmt: skip
 
 
-def is_molecule(view: View | None) -> bool:
+def is_molecule(view: View) -> bool:
     """Return whether a view shows a molecule with its bonds."""
-    return view is not None and view.kind == "graphs" and view.bonds is not None and view.n_places > 0
+    return view.bonds is not None and view.n_places > 0
 
 
 def groups(view: View) -> list[Group]:
     """Return the functional groups, aromatic rings and carbon chains of a molecule, in the order of their atoms."""
-    bonds = bonds_of(view)
-    names = view.names or []
-    near: list[dict[int, str]] = [{} for _ in names]
+    names, bonds = view.names, bonds_of(view)
+    near: list[dict[int, str]] = [{} for _ in names]  # of each atom: its neighbours and their bonds
     for u, v, bond in bonds:
         near[u][v] = near[v][u] = bond
-    aromatic = {v for u_v in bonds if u_v[2] == ":" for v in u_v[:2]}
+    aromatic = {v for *ends, bond in bonds if bond == ":" for v in ends}
     hetero = {v for v, name in enumerate(names) if name not in ("C", "H")}
-    marked = {v for v in range(len(names)) if v not in aromatic and _is_functional(v, names, near, hetero, aromatic)}
+
+    def is_functional(v: int) -> bool:
+        multiple = any(bond in "=#" for bond in near[v].values())
+        between = sum(u in hetero and u not in aromatic for u in near[v]) > 1
+        return v in hetero or (names[v] == "C" and (multiple or between))
+
+    functional = {v for v in range(len(names)) if v not in aromatic and is_functional(v)}
+    chains = {*range(len(names))} - aromatic - functional
     found: list[Group] = []
-    for kind, members in (("ring", aromatic), ("group", marked), ("chain", {*range(len(names))} - aromatic - marked)):
-        pieces = _connected(members, near, ":" if kind == "ring" else "-=#:")
+    for kind, members, along in (("ring", aromatic, ":"), ("group", functional, "-=#:"), ("chain", chains, "-=#:")):
+        pieces = _connected(members, near, along)
         found += [(_name(kind, atoms, names, near), np.array(atoms, dtype=np.int64)) for atoms in pieces]
     return sorted(found, key=lambda group: int(group[1][0]))
 
 
 def bonds_of(view: View) -> list[tuple[int, int, str]]:
     """Return each bond once, as (lower atom, higher atom, kind)."""
-    arcs = np.empty((2, 0), np.int64) if view.arcs is None else view.arcs
-    found = {(min(u, v), max(u, v)): b for (u, v), b in zip(arcs.T.tolist(), view.bonds or [], strict=True) if u != v}
+    bonds = zip(view.arcs.T.tolist(), view.bonds or [], strict=True)
+    found = {(min(u, v), max(u, v)): bond for (u, v), bond in bonds if u != v}
     return sorted((u, v, bond) for (u, v), bond in found.items())
-
-
-def _is_functional(v: int, names: list[str], near: list[dict[int, str]], hetero: set[int], aromatic: set[int]) -> bool:
-    if v in hetero:
-        return True
-    if names[v] != "C":
-        return False
-    multiple = any(bond in "=#" for bond in near[v].values())
-    return multiple or sum(u in hetero and u not in aromatic for u in near[v]) > 1
 
 
 def _connected(members: set[int], near: list[dict[int, str]], along: str) -> list[list[int]]:
     """Return the connected components of `members`, ascending, along bonds of the kinds in `along`."""
-    left, pieces = set(members), []
+    seen: set[int] = set()
+    pieces = []
     for start in sorted(members):
-        if start not in left:
-            continue
-        left.remove(start)
-        piece, edge = [start], [start]
+        piece, edge = set(), [start] if start not in seen else []
         while edge:
             v = edge.pop()
-            for u, bond in near[v].items():
-                if u in left and bond in along:
-                    left.remove(u)
-                    piece.append(u)
-                    edge.append(u)
-        pieces.append(sorted(piece))
+            piece.add(v)
+            edge += [u for u, bond in near[v].items() if u in members and u not in piece and bond in along]
+        if piece:
+            pieces.append(sorted(piece))
+            seen |= piece
     return pieces
 
 
 def _name(kind: str, atoms: list[int], names: list[str], near: list[dict[int, str]]) -> str:
-    inside = {(u, v): bond for u in atoms for v, bond in near[u].items() if u < v and v in set(atoms)}
+    """Return the name of a ring system, functional group or chain."""
+    inside = {(u, v): bond for u in atoms for v, bond in near[u].items() if u < v and v in atoms}
     counts = Counter(names[v] for v in atoms)
     formula = " ".join(f"{symbol}{n if n > 1 else ''}" for symbol, n in sorted(counts.items()))
     if kind == "ring":
