@@ -38,8 +38,7 @@ def nyshd(
     """Return NysHD: hypervectors from a kernel, and a hyperdimensional classifier on them.
 
     `Nystroem` compares objects with landmarks, which gives vectors. `SignRandomProjection` turns the vectors into
-    packed bits, the signs of random projections; their inner products follow the arcsine of the normalised kernel.
-    `HDClassifier` learns a prototype of each class from the bits.
+    packed bits, the signs of random projections. `HDClassifier` learns a prototype of each class from the bits.
 
     Parameters
     ----------
@@ -103,33 +102,28 @@ def d2ke(
 ) -> Pipeline | D2KESearch:
     """Return a linear model on the distances of objects to random objects (Algorithm 1 of D2KE).
 
-    `D2KE` turns distances into features exp(-gamma d). They vary little around a common mean, so the pipeline
-    standardises them before it fits the linear model.
+    `D2KE` turns distances d into features exp(-gamma d), which the pipeline standardises for the linear model.
 
     Parameters
     ----------
     distance : callable
-        d(X, Y=None) -> (n, m), non-negative; `similia.distances.FromFunction` makes one from a function of two
-        objects.
+        d(X, Y=None) -> (n, m) >= 0; `similia.distances.FromFunction` makes one from a function of two objects.
     n_components : int, default=1024
         Number of random objects.
     gamma : float, "median", str or "tune", default="median"
-        Decay with distance; see `D2KE`. "tune" chooses among 1/4, 1, 4 and 16 times the median rule by
-        cross-validation on the training objects, with the distances computed once.
+        Decay with distance; see `D2KE`. "tune" chooses among 1/4, 1, 4 and 16 times the median by cross-validation.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the random objects and of the learner.
     objects : "auto", sampler, callable or collection, default="auto"
-        The random objects; see `D2KE`. ``Representatives(hold_out=True)`` excludes the representatives from the
-        training of the linear model.
+        The random objects; see `D2KE`. ``Representatives(hold_out=True)`` keeps them out of the training of the model.
     C : float or "tune", default=0.01
         Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1.
     task : {"classification", "regression", "auto"}, default="classification"
-        A linear SVM, or ridge regression with alpha = 1 / (2 C). With "auto", `fit` decides from the targets, as
-        `similia.select` does: numbers that are not whole, also as text, mean regression.
+        A linear SVM, or ridge regression with alpha = 1 / (2 C). "auto" decides from the targets in `fit`: numbers
+        that are not whole mean regression.
     estimator : estimator, optional
-        Another learner for the features, which replaces `task` and `C`. The pipeline holds a copy; its random states
-        that are None get their own seeds from `random_state`. For example,
-        ``make_pipeline(SignRandomProjection(), HDClassifier())`` learns on hypervectors from a distance.
+        Another learner for the features, which replaces `task` and `C`, such as
+        ``make_pipeline(SignRandomProjection(), HDClassifier())``. Its random states that are None are set.
     cv : int or splitter, default=5
         Folds of "tune".
     memory : str, path or joblib.Memory, optional
@@ -138,13 +132,7 @@ def d2ke(
     Returns
     -------
     similia.Pipeline or D2KESearch
-        A pipeline with steps ``d2ke``, ``scaler`` and ``learner``, or a `D2KESearch` of it if anything is tuned or held
-        out, or if the task is "auto".
-
-    Raises
-    ------
-    ValueError
-        If `task` is unknown, `C` is not a number above 0, or `C` is "tune" and an `estimator` is given.
+        Steps ``d2ke``, ``scaler`` and ``learner``; in a `D2KESearch` if anything is tuned or held out, or task="auto".
 
     References
     ----------
@@ -159,19 +147,18 @@ def d2ke(
     array([0, 1])
     """
     seeds = spawn_seeds(random_state, 2)
-    if not _is_positive(C) and not (isinstance(C, str) and C == "tune"):
-        raise ValueError(f'C must be a number above 0 or "tune", got {C!r}')
     tune_gamma, tune_C = (isinstance(value, str) and value == "tune" for value in (gamma, C))
+    if not tune_C and not _is_positive(C):
+        raise ValueError(f'C must be a number above 0 or "tune", got {C!r}')
     if estimator is not None and tune_C:
         raise ValueError(f"C is not a parameter of estimator={estimator!r}; tune it with D2KESearch and a param_grid")
     embedding = D2KE(distance, n_components, objects, "median" if tune_gamma else gamma, seeds[0], memory=memory)
+    gammas = {"d2ke__gamma": [*_GAMMAS]} if tune_gamma else {}
 
     def search(task: str, **numbers: Any) -> D2KESearch:
-        learner, grid = _linear(task, C, seeds[1]) if estimator is None else (_seeded(estimator, seeds[1]), {})
-        if tune_gamma:
-            grid["d2ke__gamma"] = [*_GAMMAS]
+        learner, grid = _linear(task, C, tune_C, seeds[1]) if estimator is None else (_seeded(estimator, seeds[1]), {})
         model = Pipeline([("d2ke", embedding), ("scaler", StandardScaler()), ("learner", learner)])
-        return D2KESearch(model, grid, cv=cv, **numbers)
+        return D2KESearch(model, grid | gammas, cv=cv, **numbers)
 
     if task == "auto" and estimator is None:
         return search("classification", regression=search("regression"))
@@ -192,9 +179,8 @@ def graphlet_optical(
 ) -> Pipeline:
     """Return GSA-phi with optical features: classify graphs by the mean of random features of their graphlets.
 
-    `GraphletSampling` samples induced subgraphs of each graph and averages a feature map over them. The averages are
-    standardised; sparse ones, those of ``"match"``, are only divided by their standard deviations. A support vector
-    machine is trained on them. Labels of nodes and edges are ignored.
+    `GraphletSampling` samples induced subgraphs of each graph and averages a feature map over them. A support vector
+    machine learns from the standardised averages (sparse ones are not centred). Labels of nodes and edges are ignored.
 
     Parameters
     ----------
@@ -217,11 +203,6 @@ def graphlet_optical(
     -------
     similia.Pipeline
         With steps ``graphlets``, ``scaler`` and ``classifier``. Set ``graphlets__features`` to use another map.
-
-    Raises
-    ------
-    ValueError
-        If `classifier` is unknown or `C` is not a number above 0.
 
     References
     ----------
@@ -263,9 +244,8 @@ def _seeded(estimator: Any, seed: int | None) -> Any:
     return copy
 
 
-def _linear(task: str, C: Any, seed: int | None) -> tuple[Any, dict[str, list[Any]]]:
-    """Return the linear model for a task, and a parameter grid, which is empty unless C="tune"."""
-    tune = isinstance(C, str) and C == "tune"
+def _linear(task: str, C: Any, tune: bool, seed: int | None) -> tuple[Any, dict[str, list[Any]]]:
+    """Return the linear model for a task and, if its regularisation is tuned, the parameter grid."""
     value = _CS[-2] if tune else C
     if task == "classification":
         # Standardised features of nearby random objects are nearly collinear, so the dual converges slowly. The
@@ -293,8 +273,7 @@ def pca_itq(
     n_bits : int
         Bits of a code, a multiple of 8; also the number of components.
     sample_fraction, feature_fraction : float, default=0.05 and 0.3
-        Fractions of the training vectors and of their features from which components are learnt. If there are few
-        vectors or features, the fractions are larger (see `GeneralizedNystroemPCA`).
+        Fractions of the training vectors and of their features from which `GeneralizedNystroemPCA` learns.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the samples and of the first rotation.
 
@@ -358,9 +337,7 @@ def heat_svm(
     Returns
     -------
     HeatSVC
-        A classifier of dense or sparse vectors. If its Gram matrix does not fit into memory, use
-        ``make_pipeline(HeatRandomFeatures(2048), LinearSVC())`` or ``Nystroem(HypersphericalHeat())``, whose cost is
-        linear in n.
+        A classifier of dense or sparse vectors. For a cost linear in n, use `HeatRandomFeatures` and a linear SVM.
 
     References
     ----------

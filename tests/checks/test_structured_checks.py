@@ -304,7 +304,7 @@ def test_broken_ones_fail(fault):
 
 
 def test_broken_predictors_fail():
-    with pytest.raises(AssertionError, match="labels: fit took a label fewer than there are objects"):
+    with pytest.raises(AssertionError, match="labels: fit with a label fewer than there are objects returned"):
         check_structured_estimator(Majority("labels"), list(STRINGS), Y)
 
 

@@ -25,14 +25,13 @@ class Forwarded(BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Set parameters, or options by name."""
         own = super().get_params(deep=False)
-        mine = {name: value for name, value in params.items() if name in own}
-        others = {name: value for name, value in params.items() if name not in own}
-        super().set_params(**mine)
-        nested = [name for name in others if "__" in name]
-        if nested:
-            raise ValueError(f"{type(self).__name__} has no parameter {nested[0]!r}; options are set by their names")
-        if others:
-            self.params = {**(self.params or {}), **others}
+        options = {name: value for name, value in params.items() if name not in own}
+        super().set_params(**{name: value for name, value in params.items() if name in own})
+        for name in options:
+            if "__" in name:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; options are set by their names")
+        if options:
+            self.params = {**(self.params or {}), **options}
         return self
 
 
@@ -46,6 +45,15 @@ def library(name: str, module: str, what: str) -> Any:
         raise ModuleNotFoundError(
             f"{what} needs {name}, which is not installed: pip install {name}", name=error.name
         ) from None
+
+
+def name_in(function: Any, package: str, suffixes: tuple[str, ...] = ()) -> Any:
+    """Return the name of a function of `package`, since a name can be saved; anything else unchanged."""
+    if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
+        return function
+    name = function.__name__
+    suffix = next((suffix for suffix in suffixes if name.endswith(suffix)), "")
+    return name.removesuffix(suffix)
 
 
 def called(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:

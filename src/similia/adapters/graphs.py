@@ -73,11 +73,7 @@ class GraKeLKernel(Kernel):
     def __call__(self, X: Any, Y: Any = None) -> Floats:
         """Return the Gram block of the graphs `X` against `Y` (`X` if not given), shape (n, m)."""
         X = as_graphs(X)
-        if Y is None:
-            K, kxx = self._within(X)
-            kyy = kxx
-        else:
-            K, kxx, kyy = self._between(X, as_second(as_graphs, Y))
+        K, kxx, kyy = self._within(X) if Y is None else self._between(X, as_second(as_graphs, Y))
         if self._normalized():
             scale_by_norms(K, kxx, kyy, same=Y is None)
         return K
@@ -98,14 +94,17 @@ class GraKeLKernel(Kernel):
                 diagonal[full] = self._diagonals(kernel)[0]
         return diagonal
 
-    def _within(self, X: GraphBatch) -> tuple[Floats, Floats]:
+    def _within(self, X: GraphBatch) -> tuple[Floats, Floats, Floats]:
+        """Return K(X), and its diagonal twice."""
         graphs, full = self._handed(X)
         K = np.zeros((len(X), len(X)))
         if graphs:
             K[np.ix_(full, full)] = self._checked(called(self._name(), self._fresh().fit_transform, graphs), full, full)
-        return K, K.diagonal().copy()
+        diagonal = K.diagonal().copy()
+        return K, diagonal, diagonal
 
     def _between(self, X: GraphBatch, Y: GraphBatch) -> tuple[Floats, Floats, Floats]:
+        """Return K(X, Y), and, if values are normalised, k(x, x) and k(y, y)."""
         (rows, left), (columns, right) = self._handed(X), self._handed(Y)
         K, kxx, kyy = np.zeros((len(X), len(Y))), np.zeros(len(X)), np.zeros(len(Y))
         if rows and columns:
@@ -204,11 +203,7 @@ def _as_grakel(X: GraphBatch, g: int, use: str) -> list[Any]:
         labels = [0] * len(ends) if X.edge_labels is None else X.edge_labels[arcs].tolist()
         neighbours[int(v - first)] = dict(zip(ends, weights, strict=True))
         edges.update({(int(v - first), end): label for end, label in zip(ends, labels, strict=True)})
-    return [neighbours, _node_labels(X, first, stop, use), edges]
-
-
-def _node_labels(X: GraphBatch, first: int, stop: int, use: str) -> dict[int, Any]:
+    nodes: Any = [0] * int(stop - first) if X.node_labels is None else X.node_labels[first:stop].tolist()
     if use == "attributes" and X.node_attributes is not None:
-        return dict(enumerate(X.node_attributes[first:stop]))
-    labels = [0] * int(stop - first) if X.node_labels is None else X.node_labels[first:stop].tolist()
-    return dict(enumerate(labels))
+        nodes = X.node_attributes[first:stop]
+    return [neighbours, dict(enumerate(nodes)), edges]

@@ -12,50 +12,42 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.adapters._forwarded import Forwarded, called, library
+from similia.adapters._forwarded import Forwarded, called, library, name_in
 from similia.alignments.groups import as_series_pair
 from similia.core.config import rows_per_block, settings
 from similia.objects import SeriesBatch, as_series, take
-from similia.similarity import Distance, Facts, Kernel, Pairwise, distances_between, evaluate
+from similia.similarity import Distance, Facts, Kernel, Pairwise, distances_between, evaluate, name_of
 
 Floats = npt.NDArray[np.floating]
-_NOTHING_PROMISED = Facts(
-    symmetric=False, identity=False, metric=False, unequal_length=True, cost="that of the other library"
-)
 _ASYMMETRIC = ("dtw_gi", "shift_scale", "shift_scale_invariant")  # of aeon
 _SIMILARITIES = ("lcss", "lcss_path", "lcss_path_from_metric")  # of tslearn: larger is closer
 _KERNELS = ("gak", "unnormalized_gak")  # of tslearn
 
 
-class _SeriesDistance(Forwarded, Distance):
-    """A named function of another library, or a function of two series, as a distance."""
-
-    facts = _NOTHING_PROMISED
-    distance: Any
+class _OfSeries(Forwarded):
+    """A kernel or distance of series."""
 
     def as_objects(self, X: Any) -> SeriesBatch:
         """Return `X` as a `SeriesBatch`."""
         return as_series(X)
 
+
+class _SeriesDistance(_OfSeries, Distance):
+    """A named function of another library, or a function of two series, as a distance."""
+
+    facts = Facts(symmetric=False, identity=False, metric=False, unequal_length=True, cost="that of the other library")
+
+    def __init__(self, distance: Any = "dtw", params: dict[str, Any] | None = None) -> None:
+        self.distance = distance
+        self.params = params
+
     def __call__(self, X: Any, Y: Any = None) -> Floats:
-        """Return the distances of `X` to `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n series
-            Anything that `similia.objects.as_series` reads.
-        Y : sequence of m series, optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, m)
-        """
         A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
         function, symmetric = self._function()
         return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
@@ -89,14 +81,11 @@ class AeonDistance(_SeriesDistance):
     AeonDistance(params={'window': 0.2})
     """
 
-    def __init__(self, distance: Any = "dtw", params: dict[str, Any] | None = None) -> None:
-        self.distance = distance
-        self.params = params
-
     def _function(self) -> tuple[Callable[..., Any], bool]:
         options = dict(self.params or {})
         if callable(self.distance):
-            pair = _Pair(self.distance, options, transposed=True)
+            pair = partial(_of_transposed, self.distance, **options)
+            pair.__name__ = name_of(self.distance)  # type: ignore[attr-defined]
             return Pairwise(pair), True
         aeon = library("aeon", "aeon.distances", "from_aeon")
         known: list[str] = getattr(aeon, "get_distance_function_names", list)()
@@ -107,10 +96,10 @@ class AeonDistance(_SeriesDistance):
 
         def function(X: Any, Y: Any = None) -> Any:
             sides = [_transposed(side) for side in (X, Y) if side is not None]
+            # If the second collection has equal lengths, aeon 1.6 assumes that the first has too, and reads past the
+            # ends of its series. One extra series of another length avoids this.
             misread = Y is not None and np.ptp(X.lengths) > 0 and np.ptp(Y.lengths) == 0
             if misread:
-                # If the second collection has equal lengths, aeon 1.6 assumes that the first has too, and reads past
-                # the ends of its series. One extra series of another length avoids this.
                 other = X[int(np.argmax(X.lengths != Y.lengths[0]))]
                 sides[1] = [*sides[1], np.ascontiguousarray(other.T, np.float64)]
             D = called(name, aeon.pairwise_distance, *sides, method=self.distance, **options)
@@ -146,15 +135,11 @@ class TslearnDistance(_SeriesDistance):
     3
     """
 
-    def __init__(self, distance: Any = "dtw", params: dict[str, Any] | None = None) -> None:
-        self.distance = distance
-        self.params = params
-
     def _function(self) -> tuple[Callable[..., Any], bool]:
         return _of_tslearn(self.distance, self.params), True
 
 
-class TslearnKernel(Forwarded, Kernel):
+class TslearnKernel(_OfSeries, Kernel):
     """The global alignment kernel of tslearn; create one with `from_tslearn`.
 
     Parameters
@@ -185,10 +170,6 @@ class TslearnKernel(Forwarded, Kernel):
     def __init__(self, kernel: Any = "gak", params: dict[str, Any] | None = None) -> None:
         self.kernel = kernel
         self.params = params
-
-    def as_objects(self, X: Any) -> SeriesBatch:
-        """Return `X` as a `SeriesBatch`."""
-        return as_series(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
@@ -233,7 +214,7 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
     >>> distance.set_params(c=1.0).params
     {'c': 1.0}
     """
-    return AeonDistance(_name(distance, "aeon", ("_pairwise_distance", "_distance")), params or None)
+    return AeonDistance(name_in(distance, "aeon", ("_pairwise_distance", "_distance")), params or None)
 
 
 def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | TslearnKernel:
@@ -266,44 +247,23 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
     >>> from_tslearn("frechet")
     TslearnDistance(distance='frechet')
     """
-    name = _name(function, "tslearn", ())
+    name = name_in(function, "tslearn")
     name = name.removeprefix("cdist_") if isinstance(name, str) else name
     if isinstance(name, str) and name in _KERNELS:
         return TslearnKernel(name, params or None)
     return TslearnDistance(name, params or None)
 
 
-def _name(function: Any, package: str, suffixes: tuple[str, ...]) -> Any:
-    """Return the name of a function of `package`, since a name can be saved; anything else unchanged."""
-    if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
-        return function
-    name = function.__name__
-    for suffix in suffixes:
-        if name.endswith(suffix):
-            return name.removesuffix(suffix)
-    return name
-
-
-class _Pair:
-    """A function of two series with its options, in a form that can be sent to processes."""
-
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any], transposed: bool = False) -> None:
-        self.function = function
-        self.options = options
-        self.transposed = transposed
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
-
-    def __call__(self, x: Any, y: Any) -> Any:
-        if self.transposed:
-            x, y = np.ascontiguousarray(x.T), np.ascontiguousarray(y.T)
-        return self.function(x, y, **self.options)
+def _of_transposed(function: Callable[..., Any], x: Any, y: Any, **options: Any) -> Any:
+    """Call a function of two (n_channels, length) arrays on two of our series."""
+    return function(np.ascontiguousarray(x.T), np.ascontiguousarray(y.T), **options)
 
 
 def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False) -> Callable[..., Any]:
     """Return f(X, Y=None) on batches for a tslearn function given by name, or for a function of two series."""
     options = dict(params or {})
     if callable(name):
-        return Pairwise(_Pair(name, options))
+        return Pairwise(partial(name, **options))
     metrics = library("tslearn", "tslearn.metrics", "from_tslearn")
     if name in _SIMILARITIES:
         raise ValueError(f"tslearn's {name} is large for like series, expected a distance; take similia.distances.LCSS")
@@ -316,7 +276,7 @@ def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False)
             raise ValueError(f"tslearn.metrics has neither cdist_{name} nor {name}")
         if not callable(single) or [*inspect.signature(single).parameters][:2] != ["s1", "s2"]:
             raise ValueError(f"tslearn.metrics.{name} is no function of two series")
-        return Pairwise(_Pair(single, options))
+        return Pairwise(partial(single, **options))
     options.setdefault("n_jobs", settings().n_jobs)
 
     def function(X: Any, Y: Any = None) -> Any:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
-from similia.adapters._forwarded import Forwarded, called, library
+from similia.adapters._forwarded import Forwarded, called, library, name_in
 from similia.core.errors import BadValue, as_second
 from similia.core.validation import check_vectors
 from similia.objects import as_sets
@@ -94,27 +96,15 @@ class POTDistance(Forwarded, Distance):
         return as_sets(X) if self.cost is None else check_vectors(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the distances of `X` to `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n sets, or array of n histograms, shape (n, n_bins)
-            Each histogram is divided by its sum.
-        Y : m such objects, optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, m)
-        """
+        """Return the distances of `X` to `Y` (`X` if not given), shape (n, m); a histogram is divided by its sum."""
         pair = self._pair()
         left = self._arrays(self.as_objects(X), "X")
         right = None if Y is None else self._arrays(as_second(self.as_objects, Y), "Y")
         D = distances_between(Pairwise(pair, self.symmetric), left, right).astype(np.float64, copy=False)
         return np.sqrt(D, out=D) if self.root else D
 
-    def _pair(self) -> _Pair:
-        """Return the function of two objects."""
+    def _pair(self) -> Callable[[Any, Any], float]:
+        """Return the function of two objects, in a form that can be sent to processes."""
         function, options = self.function, dict(self.params or {})
         if isinstance(function, str):
             ot = library("POT", "ot", "from_pot")
@@ -134,7 +124,9 @@ class POTDistance(Forwarded, Distance):
         for seed in ("seed", "random_state"):
             if seed in names and options.get(seed) is None:
                 options[seed] = 0  # the same directions for all pairs and calls
-        return _Pair(function, kind, self.metric, self._checked_cost(), options)
+        pair = partial(_value, function, kind, self.metric, self._checked_cost(), options)
+        pair.__name__ = f"POT's {function.__name__}"  # type: ignore[attr-defined]
+        return pair
 
     def _checked_cost(self) -> npt.NDArray[np.float64] | None:
         if self.cost is None:
@@ -149,62 +141,40 @@ class POTDistance(Forwarded, Distance):
             arrays = [np.ascontiguousarray(points, dtype=np.float64) for points in objects]
             for i, points in enumerate(arrays):
                 if len(points) == 0:
-                    raise BadValue(
-                        i, "is an empty set, which has no mass to transport", remedy="drop it", collection=name
-                    )
+                    raise BadValue(i, "is an empty set, which has no mass", remedy="drop it", collection=name)
             return arrays
         rows = np.asarray(objects, dtype=np.float64)
         if rows.shape[1] != len(self.cost):
-            raise BadValue(
-                None, f"has {rows.shape[1]} bins and cost {len(self.cost)}", "the same number", collection=name
-            )
+            found = f"has {rows.shape[1]} bins and cost {len(self.cost)}"
+            raise BadValue(None, found, "the same number", collection=name)
         bad = (rows < 0).any(axis=1) | (rows.sum(axis=1) <= 0)
         if bad.any():
-            raise BadValue(
-                int(bad.argmax()),
-                "is no histogram: expected entries >= 0, not all of them 0",
-                remedy="drop that row",
-                collection=name,
-            )
+            found = "is no histogram: expected entries >= 0, not all of them 0"
+            raise BadValue(int(bad.argmax()), found, remedy="drop that row", collection=name)
         return list(rows / rows.sum(axis=1, keepdims=True))
 
 
-class _Pair:
-    """A function of POT on two objects, in a form that can be sent to processes."""
-
-    def __init__(
-        self, function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any]
-    ) -> None:
-        self.function = function
-        self.kind = kind
-        self.metric = metric
-        self.cost = cost
-        self.options = options
-        self.__name__ = f"POT's {function.__name__}"
-
-    def __call__(self, x: Any, y: Any) -> float:
-        if self.kind == "plan" and self.cost is not None:
-            arguments: tuple[Any, ...] = (x, y, self.cost)
-        elif self.kind == "plan":
-            arguments = (_uniform(x), _uniform(y), self._costs(x, y))
-        elif self.kind == "shapes":
-            arguments = (self._costs(x, x), self._costs(y, y))
-        elif self.kind == "numbers":
-            arguments = (_column(x), _column(y))
-        else:
-            arguments = (x, y)
-        found = called(self.__name__, self.function, *arguments, **self.options)
-        number = np.asarray(getattr(found, "value", found))
-        if number.size != 1:
-            raise ValueError(f"{self.__name__} returned shape {number.shape}, expected a number; emd2 returns the cost")
-        value = float(number.reshape(()))
-        # The computed cost of transport to itself may be -1e-17.
-        return 0.0 if -1e-12 < value < 0 else value
-
-    def _costs(self, x: Any, y: Any) -> Any:
-        from scipy.spatial.distance import cdist
-
-        return cdist(x, y, self.metric)
+def _value(
+    function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any], x: Any, y: Any
+) -> float:
+    """Call a function of POT on two objects."""
+    if kind == "plan" and cost is not None:
+        arguments: tuple[Any, ...] = (x, y, cost)
+    elif kind == "plan":
+        arguments = (np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y)), cdist(x, y, metric))
+    elif kind == "shapes":
+        arguments = (cdist(x, x, metric), cdist(y, y, metric))
+    elif kind == "numbers":
+        arguments = (_column(x), _column(y))
+    else:
+        arguments = (x, y)
+    name = f"POT's {function.__name__}"
+    found = called(name, function, *arguments, **options)
+    number = np.asarray(getattr(found, "value", found))
+    if number.size != 1:
+        raise ValueError(f"{name} returned shape {number.shape}, expected a number; emd2 returns the cost")
+    value = float(number.reshape(()))
+    return 0.0 if -1e-12 < value < 0 else value  # the computed cost of transport to itself may be -1e-17
 
 
 def from_pot(
@@ -256,18 +226,7 @@ def from_pot(
     >>> from_pot(nearest_first)([[[0.0, 0.0], [3.0, 4.0]]], [[[0.0, 0.0]]])
     array([[2.5]])
     """
-    return POTDistance(_name(function), metric, cost, root, symmetric, params or None)
-
-
-def _name(function: Any) -> Any:
-    """Return the name of a function of POT, since a name can be saved; anything else unchanged."""
-    if callable(function) and getattr(function, "__module__", "").startswith("ot."):
-        return function.__name__
-    return function
-
-
-def _uniform(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.full(len(x), 1 / len(x))
+    return POTDistance(name_in(function, "ot"), metric, cost, root, symmetric, params or None)
 
 
 def _column(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Check the laws of a kernel, a distance, an embedding or an encoder, ours or your own.
 
 Each check returns None if every law holds on the given objects. Otherwise it raises `AssertionError` with one
-sentence: the law that fails, the place, and the two values that disagree. Since only these objects are tried, pass
-short and long ones, repeats, and an empty one if such objects can occur.
+sentence: the law that fails, the place, and the two values that disagree. It raises `ValueError` for fewer than two
+objects. Since only these objects are tried, pass short and long ones, repeats, and an empty one if such can occur.
 
 Cost: a few matrices of n x n values or a few calls of ``fit``; tens to hundreds of objects are enough.
 """
@@ -33,13 +33,6 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     tolerance : float, default=1e-6
         Largest disagreement allowed, relative to the largest absolute value (eigenvalue).
 
-    Raises
-    ------
-    AssertionError
-        Naming the first law that fails.
-    ValueError
-        If `X` has fewer than two objects.
-
     Examples
     --------
     >>> import similia as sm
@@ -51,11 +44,11 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """
     K = _check_matrix(kernel, "kernel", X, tolerance)
     eigenvalues = np.linalg.eigvalsh((K + K.T) / 2)
-    if eigenvalues[0] < -tolerance * np.abs(eigenvalues).max():
-        raise AssertionError(
-            f"positive semi-definite: the smallest eigenvalue of kernel(X) is {eigenvalues[0]:.4g}, "
-            f"the largest {eigenvalues[-1]:.4g}"
-        )
+    least, most = eigenvalues[0], eigenvalues[-1]
+    _require(
+        least >= -tolerance * np.abs(eigenvalues).max(),
+        f"positive semi-definite: the smallest eigenvalue of kernel(X) is {least:.4g}, the largest {most:.4g}",
+    )
     if hasattr(kernel, "diag"):
         diagonal = _real_array(kernel.diag(X), (len(K),), "kernel.diag(X)")
         _check_equal("diagonal", K.diagonal(), "kernel(X).diagonal()", diagonal, "kernel.diag(X)", tolerance)
@@ -76,26 +69,16 @@ def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     tolerance : float, default=1e-6
         Largest disagreement allowed, relative to the largest absolute value.
 
-    Raises
-    ------
-    AssertionError
-        Naming the first law that fails.
-    ValueError
-        If `X` has fewer than two objects.
-
     Examples
     --------
     >>> import similia as sm
     >>> sm.checks.check_distance(sm.pairwise(lambda x, y: abs(len(x) - len(y))), ["GATTACA", "ATTA"])
     """
     D = _check_matrix(distance, "distance", X, tolerance)
-    if D.min() < 0:
-        i, j = np.unravel_index(D.argmin(), D.shape)
-        raise AssertionError(f"non-negative: distance(X)[{i}, {j}] is {D.min():.6g}")
-    margin = tolerance * D.max()
-    if D.diagonal().max() > margin:
-        worst = int(D.diagonal().argmax())
-        raise AssertionError(f"zero to itself: distance(X)[{worst}, {worst}] is {D[worst, worst]:.6g}")
+    i, j = np.unravel_index(D.argmin(), D.shape)
+    _require(D[i, j] >= 0, f"non-negative: distance(X)[{i}, {j}] is {D[i, j]:.6g}")
+    i = D.diagonal().argmax()
+    _require(D[i, i] <= tolerance * D.max(), f"zero to itself: distance(X)[{i}, {i}] is {D[i, i]:.6g}")
 
 
 def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float = 1e-4) -> None:
@@ -116,13 +99,6 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     tolerance : float, default=1e-4
         Largest disagreement allowed, relative to the largest absolute value.
 
-    Raises
-    ------
-    AssertionError
-        Naming the first law that fails.
-    ValueError
-        If `X` has fewer than two objects.
-
     Examples
     --------
     >>> import similia as sm
@@ -130,8 +106,8 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     >>> sm.checks.check_embedding(embedding, ["GATTACA", "ATTA", "ACA"])
     """
     vectors = _check_transformer(estimator, X, y, tolerance)
-    if vectors.dtype not in (np.float32, np.float64):
-        raise AssertionError(f"dtype: transform(X) has dtype {vectors.dtype}, expected float32 or float64")
+    known = vectors.dtype in (np.float32, np.float64)
+    _require(known, f"dtype: transform(X) has dtype {vectors.dtype}, expected float32 or float64")
 
 
 def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
@@ -149,13 +125,6 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     y : array-like of shape (n,), optional
         Labels, if ``fit`` needs them.
 
-    Raises
-    ------
-    AssertionError
-        Naming the first law that fails.
-    ValueError
-        If `X` has fewer than two objects.
-
     Examples
     --------
     >>> import numpy as np
@@ -163,14 +132,14 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     >>> sm.checks.check_codes(sm.SignRandomProjection(n_bits=64), np.eye(3))
     """
     codes = _check_transformer(encoder, X, y, tolerance=0.0)
-    if codes.dtype != np.uint8 or not codes.flags.c_contiguous:
-        raise AssertionError(
-            f"packed bits: transform(X) has dtype {codes.dtype}, C-contiguous: {codes.flags.c_contiguous}; "
-            "expected C-contiguous uint8, as numpy.packbits makes"
-        )
-    n_bits = getattr(encoder, "n_bits", 8 * codes.shape[1])
-    if n_bits != 8 * codes.shape[1]:
-        raise AssertionError(f"n_bits: transform(X) has {8 * codes.shape[1]} bits, encoder.n_bits is {n_bits}")
+    in_order = codes.flags.c_contiguous
+    _require(
+        codes.dtype == np.uint8 and in_order,
+        f"packed bits: transform(X) has dtype {codes.dtype}, C-contiguous: {in_order}; "
+        "expected C-contiguous uint8, as numpy.packbits makes",
+    )
+    found, n_bits = 8 * codes.shape[1], getattr(encoder, "n_bits", 8 * codes.shape[1])
+    _require(found == n_bits, f"n_bits: transform(X) has {found} bits, encoder.n_bits is {n_bits}")
 
 
 def _check_matrix(function: Any, name: str, X: Any, tolerance: float) -> npt.NDArray[np.float64]:
@@ -211,12 +180,17 @@ def _fitted_clone(estimator: Any, X: Any, y: Any) -> Any:
     if copy.get_params(deep=False).get("random_state", 0) is None:
         copy.set_params(random_state=0)
     before = copy.get_params()
-    if copy.fit(X, y) is not copy:
-        raise AssertionError("fit: it does not return the estimator itself")
+    _require(copy.fit(X, y) is copy, "fit: it does not return the estimator itself")
     changed = [name for name, value in copy.get_params().items() if value is not before.get(name)]
-    if changed:
-        raise AssertionError(f"fit: it changes the parameter {changed[0]!r}; what is learnt goes to an attribute_")
+    names = ", ".join(map(repr, changed))
+    _require(not changed, f"fit: it changes the parameter {names}; learnt values belong in attributes such as mean_")
     return copy
+
+
+def _require(holds: Any, sentence: str) -> None:
+    """Raise `AssertionError` unless a law holds."""
+    if not holds:
+        raise AssertionError(sentence)
 
 
 def _n_at_least_two(X: Any) -> int:
@@ -237,19 +211,15 @@ def _disjoint_parts(n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.
 
 def _real_array(values: Any, shape: tuple[int | None, ...], name: str) -> npt.NDArray:
     """Return `values`, or raise if they are not a finite real array of that shape (None: any length)."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "buif":
-        dtype = getattr(values, "dtype", None)
-        raise AssertionError(
-            f"array: {name} is {type(values).__name__} of dtype {dtype}, expected a numpy array of real numbers"
-        )
-    if len(values.shape) != len(shape) or any(
-        want not in (None, have) for want, have in zip(shape, values.shape, strict=True)
-    ):
-        raise AssertionError(f"shape: {name} has shape {values.shape}, expected {shape}")
-    finite = np.isfinite(values)
-    if not finite.all():
-        place = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise AssertionError(f"finite: {name} is {values[place]} at {place}")
+    kind = f"{type(values).__name__} of dtype {getattr(values, 'dtype', None)}"
+    real = isinstance(values, np.ndarray) and values.dtype.kind in "buif"
+    _require(real, f"array: {name} is {kind}, expected a numpy array of real numbers")
+    fits = values.ndim == len(shape) and all(
+        want in (None, have) for want, have in zip(shape, values.shape, strict=True)
+    )
+    _require(fits, f"shape: {name} has shape {values.shape}, expected {shape}")
+    for place in np.argwhere(~np.isfinite(values)).tolist()[:1]:
+        raise AssertionError(f"finite: {name} is {values[tuple(place)]} at {tuple(place)}")
     return values
 
 

@@ -34,7 +34,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
-from similia.checks.laws import _check_equal
+from similia.checks.laws import _check_equal, _require
 from similia.core.text import short
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch
@@ -100,11 +100,7 @@ def check_structured_estimator(
     >>> words = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "TTACAT", "GCGC"]
     >>> sm.checks.check_structured_estimator(sm.Nystroem(sm.kernels.Spectrum(k=2), n_components=3), words)
     """
-    check(case_of(estimator, X, y, methods, containers, tolerance))
-
-
-def check(case: Case) -> None:
-    """Check all laws for a case."""
+    case = _case_of(estimator, X, y, methods, containers, tolerance)
     for law in LAWS:
         law(case)
 
@@ -117,68 +113,50 @@ def check_clone(case: Case) -> None:
     with within("clone"):
         copy, tags = clone(case.estimator), get_tags(case.estimator)
         learnt = [name for name in vars(copy) if name.endswith("_") and not name.startswith("_")]
-        if learnt and tags.requires_fit:
-            raise AssertionError(f"clone: a clone has the attribute {learnt[0]}, expected none that is learnt in fit")
+        names = ", ".join(learnt)
+        _require(not (learnt and tags.requires_fit), f"clone: a clone has {names}, expected no attribute learnt in fit")
         shallow = copy.get_params(deep=False)
-        if copy.set_params(**shallow) is not copy:
-            raise AssertionError("set_params: it does not return the estimator itself")
+        _require(copy.set_params(**shallow) is copy, "set_params: it does not return the estimator itself")
         for key, value in shallow.items():
-            if copy.get_params(deep=False)[key] is not value:
-                raise AssertionError(
-                    f"set_params: {key} is {short(copy.get_params()[key])} after {short(value)} was set"
-                )
-        if sorted(map(str, copy.get_params())) != sorted(map(str, clone(copy).get_params())):
-            raise AssertionError("clone: a clone has other parameters")
+            found = copy.get_params(deep=False)[key]
+            _require(found is value, f"set_params: {key} is {short(found)} after {short(value)} was set")
+        same = sorted(map(str, copy.get_params())) == sorted(map(str, clone(copy).get_params()))
+        _require(same, "clone: a clone has other parameters")
 
 
 def check_unfitted(case: Case) -> None:
     """Before `fit`, methods raise NotFittedError."""
-    if not get_tags(case.estimator).requires_fit:
-        return
-    for method in case.methods:
-        try:
+    for method in case.methods if get_tags(case.estimator).requires_fit else ():
+        with _refused("unfitted", method, "before fit", NotFittedError):
             getattr(case.fresh(), method)(case.X)
-        except NotFittedError:
-            continue
-        except Exception as error:
-            raise AssertionError(
-                f"unfitted: {method} raised {type(error).__name__} before fit, expected NotFittedError"
-            ) from error
-        raise AssertionError(f"unfitted: {method} returned before fit, expected NotFittedError")
 
 
 def check_fit(case: Case) -> None:
     """`fit` returns the estimator and leaves parameters, objects and global random states as they were."""
     estimator = case.fresh()
-    before, printed, objects = estimator.get_params(), _prints(estimator.get_params()), joblib.hash(case.X)
-    targets, states = joblib.hash(case.y), _random_states()
+    before = estimator.get_params()
+    digests = {name: _digest(value) for name, value in before.items()}
+    objects, targets, states = joblib.hash(case.X), joblib.hash(case.y), _random_states()
     with within("fit"):
-        if case.fit(estimator) is not estimator:
-            raise AssertionError("fit: it does not return the estimator itself")
+        _require(case.fit(estimator) is estimator, "fit: it does not return the estimator itself")
         case.outputs(estimator, case.X)
         if hasattr(estimator, "fit_transform"):
             case.fresh().fit_transform(case.X, case.y)
     after = estimator.get_params()
     for name in before:
         in_place = isinstance(estimator, Pipeline) and (name == "steps" or hasattr(before[name], "fit"))  # its way
-        if not in_place and (after.get(name) is not before[name] or _print(after[name]) != printed[name]):
-            raise AssertionError(
-                f"parameters: fit changes the parameter {name!r}; what is learnt goes to an attribute_"
-            )
-    if joblib.hash(case.X) != objects or joblib.hash(case.y) != targets:
-        raise AssertionError("mutation: X or y is not what it was before fit")
-    if _random_states() != states:
-        raise AssertionError(
-            "global random state: fit or a method draws from numpy.random or random, expected random_state alone"
+        same = in_place or (after.get(name) is before[name] and _digest(after[name]) == digests[name])
+        _require(
+            same, f"parameters: fit changes the parameter {name!r}; learnt values belong in attributes such as mean_"
         )
+    unchanged = joblib.hash(case.X) == objects and joblib.hash(case.y) == targets
+    _require(unchanged, "mutation: X or y is not what it was before fit")
+    drawn = _random_states() != states
+    _require(not drawn, "global random state: fit or a method draws from numpy.random or random, not from random_state")
 
 
-def _prints(values: dict[str, Any]) -> dict[str, str | None]:
-    return {name: _print(value) for name, value in values.items()}
-
-
-def _print(value: Any) -> str | None:
-    """Return a fingerprint, or None if the value has none (such as a nested function)."""
+def _digest(value: Any) -> str | None:
+    """Return a digest of a value, or None if it has none (such as a nested function)."""
     try:
         return str(joblib.hash(value))
     except Exception:
@@ -190,39 +168,35 @@ def _random_states() -> tuple[str, str]:
 
 
 def check_empty(case: Case) -> None:
-    """An empty collection raises a ValueError that says so."""
+    """An empty collection raises a ValueError that says so; a table may also give an empty result."""
     none = take(case.X, np.zeros(0, np.int64))
     for method in case.methods:
-        try:
+        said = ("empty", "at least", "0 sample", "minimum of")
+        with _refused("empty", method, "of no objects", ValueError, said):
             found = getattr(case.fitted, method)(none)
             if case.objects is None and n_objects(found[0] if isinstance(found, tuple) else found) == 0:
-                continue  # no rows of no rows of a table
-        except ValueError as error:
-            if any(word in str(error) for word in ("empty", "at least", "0 sample", "minimum of")):
-                continue
-            raise AssertionError(
-                f"empty: {method} of no objects says {short(str(error), 80)}, not that X is empty"
-            ) from None
-        except Exception as error:
-            raise AssertionError(
-                f"empty: {method} of no objects raised {type(error).__name__}, expected ValueError"
-            ) from error
-        raise AssertionError(f"empty: {method} of no objects returned, expected a ValueError that says X is empty")
+                raise ValueError("empty")
 
 
 def check_labels(case: Case) -> None:
     """A predictor refuses a number of targets other than that of the objects."""
-    if not case.supervised:
-        return
+    if case.supervised:
+        with _refused("labels", "fit", "with a label fewer than there are objects", ValueError):
+            case.fresh().fit(case.X, case.y[:-1])
+
+
+@contextmanager
+def _refused(law: str, what: str, when: str, kind: type[Exception], said: Sequence[str] = ("",)) -> Iterator[None]:
+    """Require that the block raises an exception of a kind, with one of some words in its message."""
     try:
-        case.fresh().fit(case.X, case.y[:-1])
-    except ValueError:
-        return
+        yield
+    except kind as error:
+        clear = any(word in str(error) for word in said)
+        _require(clear, f"{law}: {what} {when} says {short(str(error), 80)}, not that X is empty")
     except Exception as error:
-        raise AssertionError(
-            f"labels: fit with a label too few raised {type(error).__name__}, expected ValueError"
-        ) from error
-    raise AssertionError("labels: fit took a label fewer than there are objects, expected ValueError")
+        raise AssertionError(f"{law}: {what} raised {type(error).__name__} {when}, expected {kind.__name__}") from error
+    else:
+        raise AssertionError(f"{law}: {what} {when} returned, expected a {kind.__name__}")
 
 
 # ---- what it computes
@@ -232,8 +206,7 @@ def check_rows(case: Case) -> None:
     """Each object has one row: the same in a second call, in another order, in parts and alone."""
     with within("rows"):
         for name, values in case.expected.items():
-            if len(values) != case.n:
-                raise AssertionError(f"rows: {name} has {len(values)} rows for {case.n} objects")
+            _require(len(values) == case.n, f"rows: {name} has {len(values)} rows for {case.n} objects")
         case.check_equal("repeatable", case.outputs(case.fitted, case.X), "a second time")
         order = np.random.default_rng(0).permutation(case.n)
         case.check_equal("permutation", case.outputs(case.fitted, take(case.X, order)), "of permuted objects", order)
@@ -290,45 +263,30 @@ def check_containers(case: Case) -> None:
 # ---- inside scikit-learn
 
 
-def _learning(case: Case) -> Any:
-    """Return an unfitted pipeline that ends in a learner, or None if the outputs are not vectors."""
-    if case.supervised:
-        return make_pipeline(case.fresh())
-    if not _makes_columns(case):
-        return None
-    return make_pipeline(case.fresh(), RidgeClassifier())
-
-
-def _makes_columns(case: Case) -> bool:
-    return "transform" in case.methods and all(values.ndim == 2 for values in case.expected.values())
-
-
 def check_searches(case: Case) -> None:
     """Pipeline, cross_val_score and GridSearchCV work, the last one down to the deepest parameters."""
-    model = _learning(case)
-    if model is None:
+    if not case.supervised and not case.makes_columns:
         return
+    model = make_pipeline(case.fresh(), *([] if case.supervised else [RidgeClassifier()]))
     with within("Pipeline"):
-        model.fit(case.X, case.targets)
-        if len(model.predict(case.X)) != case.n:
-            raise AssertionError(f"Pipeline: predict returned {len(model.predict(case.X))} values for {case.n} objects")
+        found = len(model.fit(case.X, case.targets).predict(case.X))
+        _require(found == case.n, f"Pipeline: predict returned {found} values for {case.n} objects")
         if not case.supervised:
-            found = {name: as_array(model[:-1].transform(case.X), name) for name in case.expected}
-            case.check_equal("Pipeline", found, "in a pipeline")
+            vectors = {name: as_array(model[:-1].transform(case.X), name) for name in case.expected}
+            case.check_equal("Pipeline", vectors, "in a pipeline")
     with within("cross_val_score"):
         scores = cross_val_score(clone(model), case.X, case.targets, cv=N_FOLDS, error_score="raise")
     grid = deepest_parameters(model)
     if not grid and not inspect.signature(type(case.estimator)).parameters:
         return  # there is nothing to search
     with within(f"GridSearchCV over {', '.join(grid) or 'nothing'}"):
-        if not grid:
-            raise AssertionError("GridSearchCV: the estimator has no parameters to search, expected those of __init__")
-        search = GridSearchCV(clone(model), grid, cv=N_FOLDS, error_score="raise").fit(case.X, case.targets)
-        if not np.isclose(search.best_score_, scores.mean()):
-            raise AssertionError(
-                f"GridSearchCV: the score is {search.best_score_:.6g} and that of cross_val_score {scores.mean():.6g}, "
-                "expected the same for the same parameters"
-            )
+        _require(grid, "GridSearchCV: the estimator has no parameters to search, expected those of __init__")
+        best = GridSearchCV(clone(model), grid, cv=N_FOLDS, error_score="raise").fit(case.X, case.targets).best_score_
+        _require(
+            np.isclose(best, scores.mean()),
+            f"GridSearchCV: the score is {best:.6g} and that of cross_val_score {scores.mean():.6g}, "
+            "expected the same for the same parameters",
+        )
 
 
 def deepest_parameters(model: Any) -> dict[str, list[Any]]:
@@ -345,15 +303,16 @@ def deepest_parameters(model: Any) -> dict[str, list[Any]]:
 
 def check_names(case: Case) -> None:
     """`get_feature_names_out` names each column, and `set_output` makes data frames of them."""
-    if not _makes_columns(case):
+    if not case.makes_columns:
         return
     (values,) = (values for name, values in case.expected.items() if name.startswith("transform"))
     with within("get_feature_names_out"):
         names = case.fitted.get_feature_names_out()
-        if not len(names) == len({str(name) for name in names}) == values.shape[1]:
-            raise AssertionError(
-                f"get_feature_names_out: {len(names)} names, {len(set(names))} different, of {values.shape[1]} columns"
-            )
+        different, columns = len(set(map(str, names))), values.shape[1]
+        _require(
+            len(names) == different == columns,
+            f"get_feature_names_out: {len(names)} names, {different} different, of {columns} columns",
+        )
     for library in ("pandas", "polars"):
         if installed(library) is not None:
             with within(f"set_output({library!r})"):
@@ -362,26 +321,28 @@ def check_names(case: Case) -> None:
 
 def _check_frame(case: Case, library: str, values: npt.NDArray[Any], names: list[str]) -> None:
     estimator = case.fit(case.fresh().set_output(transform=library))
+    law = f"set_output({library!r})"
     if sp.issparse(case.fitted.transform(case.X)):
         try:
             estimator.transform(case.X)
         except ValueError as error:
             if "sparse" in str(error):
                 return
-        raise AssertionError(f"set_output({library!r}): sparse output, expected a ValueError that says so")
+        raise AssertionError(f"{law}: sparse output, expected a ValueError that says so")
     frame = estimator.transform(case.X)
-    if type(frame).__module__.split(".")[0] != library or list(frame.columns) != names:
-        raise AssertionError(
-            f"set_output({library!r}): transform returned {type(frame).__name__} with columns "
-            f"{short(list(getattr(frame, 'columns', [])))}, expected a frame with those of get_feature_names_out"
-        )
-    _check_equal(f"set_output({library!r})", values, "transform(X)", frame.to_numpy(), "the frame", case.tolerance)
+    columns = list(getattr(frame, "columns", []))
+    _require(
+        type(frame).__module__.split(".")[0] == library and columns == names,
+        f"{law}: transform returned {type(frame).__name__} with columns {short(columns)}, "
+        "expected a frame with those of get_feature_names_out",
+    )
+    _check_equal(law, values, "transform(X)", frame.to_numpy(), "the frame", case.tolerance)
 
 
 def check_columns(case: Case) -> None:
     """ColumnTransformer gives the estimator one column of a data frame."""
     pandas = installed("pandas")
-    if case.objects is None or pandas is None or not _makes_columns(case):
+    if case.objects is None or pandas is None or not case.makes_columns:
         return
     with within("ColumnTransformer"):
         numbers = np.arange(case.n, dtype=float)
@@ -392,41 +353,25 @@ def check_columns(case: Case) -> None:
         found = columns.fit_transform(frame, case.targets)
         (values,) = case.expected.values()
         wanted = np.column_stack([values, numbers])
-        if found.shape != wanted.shape:
-            raise AssertionError(f"ColumnTransformer: the result has shape {found.shape}, expected {wanted.shape}")
+        same = found.shape == wanted.shape
+        _require(same, f"ColumnTransformer: the result has shape {found.shape}, expected {wanted.shape}")
         _check_equal("ColumnTransformer", wanted, "transform(X)", found, "its columns", case.tolerance)
-        if len(columns.get_feature_names_out()) != wanted.shape[1]:
-            raise AssertionError(f"ColumnTransformer: {len(columns.get_feature_names_out())} names of columns")
-        cross_val_score(
-            make_pipeline(clone(columns), RidgeClassifier()), frame, case.targets, cv=N_FOLDS, error_score="raise"
-        )
+        n_names = len(columns.get_feature_names_out())
+        _require(n_names == wanted.shape[1], f"ColumnTransformer: {n_names} names of columns")
+        learner = make_pipeline(clone(columns), RidgeClassifier())
+        cross_val_score(learner, frame, case.targets, cv=N_FOLDS, error_score="raise")
 
 
 LAWS: tuple[Callable[[Case], None], ...] = (
-    check_clone,
-    check_unfitted,
-    check_fit,
-    check_rows,
-    check_fits,
-    check_empty,
-    check_labels,
-    check_persistence,
-    check_containers,
-    check_searches,
-    check_names,
-    check_columns,
-)
+    check_clone, check_unfitted, check_fit, check_rows, check_fits, check_empty, check_labels, check_persistence,
+    check_containers, check_searches, check_names, check_columns,
+)  # fmt: skip
 
 
+# ---- what is checked
 Arrays = dict[str, npt.NDArray[Any]]
-
-
 METHODS = ("transform", "predict", "predict_proba", "decision_function")
-
-
 CONTAINERS = ("list", "tuple", "array", "pandas", "polars", "arrow")
-
-
 N_FOLDS = 3
 
 
@@ -459,6 +404,10 @@ class Case:
     def supervised(self) -> bool:
         return "predict" in self.methods
 
+    @property
+    def makes_columns(self) -> bool:
+        return "transform" in self.methods and all(values.ndim == 2 for values in self.expected.values())
+
     def fresh(self) -> Any:
         """Return a clone whose random states that are None are 0."""
         copy = clone(self.estimator)
@@ -490,8 +439,8 @@ class Case:
         """Raise if outputs differ from those of the fitted estimator for `rows`."""
         for name, values in self.expected.items():
             wanted, got = values[rows], found[name]
-            if got.shape != wanted.shape:
-                raise AssertionError(f"{law}: {name} {what} has shape {got.shape}, expected {wanted.shape}")
+            same = got.shape == wanted.shape
+            _require(same, f"{law}: {name} {what} has shape {got.shape}, expected {wanted.shape}")
             if wanted.dtype.kind in "biuf" and got.dtype.kind in "biuf":
                 _check_equal(law, wanted, name, got, f"{name} {what}", self.tolerance)
             elif not np.array_equal(wanted, got):
@@ -505,12 +454,11 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
         return np.array([int(joblib.hash(value)[:12], 16) for value in values])
     if sp.issparse(values):
         values = values.toarray()
-    if not isinstance(values, np.ndarray) or values.ndim not in (1, 2):
-        raise AssertionError(f"array: {name} is {type(values).__name__}, expected an array with a row for each object")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise AssertionError(
-            f"finite: {name} holds NaN or infinity in row {int(np.argwhere(~np.isfinite(values))[0][0])}"
-        )
+    rows = isinstance(values, np.ndarray) and values.ndim in (1, 2)
+    _require(rows, f"array: {name} is {type(values).__name__}, expected an array with a row for each object")
+    if values.dtype.kind == "f":
+        for row, *_ in np.argwhere(~np.isfinite(values))[:1]:
+            raise AssertionError(f"finite: {name} holds NaN or infinity in row {row}")
     return values
 
 
@@ -526,7 +474,7 @@ def within(law: str) -> Iterator[None]:
         raise AssertionError(f"{law}: {type(error).__name__} was raised: {text[:300]}") from error
 
 
-def case_of(
+def _case_of(
     estimator: Any, X: Any, y: Any, methods: Sequence[str] | None, kinds: Sequence[str] | None, tolerance: float
 ) -> Case:
     """Return a case, or raise ValueError if it cannot be tried."""
@@ -547,20 +495,23 @@ def case_of(
 
 def containers(objects: Sequence[Any], kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """Yield the objects in each kind of collection that can hold them and whose library is installed."""
-    for kind in ("list", "tuple"):
-        if kind in kinds:
-            yield f"a {kind}", {"list": list, "tuple": tuple}[kind](objects)
+    if "list" in kinds:
+        yield "a list", list(objects)
+    if "tuple" in kinds:
+        yield "a tuple", tuple(objects)
     array = object_array(objects)
     if "array" in kinds:
         yield "an object array", array
-    plain = all(isinstance(x, str) for x in objects) or all(_is_numbers(x) for x in objects)
-    if "pandas" in kinds and (pandas := installed("pandas")):
-        texts = all(isinstance(x, str) for x in objects)  # which have a dtype of their own
+    texts = all(isinstance(x, str) for x in objects)
+    if "pandas" in kinds and (pandas := installed("pandas")):  # where strings have a dtype of their own
         yield "a pandas Series", pandas.Series([*objects] if texts else array, index=np.arange(len(array))[::-1] + 7)
-    if plain and "polars" in kinds and (polars := installed("polars")):
-        yield "a polars Series", polars.Series("objects", [x if isinstance(x, str) else list(x) for x in objects])
-    if plain and "arrow" in kinds and (pyarrow := installed("pyarrow")):
-        yield "an Arrow array", pyarrow.array([x if isinstance(x, str) else list(x) for x in objects])
+    if not texts and not all(isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "f" for x in objects):
+        return
+    plain = [x if isinstance(x, str) else list(x) for x in objects]
+    if "polars" in kinds and (polars := installed("polars")):
+        yield "a polars Series", polars.Series("objects", plain)
+    if "arrow" in kinds and (pyarrow := installed("pyarrow")):
+        yield "an Arrow array", pyarrow.array(plain)
 
 
 def object_array(objects: Sequence[Any]) -> npt.NDArray[Any]:
@@ -568,10 +519,6 @@ def object_array(objects: Sequence[Any]) -> npt.NDArray[Any]:
     for i, value in enumerate(objects):
         array[i] = value
     return array
-
-
-def _is_numbers(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "f"
 
 
 def installed(name: str) -> Any:

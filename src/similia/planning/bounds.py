@@ -17,8 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.preprocessing import StandardScaler
 
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.objects import take
+from similia.objects.sequences import at_least_one
+from similia.pipelines import steps_of
+from similia.similarity import as_objects, distances_between
 
 # Graphs on k nodes up to isomorphism, k = 2, 3, ..., 11 (OEIS A000088).
 _N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)
@@ -61,11 +66,6 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     Returns
     -------
     int
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Notes
     -----
@@ -216,25 +216,27 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     >>> bool(abs(f[0] - f[1]) <= L[0])  # at distance 1
     True
     """
-    fitted = getattr(model, "best_estimator_", getattr(model, "pipeline_", model))  # a search
-    steps = [step for _, step in getattr(fitted, "steps", [])]
-    steps = [step for step in steps if step is not None and not isinstance(step, str)]  # "passthrough"
+    steps = steps_of(model)
     if len(steps) < 2 or not hasattr(steps[0], "gamma_") or not hasattr(steps[-1], "coef_"):
         raise ValueError(
-            f"lipschitz takes a fitted pipeline of D2KE, StandardScaler (if any) and a linear model, "
+            f"lipschitz takes a fitted pipeline of D2KE, any StandardScalers and a linear model, "
             f"got {type(model).__name__} of {[type(step).__name__ for step in steps]}"
         )
     embedding, *scalers, linear = steps
     facts = getattr(embedding.distance, "facts", None)
     if facts is not None and not facts.metric:
-        name = type(embedding.distance).__name__
         raise ValueError(
-            f"{name} is not known to keep the triangle inequality, so a small distance does not bound how much a "
-            f"function of it changes; take a metric such as Levenshtein, ERP or MSM"
+            f"{type(embedding.distance).__name__} is not known to keep the triangle inequality, so a small distance "
+            "does not bound how much a function of it changes; take a metric such as Levenshtein, ERP or MSM"
         )
     w = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
     for scaler in reversed(scalers):
-        w = w / _scale(scaler)
+        if not isinstance(scaler, StandardScaler):
+            raise ValueError(
+                f"lipschitz cannot see through {type(scaler).__name__}; use StandardScaler, or no step, between D2KE "
+                "and the linear model"
+            )
+        w = w / (1.0 if scaler.scale_ is None else scaler.scale_.astype(np.float64))
     return float(embedding.gamma_) * np.linalg.norm(w, axis=1)
 
 
@@ -259,11 +261,6 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     Returns
     -------
     int
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Notes
     -----
@@ -348,37 +345,21 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
             "optical features |w.x + b|^2 are not bounded, so that Theorem 5 does not hold for them; "
             'take features="gaussian_complex", or the exact map of the optical kernel, which has no error by features'
         )
-    if features in ("match", "match_iso") and n_components is not None:
-        raise ValueError(f"features={features!r} are the exact map of their kernel; write n_components=None")
-    factors = {"gaussian_complex": 1.0, "gaussian": 2.0, "match": 1.0, "match_iso": 1.0}
-    if features not in factors:
-        raise ValueError(f"features must be one of {', '.join(map(repr, factors))}, got {features!r}")
-    factor = 1.0 if n_components is None else factors[features]  # the exact Gaussian kernel is 1 for equal graphlets
+    known = ("gaussian_complex", "gaussian", "match", "match_iso")
+    if features not in known:
+        raise ValueError(f"features must be one of {', '.join(map(repr, known))}, got {features!r}")
     of_samples = 8 * (1 + math.sqrt(2 * math.log(3 / delta))) / math.sqrt(s)
     if n_components is None:
-        return factor * of_samples
+        return of_samples
+    if features in ("match", "match_iso"):
+        raise ValueError(f"features={features!r} are the exact map of their kernel; write n_components=None")
     m = check_positive_int(n_components, "n_components")
+    factor = 2.0 if features == "gaussian" else 1.0
     return factor * (4 * math.sqrt(math.log(6 / delta)) / math.sqrt(m) + of_samples)
-
-
-def _scale(scaler: Any) -> npt.NDArray[np.float64]:
-    """Return the divisors of the columns in a fitted StandardScaler."""
-    from sklearn.preprocessing import StandardScaler
-
-    if not isinstance(scaler, StandardScaler):
-        raise ValueError(
-            f"lipschitz cannot see through {type(scaler).__name__}; use StandardScaler, or no step, between D2KE "
-            "and the linear model"
-        )
-    return np.ones(1) if scaler.scale_ is None else np.asarray(scaler.scale_, dtype=np.float64)
 
 
 def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Return the float64 distance matrix of at most n objects."""
-    from similia.objects import take
-    from similia.objects.sequences import at_least_one
-    from similia.similarity import as_objects, distances_between
-
     precomputed = isinstance(distance, str) and distance == "precomputed"
     X = np.asarray(X) if precomputed else as_objects(distance, X)
     total = at_least_one(X)
@@ -390,10 +371,7 @@ def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) 
 
 
 def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
-    """Return centres, each farthest from the earlier ones, and the radii above 0 that 1, 2, ... centres need.
-
-    Every object is at distance 0 from a centre, so there are as many centres as different objects.
-    """
+    """Return a centre for each different object, each farthest from the earlier ones, and the radii they need."""
     centres, radii, nearest = [0], [], D[0].copy()
     while nearest.max() > 0 and len(centres) < len(D):
         radii.append(float(nearest.max()))

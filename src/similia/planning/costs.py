@@ -70,7 +70,7 @@ class Formula:
     constants: dict[str, float]
 
     def __call__(self, **sizes: float) -> float:
-        return sum(c * _value(term, sizes) for term, c in self.constants.items())
+        return sum(c * self._value(term, sizes) for term, c in self.constants.items())
 
     def __str__(self) -> str:
         return " + ".join(f"{c:.2g} {term}".strip() for term, c in self.constants.items() if c) or "0"
@@ -81,14 +81,15 @@ class Formula:
 
         The last run must have the largest sizes, nearest to those requested; it counts three times.
         """
-        A = np.array([[_value(term, sizes) / seconds for term in terms] for sizes, seconds in [*runs, *runs[-1:] * 2]])
+        weighted = [*runs, *runs[-1:] * 2]
+        A = np.array([[cls._value(term, sizes) / seconds for term in terms] for sizes, seconds in weighted])
         scale = A.max(axis=0)
         constants = nnls(A / scale, np.ones(len(A)))[0] / scale
         return cls(dict(zip(terms, constants.tolist(), strict=True)))
 
-
-def _value(term: str, sizes: Sizes) -> float:
-    return prod(sizes[name] for name in term.split())
+    @staticmethod
+    def _value(term: str, sizes: Sizes) -> float:
+        return prod(sizes[name] for name in term.split())
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ class Costs:
 
 
 class _Runs:
-    """Calls to be timed in turns."""
+    """Calls to time: every round runs all of them."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Sizes, Callable[[], object]]] = []
@@ -248,20 +249,7 @@ class _Runs:
 
 
 def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits: int, cores: int) -> Costs:
-    """Measure what the steps cost on this machine, in runs up to the given length, size and number of bits.
-
-    Parameters
-    ----------
-    method : Method
-    objects : Objects
-    length : int
-        Length of an object: letters, points, nodes, numbers.
-    size : int
-        Number of landmarks or random objects.
-    bits : int
-    cores : int
-        Number of threads to use.
-    """
+    """Measure the steps in runs up to a length of objects, a number of landmarks or random objects, and of bits."""
     start, load = clock(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     with limited_to(cores), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # about the random objects, not the user's
@@ -286,7 +274,7 @@ def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, 
             some = objects.sample(_fit_rows(method, s), L)
             fitted = method.embedding(s).fit(some)
             one = take(some, np.arange(1))
-            each = _best(partial(fitted.transform, some)) / n_objects(some)
+            each = min(_seconds(partial(fitted.transform, some)) for _ in range(2)) / n_objects(some)
             n = int(np.clip(_RUN / each, 32, CHUNK))  # a full chunk if possible: threads do not share few objects
             many = objects.sample(n, L, seed=1)
             runs.add("fit", partial(method.embedding(s).fit, some), m=n_objects(some), L=L, s=s)
@@ -359,10 +347,6 @@ def n_bytes(batch: Any) -> int:
         return sum(map(sys.getsizeof, batch))
     arrays = [batch] if isinstance(batch, np.ndarray) else list(vars(batch).values())
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-
-
-def _best(call: Callable[[], object]) -> float:
-    return min(_seconds(call) for _ in range(2))
 
 
 def _seconds(call: Callable[[], object]) -> float:

@@ -118,8 +118,7 @@ def plan(
     objects : int (or a float such as 1e9)
         Number of objects.
     length : float, optional
-        Mean length: letters of a string, nodes of a graph, points of a series or set, numbers of a vector. Not needed
-        if `sample` is given.
+        Mean letters of a string, nodes of a graph, points of a series or set, or numbers of a vector; or a `sample`.
     kernel, distance : callable
         Exactly one of the two, unless an `encoder` is given.
     landmarks : int, default=300
@@ -149,57 +148,29 @@ def plan(
     -------
     Plan
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a number is out of range, or the arguments do not determine what is compared or how.
-
     Examples
     --------
     >>> import similia as sm
-    >>> from similia.planning import plan
-    >>> p = plan(1e6, 8, kernel=sm.kernels.Cosine(), landmarks=10, bits=64)
+    >>> p = sm.planning.plan(1e6, 8, kernel=sm.kernels.Cosine(), landmarks=10, bits=64)
     >>> p.evaluations["encode"], p.bytes["codes"], p.hours > 0
     (10000000, 8000000.0, True)
     """
-    n = _count(objects, "objects")
+    whole = isinstance(objects, float) and objects.is_integer()  # such as 1e9
+    n = check_positive_int(int(objects) if whole else objects, "objects")
     cores = n_threads() if cores is None else check_positive_int(cores, "cores")
     method, s = _method(kernel, distance, encoder, landmarks, random)
     bits = check_n_bits(bits)
-    comparison = kernel if distance is None else distance
-    batch = None
-    if sample is not None:
-        sample, batch = _read(sample, comparison, kind)
-    kind = _kind(kind, comparison, batch)
-    like = _like(kind, edges, length, letters, channels, sample)
-    L = _length(length, kind, batch)
+    like, L = _described(kind, kernel if distance is None else distance, sample, length, edges, letters, channels)
     if s is not None and not method.random:
         s = min(s, n)  # same as in `Nystroem.fit`
     if costs is None:
-        here = min(cores, n_threads())
-        costs = calibrate(method, like, length=max(1, round(L)), size=s or 1, bits=bits, cores=here)
+        costs = calibrate(method, like, length=max(1, round(L)), size=s or 1, bits=bits, cores=min(cores, n_threads()))
     sizes = {"n": n, "L": L, "s": s or 1, "b": bits}
-    return Plan(
-        objects=n,
-        kind=kind,
-        length=L,
-        method=str(method),
-        size=s,
-        bits=bits,
-        cores=cores,
-        evaluations=_evaluations(method, n, s),
-        flops=_flops(method, like, costs, sizes),
-        bytes=_bytes(method, costs, sizes),
-        seconds=_seconds(method, costs, sizes, cores),
-        formulas={name: str(value) for name, value in vars(costs).items() if isinstance(value, Formula)},
-        assumptions=_assumptions(like, costs, cores),
-        costs=costs,
-    )
-
-
-def _count(value: Any, name: str) -> int:
-    """Convert a number of objects, which may be written as 1e9, to an int."""
-    return check_positive_int(int(value) if isinstance(value, float) and value.is_integer() else value, name)
+    evaluations, flops = _evaluations(method, n, s), _flops(method, like, costs, sizes)
+    memory, seconds = _bytes(method, costs, sizes), _seconds(method, costs, sizes, cores)
+    formulas = {name: str(value) for name, value in vars(costs).items() if isinstance(value, Formula)}
+    rest = evaluations, flops, memory, seconds, formulas, _assumptions(like, costs, cores), costs
+    return Plan(n, like.kind, L, str(method), s, bits, cores, *rest)
 
 
 def _method(kernel: Any, distance: Any, encoder: Any, landmarks: Any, random: Any) -> tuple[Method, int | None]:
@@ -217,6 +188,31 @@ def _method(kernel: Any, distance: Any, encoder: Any, landmarks: Any, random: An
     return Method(distance, is_distance=True, random=True), check_positive_int(random, "random")
 
 
+def _described(
+    kind: str | None, comparison: Any, sample: Any, length: Any, edges: Any, letters: Any, channels: Any
+) -> tuple[Objects, float]:
+    """Return a description of the objects, from which others like them can be drawn, and their mean length."""
+    batch = None
+    if sample is not None:
+        sample, batch = _read(sample, comparison, kind)
+    kind = _kind(kind, comparison, batch)
+    letters = check_positive_int(letters, "letters")
+    channels = (2 if kind == "sets" else 1) if channels is None else check_positive_int(channels, "channels")
+    ratio = 1.0
+    if edges is not None:
+        if kind != "graphs":
+            raise ValueError(f"edges belong to graphs, and these are {kind}")
+        ratio = check_positive(edges, "edges", zero=True) / check_positive(length, "length")
+    if batch is None:
+        hint = "; it is the mean number of letters, nodes, points or numbers of an object"
+        length = check_positive(length, "length", hint=hint)
+    elif kind == "vectors":
+        length = float(batch.shape[1])
+    else:
+        length = max(1.0, (batch.n_nodes if kind == "graphs" else len(batch.values)) / n_objects(batch))
+    return Objects(kind, ratio, letters, channels, sample), length
+
+
 def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
     """Return a sample in the layout that is compared, and as a batch or array of vectors that tells the lengths."""
     sample = sample if comparison is None else as_objects(comparison, sample)
@@ -229,38 +225,17 @@ def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
 
 
 def _kind(kind: str | None, comparison: Any, sample: Any) -> str:
+    """Return the kind of the objects as given, as the kernel or distance needs it, or as the sample shows it."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     known = kind_of(comparison)
     if known and kind and known != kind:
         raise ValueError(f"{comparison!r} compares {known}, and kind is {kind!r}; leave kind out")
-    batches = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
-    batches["ndarray"] = "vectors"
-    found = kind or known or batches.get(type(sample).__name__)
+    shown = "vectors" if isinstance(sample, np.ndarray) else getattr(sample, "kind", None)
+    found = kind or known or shown
     if found is None:
         raise ValueError(f"say what kind of objects these are: one of {', '.join(KINDS)}")
     return found
-
-
-def _like(kind: str, edges: Any, length: Any, letters: Any, channels: Any, sample: Any) -> Objects:
-    letters = check_positive_int(letters, "letters")
-    channels = (2 if kind == "sets" else 1) if channels is None else check_positive_int(channels, "channels")
-    ratio = 1.0
-    if edges is not None:
-        if kind != "graphs":
-            raise ValueError(f"edges belong to graphs, and these are {kind}")
-        ratio = check_positive(edges, "edges", zero=True) / check_positive(length, "length")
-    return Objects(kind, ratio, letters, channels, sample)
-
-
-def _length(length: Any, kind: str, sample: Any) -> float:
-    if sample is None:
-        hint = "; it is the mean number of letters, nodes, points or numbers of an object"
-        return check_positive(length, "length", hint=hint)
-    if kind == "vectors":
-        return float(sample.shape[1])
-    total = sample.n_nodes if kind == "graphs" else len(sample.values)
-    return max(1.0, total / n_objects(sample))
 
 
 def _evaluations(method: Method, n: int, s: int | None) -> dict[str, int]:
@@ -338,8 +313,10 @@ def _seconds(method: Method, costs: Costs, sizes: dict[str, float], cores: int) 
 def _assumptions(like: Objects, costs: Costs, cores: int) -> list[str]:
     drawn = "a sample of the data" if like.own is not None else "random objects of that length"
     largest = ", ".join(f"{name} = {value}" for name, value in costs.measured.items())
-    lines = [f"measured in {costs.seconds:.0f} s on {costs.cores} of this machine's {n_threads()} cores on {drawn}"]
-    lines[0] += f", at most {largest}; reading the input is not counted"
+    lines = [
+        f"measured in {costs.seconds:.0f} s on {costs.cores} of this machine's {n_threads()} cores on {drawn}, "
+        f"at most {largest}; reading the input is not counted"
+    ]
     if cores > costs.cores:
         lines.append(
             f"{cores} cores: {cores / costs.cores:g} times the speed of {costs.cores} (objects are independent: a "
