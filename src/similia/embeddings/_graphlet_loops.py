@@ -38,24 +38,11 @@ def mean_waves(
     phases: npt.NDArray[np.float64],
     sines: bool,
 ) -> Floats:
-    """Return the mean of cos(w . a + b), and of the sine if `sines`, over each graph's patterns.
+    """Return the mean of cos(w . a + b) over each graph's patterns a, and of the sine if `sines`.
 
-    Parameters
-    ----------
-    codes : ndarray of uint64, shape (n_patterns,)
-        Distinct patterns.
-    offsets : ndarray of int64, shape (n_graphs + 1,)
-        Entries ``offsets[g]:offsets[g + 1]`` of `places` and `shares` are those of graph g.
-    places, shares : ndarray of int64 and float32, shape (n_entries,)
-        Positions in `codes`, and the weight of each.
-    frequencies : ndarray of float64, shape (n_bits, m)
-    phases : ndarray of float64, shape (m,)
-    sines : bool
-
-    Returns
-    -------
-    ndarray of float32, shape (n_graphs, m) or (n_graphs, 2 m)
-        Cosines, then sines.
+    The result is (n_graphs, m), or (n_graphs, 2 m) with the cosines first. `codes` holds the distinct patterns. The
+    entries ``offsets[g]:offsets[g + 1]`` of `places` (positions in `codes`) and `shares` (weights) are those of graph
+    g. `frequencies` (n_bits, m) and `phases` (m,) are w and b.
     """
     m, n_graphs = len(phases), len(offsets) - 1
     if n_graphs > 1 and len(codes) > rows_per_block(8 * WIDTH * n_threads()):

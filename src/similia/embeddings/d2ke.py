@@ -5,8 +5,6 @@ r"""D2KE: turn any distance into feature vectors, with one number for each rando
 for random objects omega_j drawn once from a distribution p(omega). Inner products of these vectors estimate a
 positive definite kernel, `similia.kernels.FromDistance`, whatever the distance; a linear model on them is a kernel
 machine. Cost: n R distances to short objects, linear in the number of objects and in their length.
-
-Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Algorithm 1.
 """
 
 from __future__ import annotations
@@ -27,14 +25,7 @@ from similia.core.fingerprints import fingerprint
 from similia.core.state import array, count, objects, one_of, optional, state
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
-from similia.kernels.from_distance import (
-    distance_matrix,
-    draw,
-    exp_features,
-    is_sampler,
-    joined,
-    random_stream,
-)
+from similia.kernels.from_distance import distance_matrix, draw, exp_features, is_sampler, joined, random_stream
 from similia.objects import SeriesBatch, SetBatch, StringBatch, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_objects, check_distance, read_objects
@@ -87,13 +78,6 @@ class D2KE(ComparesObjects, Transformer):
     representative_indices_ : ndarray of int64, shape (R,)
         Positions of the random objects among the training objects; empty unless they are `Representatives`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        In `fit`, if a parameter is out of range or a sampler returns another number of objects. In `fit` and
-        `transform`, if the distance returns NaN, infinity, a negative number or another shape; the message names
-        the pair.
-
     Notes
     -----
     Random object j depends on the seed and j alone: a larger `n_components` keeps the random objects of a smaller one,
@@ -141,19 +125,9 @@ class D2KE(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random objects and compute gamma.
+        """Draw the random objects and compute gamma; `X` is a collection of n objects, and `y` is only counted.
 
-        Parameters
-        ----------
-        X : collection of n objects
-            A custom sampler gets a Dask collection as an object with ``len(X)`` and ``X.take(indices)``.
-        y : collection of n labels, optional
-            Only counted.
-
-        Returns
-        -------
-        D2KE
-            The fitted estimator itself.
+        A custom sampler gets a Dask collection as an object with ``len(X)`` and ``X.take(indices)``.
         """
         check_distance(self.distance)
         factor, unit = gamma_spec(self.gamma)
@@ -179,17 +153,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Embed objects.
-
-        Parameters
-        ----------
-        X : collection of n objects
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, R)
-            Dtype of the distances.
-        """
+        """Return the vectors of n objects, shape (n, R), float32 if the distances are, else float64."""
         check_is_fitted(self)
         D = self.distances(X)
         return exp_features(D if self.memory is None else np.array(D), self.gamma_)  # a cache may map its files
@@ -206,17 +170,9 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
-        """Return the distances of objects to the random objects.
+        """Return the distances of n objects to the random objects from number `start` on, shape (n, R - start).
 
-        Parameters
-        ----------
-        X : collection of n objects
-        start : int, default=0
-            First random object to compare with. Use it to skip the random objects drawn before an `extend`.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, R - start)
+        After `extend`, `start` skips the random objects that were there before.
         """
         check_is_fitted(self)
         X = read_objects(self, self.distance, X, reset=False)
@@ -227,17 +183,7 @@ class D2KE(ComparesObjects, Transformer):
         return D
 
     def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
-        """Return the features of distances: ``transform(X)`` is ``features(distances(X))``.
-
-        Parameters
-        ----------
-        D : array-like of shape (n, R)
-            Distances to the random objects.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, R)
-        """
+        """Return the features of distances `D`, shape (n, R): ``transform(X)`` is ``features(distances(X))``."""
         check_is_fitted(self)
         return exp_features(np.array(check_vectors(D, "D", self._n_features_out)), self.gamma_)
 
@@ -245,22 +191,14 @@ class D2KE(ComparesObjects, Transformer):
     def extend(self, n_components: int, X: Any = None) -> Self:
         """Draw more random objects; keep the earlier ones and gamma.
 
+        The result is the same as a `D2KE` fitted with the larger `n_components`.
+
         Parameters
         ----------
         n_components : int
-            New number of random objects.
+            New number of random objects; raises if it is below the current number.
         X : collection of objects, optional
             The training objects, needed only by `Representatives`, `Mosaics` and your own samplers.
-
-        Returns
-        -------
-        D2KE
-            The estimator itself: the same as one fitted with the larger `n_components`.
-
-        Raises
-        ------
-        ValueError
-            If `n_components` is below the current number, or there are no more objects.
         """
         check_is_fitted(self)
         had = self._n_features_out

@@ -156,7 +156,7 @@ def check_finite(
 
 
 class DistancePairs:
-    """A distance of positions that reads a matrix."""
+    """A distance that is called with positions in a collection, and reads their distances from a matrix."""
 
     def __init__(self, values: npt.NDArray) -> None:
         self.values = values
@@ -165,14 +165,8 @@ class DistancePairs:
         return self.values[np.ix_(X, X if Y is None else Y)]
 
 
-class KernelPairs(Kernel):
-    """A kernel of positions that reads a matrix."""
-
-    def __init__(self, values: npt.NDArray) -> None:
-        self.values = values
-
-    def __call__(self, X: npt.NDArray, Y: npt.NDArray | None = None) -> npt.NDArray:
-        return self.values[np.ix_(X, X if Y is None else Y)]
+class KernelPairs(DistancePairs, Kernel):
+    """A kernel that is called with positions in a collection, and reads their kernel values from a matrix."""
 
     def diag(self, X: npt.NDArray) -> npt.NDArray:
         return self.values[X, X]

@@ -5,9 +5,6 @@ r"""Graphlet sampling and averaging (GSA-phi): represent a graph by the mean of 
 Inner products of these vectors estimate the mean kernel between graphlet distributions; their Euclidean distances
 estimate its MMD. Cost: linear in the numbers of graphs and samples. Optical features are quadratic in the adjacency
 bits, so only second moments are averaged; sampling and averaging then cost the same for any number of features.
-
-Paper: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, and the thesis it
-is part of, Algorithm GSA-phi and Eqs. 3.2-3.11.
 """
 
 from __future__ import annotations
@@ -24,15 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.estimators import Transformer, all_at_once, example_of
+from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.state import array, count, made, pairs_of, state
 from similia.core.threads import run_in_ranges
-from similia.core.validation import (
-    RandomState,
-    check_positive,
-    check_positive_int,
-    generator,
-)
+from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.embeddings._graphlet_loops import add_shares, mean_waves
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.objects import GraphBatch
 from similia.objects.graphlets import (
@@ -41,6 +35,7 @@ from similia.objects.graphlets import (
     count_patterns,
     n_pairs,
     sample_graphlets,
+    second_moments,
     unpack_graphlets,
 )
 from similia.similarity import refuse_class
@@ -108,13 +103,6 @@ class GraphletSampling(Transformer):
     map_ : object
         The feature map that was drawn.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or a graph is too small and ``small="raise"``.
-    TypeError
-        If `X` holds no graphs.
-
     Notes
     -----
     Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed, its
@@ -132,7 +120,8 @@ class GraphletSampling(Transformer):
 
     References
     ----------
-    Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
+    Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, and the thesis that it is
+    part of, Algorithm GSA-phi and Eqs. 3.2-3.11.
 
     Examples
     --------
@@ -176,19 +165,7 @@ class GraphletSampling(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the features.
-
-        Parameters
-        ----------
-        X : collection of n graphs
-            Any form that `similia.objects.as_graphs` accepts; labels, attributes and weights are not read.
-        y : ignored
-
-        Returns
-        -------
-        GraphletSampling
-            The fitted estimator itself.
-        """
+        """Draw the features; `X` holds n graphs in any form that `similia.objects.as_graphs` accepts."""
         graphs = as_structures(example_of(X))
         rng = generator(self.random_state)
         self.seed_ = int(rng.integers(2**63))
@@ -204,16 +181,7 @@ class GraphletSampling(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Any:
-        """Embed graphs.
-
-        Parameters
-        ----------
-        X : collection of n graphs
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, n_features), or csr_array for ``features="match"``
-        """
+        """Return the vectors of n graphs, shape (n, n_features): an array, or a csr_array for ``features="match"``."""
         check_is_fitted(self)
         graphs = as_structures(X)
         block = rows_per_block(64 * self.n_samples, len(graphs))  # a code, its entry in a histogram, and their making
@@ -279,7 +247,7 @@ class GraphletSampling(Transformer):
             function = clone(function).fit(bits.astype(np.float32))
         elif not callable(function):
             raise ValueError(f"features must be a name, a function or a transformer, got {function!r}")
-        trial = np.asarray(apply(function, np.zeros((2, n_pairs(self.size)), dtype=np.float32)))
+        trial = PerPattern(self.size, function, 0).values(np.zeros(2, np.uint64))
         return PerPattern(self.size, function, trial.shape[-1] if trial.ndim else 0)
 
 
@@ -301,8 +269,6 @@ class Histograms(NamedTuple):
 
         Terms are added one by one in a fixed order, so block boundaries do not change the sums.
         """
-        from similia.embeddings._graphlet_loops import add_shares
-
         inside = (self.places >= start) & (self.places < stop)
         offsets = np.concatenate(([0], np.cumsum(inside)))[self.offsets].astype(np.int64)
         weights = self.shares[inside].astype(features.dtype)
@@ -336,11 +302,9 @@ class Match:
 
     @property
     def n_features(self) -> int:
-        """One for each pattern."""
         return 1 << n_pairs(self.size)
 
     def means(self, codes: Codes) -> csr_array:
-        """Return the share of each pattern."""
         found = count_patterns(codes)
         columns, offsets = found.codes.astype(np.int32), found.offsets.astype(np.int32)  # what scikit-learn takes
         return csr_array((found.counts / codes.shape[1], columns, offsets), shape=(len(codes), self.n_features))
@@ -355,11 +319,9 @@ class MatchClasses:
 
     @property
     def n_features(self) -> int:
-        """One for each class."""
         return len(canonical_forms(self.size).representatives)
 
     def means(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """Return the share of each class."""
         found, m = count_patterns(codes), self.n_features
         graph = np.repeat(np.arange(len(codes)), np.diff(found.offsets))
         column = canonical_forms(self.size).table[found.codes.astype(np.int64)]
@@ -381,16 +343,10 @@ class Quadratic:
 
     @property
     def n_features(self) -> int:
-        """Columns of the matrix."""
         return int(self.matrix.shape[1])
 
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
-        """Return moments times matrix."""
-        from similia.core.products import row_product
-        from similia.objects.graphlets import second_moments
-
-        moments = second_moments(codes, self.size)
-        out = row_product(moments, self.matrix)
+        out = row_product(second_moments(codes, self.size), self.matrix)
         out += self.constants
         return out
 
@@ -410,15 +366,10 @@ class Waves:
 
     @property
     def n_features(self) -> int:
-        """Number of features: one per frequency, or a cosine and a sine per frequency with `pairs`."""
         return len(self.phases) * (1 + self.pairs)
 
     def means(self, codes: Codes) -> npt.NDArray[np.float32]:
-        """Return the mean waves."""
-        from similia.embeddings._graphlet_loops import mean_waves
-
-        found = histograms(codes, n_pairs(self.size))
-        out = mean_waves(*found, self.frequencies, self.phases, self.pairs)
+        out = mean_waves(*histograms(codes, n_pairs(self.size)), self.frequencies, self.phases, self.pairs)
         out *= np.float32(np.sqrt((1.0 if self.pairs else 2.0) / len(self.phases)))
         return out
 
@@ -433,7 +384,6 @@ class PerPattern:
     n_features: int
 
     def means(self, codes: Codes) -> npt.NDArray[np.floating]:
-        """Return the mean of the function, computed in blocks of patterns."""
         found = histograms(codes, n_pairs(self.size))
         block = rows_per_block(16 * max(self.n_features, n_pairs(self.size)))
         out: Any = None
@@ -444,9 +394,14 @@ class PerPattern:
             found.add_to(out, rows, start, stop)
         return np.asarray(out)
 
+    def values(self, codes: Codes) -> npt.NDArray:
+        """Return what the function or fitted transformer returns for the graphlets."""
+        bits = unpack_graphlets(codes, self.size).astype(np.float32)
+        return np.asarray(self.function.transform(bits) if hasattr(self.function, "transform") else self.function(bits))
+
     def rows(self, codes: Codes) -> npt.NDArray[np.floating]:
-        """Return the function's value for each code, checked."""
-        rows = np.asarray(apply(self.function, unpack_graphlets(codes, self.size).astype(np.float32)))
+        """Return the function's value for each code; raise if it is not a row of finite numbers."""
+        rows = self.values(codes)
         if rows.shape != (len(codes), self.n_features) or rows.dtype.kind not in "fiu":
             raise ValueError(
                 f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for {len(codes)} flattened "
@@ -455,11 +410,6 @@ class PerPattern:
         if not np.isfinite(rows).all():
             raise ValueError("features returned NaN or infinity for some graphlets, expected finite numbers")
         return rows if rows.dtype.kind == "f" else rows.astype(np.float64)
-
-
-def apply(function: Any, bits: npt.NDArray[np.float32]) -> Any:
-    """Apply a fitted transformer or a function to flattened adjacency matrices."""
-    return function.transform(bits) if hasattr(function, "transform") else function(bits)
 
 
 @dataclass
@@ -473,19 +423,12 @@ class Spectra:
 
     def __call__(self, bits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return sqrt(2 / m) cos(w . eigenvalues + b)."""
-        from similia.core.products import row_product
-
-        angles = row_product(spectra(bits, self.size), self.frequencies)
+        A = np.zeros((len(bits), self.size, self.size))
+        column, row = np.tril_indices(self.size, -1)
+        A[:, row, column] = A[:, column, row] = bits
+        angles = row_product(np.linalg.eigvalsh(A), self.frequencies)
         angles += self.phases
         return functions.cos(angles, out=angles) * np.float32(np.sqrt(2 / len(self.phases)))
-
-
-def spectra(bits: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float64]:
-    """Return the eigenvalues of adjacency matrices in ascending order, shape (n, size)."""
-    A = np.zeros((len(bits), size, size))
-    column, row = np.tril_indices(size, -1)
-    A[:, row, column] = A[:, column, row] = bits
-    return np.asarray(np.linalg.eigvalsh(A), dtype=np.float64)
 
 
 def exact_optical(size: int, scale: float) -> Quadratic:

@@ -12,8 +12,6 @@ the Gaussian kernel on the sphere. Without phases, f tends to exp(sqrt(a n) s - 
 
 Cost: n_rows n m / 2 multiplications for m features, plus 3 ns per entry. One direction per feature would take twice as
 many multiplications.
-
-Paper: Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel methods", ICML 2022 (without phases).
 """
 
 from __future__ import annotations
@@ -29,9 +27,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.estimators import Transformer, all_at_once, check_table, example_of
+from similia.core.products import panels, row_product
 from similia.core.state import array, count, optional, state
 from similia.core.threads import one_blas_thread, run_tasks
 from similia.core.validation import RandomState, check_positive_int, generator, wrong_width
+from similia.embeddings._heat_features import look_up, table
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
 from similia.sources.dask import from_parts, lazily
@@ -84,9 +84,8 @@ class HeatRandomFeatures(Transformer):
     Raises
     ------
     ValueError
-        If a parameter is out of range; `X` is not 2-D, is empty or complex, has one column, or has another number of
-        columns than in `fit`; an entry is NaN, infinite, or negative under "sqrt" (also if `fit` resolved "auto" to
-        it); a row is zero or, under None, not a unit vector; t is so small that the table of f would take a minute.
+        If an entry is negative under "sqrt" (also if `fit` resolved "auto" to it), a row is zero or, under None, not a
+        unit vector, or t is so small that the table of f would take a minute.
 
     Notes
     -----
@@ -121,8 +120,8 @@ class HeatRandomFeatures(Transformer):
 
     References
     ----------
-    Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel methods", ICML 2022; Zhao & Song, "Exact heat
-    kernel on a hypersphere and its applications in kernel SVM", 2018.
+    Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel methods", ICML 2022 (without phases); Zhao &
+    Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018.
 
     Examples
     --------
@@ -164,22 +163,8 @@ class HeatRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the directions.
-
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_rows, n), n >= 2
-        y : ignored
-
-        Returns
-        -------
-        HeatRandomFeatures
-            The fitted estimator itself.
-        """
-        from similia.embeddings._heat_features import table
-
+        """Draw the directions for vectors of shape (n_rows, n), dense or sparse, n >= 2."""
         m = check_positive_int(self.n_components, "n_components")
-        k = (m + 1) // 2
         rows = as_rows(example_of(X))
         n = rows.shape[1]
         kernel = HypersphericalHeat(self.contrast, self.t, self.mapping)
@@ -190,24 +175,14 @@ class HeatRandomFeatures(Transformer):
             raise ValueError(f'orthogonal must be True, False or "auto", got {self.orthogonal!r}')
         orthogonal = n <= 8 * m if self.orthogonal == "auto" else bool(self.orthogonal)
         with one_blas_thread():  # rounding depends on the number of threads
-            self.directions_ = _directions(n, k, orthogonal, generator(self.random_state), rows.dtype)
+            self.directions_ = _directions(n, (m + 1) // 2, orthogonal, generator(self.random_state), rows.dtype)
         self._n_features_out = m
         self._learn_columns(X)
         return self
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the features of vectors.
-
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_rows, n)
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n_rows, m)
-            The dtype is that of the rows in `fit`.
-        """
+        """Return the features of vectors (n_rows, n), shape (n_rows, m), in the dtype of the rows in `fit`."""
         check_is_fitted(self, "directions_")
         check_table(self, X, reset=False)
         X = as_rows(X)
@@ -229,9 +204,6 @@ class HeatRandomFeatures(Transformer):
 
     def _write_features(self, X: Any, out: Floats) -> None:
         """Write the features of unit rows to `out`."""
-        from similia.core.products import panels, row_product
-        from similia.embeddings._heat_features import look_up, table
-
         n, k, dtype = self.n_features_in_, self.directions_.shape[1], X.dtype.type
         found = table(n, self.t_)
         coefficients = np.asarray(found.coefficients / np.sqrt(self._n_features_out / 2), dtype=dtype)

@@ -102,24 +102,13 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the parameters, set `compared_` and delete `met_`.
 
-        Parameters
-        ----------
-        X : collection of objects, optional
-            For a table, the number and names of its columns are stored. For graphs, the first few are read to set
-            `compared_`. Other objects are not read.
-        y : ignored
-
-        Returns
-        -------
-        KernelFeatures
-            The estimator itself.
+        Of a table `X`, the number and names of the columns are stored. Of graphs, the first few are read to set
+        `compared_`. Other objects are not read, and `y` is ignored.
 
         Raises
         ------
         TypeError
             If the kernel has no explicit features.
-        ValueError
-            If `n_features` is not an integer >= 1.
         """
         self._check()
         for learnt in ("met_", "compared_"):
@@ -135,17 +124,9 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
-        """Return the features of objects, and store their columns in `met_`.
+        """Return the features of n objects, csr_array of shape (n, n_features), and store their columns in `met_`.
 
-        Parameters
-        ----------
-        X : collection of n objects
-            The features of a Dask collection are loaded into memory, as learners need; `transform` leaves them lazy.
-        y : ignored
-
-        Returns
-        -------
-        scipy.sparse.csr_array of float64, shape (n, n_features)
+        The features of a Dask collection are loaded into memory, as learners need; `transform` leaves them lazy.
         """
         self.fit(X, y)
         if not is_lazy(X):
@@ -168,20 +149,7 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> sp.csr_array:
-        """Return the features of objects.
-
-        Parameters
-        ----------
-        X : collection of n objects
-
-        Returns
-        -------
-        scipy.sparse.csr_array of float64, shape (n, n_features)
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `fit`; also if the kernel does not accept an object.
+        """Return the features of n objects, csr_array of float64, shape (n, n_features).
 
         Warns
         -----

@@ -39,24 +39,20 @@ Floats = npt.NDArray[np.float64]
 
 
 def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Choose landmarks uniformly without replacement.
+    """Return landmarks chosen uniformly without replacement, int64 of shape (n_components,).
 
     Parameters
     ----------
     gram : Gram
-        Window on the kernel matrix; only ``gram.n`` is used.
+        Gives access to the kernel matrix; only ``gram.n`` is used.
     n_components : int
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64, shape (n_components,)
     """
     return rng.choice(gram.n, n_components, replace=False)
 
 
 def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Choose landmarks as k-means++ chooses its first centres, in the kernel's feature space.
+    """Return at most `n_components` landmarks, chosen as k-means++ chooses its first centres in the feature space.
 
     The next landmark is x with probability proportional to the minimum over those chosen, z, of
     ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007). Landmarks are drawn in
@@ -66,13 +62,8 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
     Parameters
     ----------
     gram : Gram
-        Window on the kernel matrix.
     n_components : int
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64, shape (at most n_components,)
     """
     diagonal = gram.diagonal()
     noise = 8 * gram.eps() * np.abs(diagonal).max()
@@ -108,7 +99,7 @@ def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.rando
 
 
 def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Choose landmarks by randomly pivoted Cholesky factorisation.
+    """Return at most `n_components` landmarks, chosen by randomly pivoted Cholesky factorisation.
 
     With F F^T the Nystroem approximation on the pivots chosen so far, the next pivot is i with probability proportional
     to (K - F F^T)_ii. E tr(K - F F^T) is then at most (1 + e) times that of the best rank-r approximation after
@@ -119,13 +110,8 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
     Parameters
     ----------
     gram : Gram
-        Window on the kernel matrix.
     n_components : int
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64, shape (at most n_components,)
     """
     residual = np.maximum(gram.diagonal(), 0.0)
     noise = n_components * gram.eps() * residual.max()
@@ -163,7 +149,7 @@ def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.
 
 
 def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Choose landmarks by approximate ridge leverage scores, without forming K.
+    """Return `n_components` landmarks chosen by approximate ridge leverage scores, without forming K.
 
     The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). A random half of
     the objects is sampled first, recursively; with that weighted sample S, l_i is about
@@ -173,13 +159,8 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     Parameters
     ----------
     gram : Gram
-        Window on the kernel matrix.
     n_components : int
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64, shape (n_components,)
     """
     n, s = gram.n, n_components
     diagonal = np.maximum(gram.diagonal(), 0.0)
@@ -213,7 +194,7 @@ def _ridge_scores(gram: Gram, diagonal: Floats, objects: Index, sample: Index, w
 
 
 def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: int = 10) -> Index:
-    """Choose landmarks in rounds, by the residual of the columns sampled so far.
+    """Return `n_components` landmarks chosen in rounds, by the residual of the columns sampled so far.
 
     With C the sampled columns and H their rows at the landmarks, an object is drawn with probability proportional to
     the squared norm of its row of C - C Q Q^T, Q the leading half of the eigenvectors of H. This is the part of C that
@@ -224,14 +205,9 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
     Parameters
     ----------
     gram : Gram
-        Window on the kernel matrix.
     n_components : int
     rng : numpy.random.Generator
     n_rounds : int, default=10
-
-    Returns
-    -------
-    ndarray of int64, shape (n_components,)
     """
     sizes = [len(part) for part in np.array_split(np.arange(n_components), min(n_rounds, n_components))]
     chosen = uniform(gram, sizes[0], rng)
@@ -250,26 +226,22 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
 
 
 def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts: int = 4) -> list[Index]:
-    """Choose landmarks uniformly and divide them among experts, each its own Nystroem approximation.
+    """Return a list of landmarks for each expert; an expert is a Nystroem approximation on its landmarks only.
 
-    The embedding is the concatenation of sqrt(mu_r) times the experts' embeddings, so that its Gram matrix is the
-    mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5); `Nystroem` fits the weights mu. An ensemble is
-    less exact than one approximation on all landmarks. With p experts, fitting costs O(s^3 / p^2) in place of O(s^3),
-    and the product with the components n s^2 / p operations, which pays with many landmarks.
+    The landmarks are uniform. The embedding is the concatenation of sqrt(mu_r) times the experts' embeddings, so that
+    its Gram matrix is the mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5); `Nystroem` fits the
+    weights mu. An ensemble is less exact than one approximation on all landmarks. With p experts, fitting costs
+    O(s^3 / p^2) in place of O(s^3), and the product with the components n s^2 / p operations, which pays with many
+    landmarks.
 
     Parameters
     ----------
     gram : Gram
-        Window on the kernel matrix; only ``gram.n`` is used.
+        Gives access to the kernel matrix; only ``gram.n`` is used.
     n_components : int
         Total number of landmarks of all experts.
     rng : numpy.random.Generator
     n_experts : int, default=4
-
-    Returns
-    -------
-    list of ndarray of int64
-        The landmarks of each expert.
     """
     return np.array_split(uniform(gram, n_components, rng), min(n_experts, n_components))
 

@@ -9,7 +9,7 @@ Cost: s^2 kernel values and O(s^3) to fit; s kernel values and 2 s rank operatio
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -92,9 +92,9 @@ class Nystroem(ComparesObjects, Transformer):
         ``f(X, kernel, n_components, rng)`` that returns indices. A list of index arrays makes an ensemble with one
         expert for each.
     spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
-        What to do with negative eigenvalues of H, which only an indefinite similarity has: drop them, with a warning if
-        they exceed rounding; take their absolute values; raise all eigenvalues by 1.5 times the size of the smallest,
-        so that none is close to 0 (Ray, Monath, McCallum & Musco, 2022); or raise an error.
+        What to do with negative eigenvalues of H, which only an indefinite similarity has. "clip" drops them, with a
+        warning if they exceed rounding. "flip" takes their absolute values. "shift" raises all eigenvalues by 1.5 times
+        the size of the smallest, so that none is close to 0 (Ray, Monath, McCallum & Musco, 2022).
     random_state : int, numpy Generator or None, default=None
         Draws the landmarks, in `fit`.
     rcond : float, optional
@@ -121,11 +121,8 @@ class Nystroem(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`, if landmark indices are out of range, a strategy or policy is unknown, `y` has another length, or the
-        kernel is not symmetric or nowhere positive; in both, if a kernel value is not finite or the result has the
-        wrong shape. The message names the pair.
-    TypeError
-        If kernel values are not real numbers.
+        In `fit`, if the kernel is not symmetric or nowhere positive; in both, if a kernel value is not finite or the
+        result has the wrong shape. The message names the pair.
 
     Notes
     -----
@@ -144,17 +141,7 @@ class Nystroem(ComparesObjects, Transformer):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.metrics.pairwise import rbf_kernel
     >>> import similia as sm
-    >>> X = np.random.default_rng(0).normal(size=(100, 2))
-    >>> nystroem = sm.Nystroem(rbf_kernel, n_components=20, random_state=0).fit(X)
-    >>> nystroem.transform(X).shape
-    (100, 20)
-    >>> nystroem.approximation_error(X) < 0.1
-    True
-
-    Any objects will do:
-
     >>> def shared_letters(X, Y):
     ...     return np.array([[len(set(x) & set(y)) for y in Y] for x in X], dtype=float)
     >>> words = ["tree", "trees", "bush", "bushes"]
@@ -183,18 +170,9 @@ class Nystroem(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their kernel matrix.
+        """Choose the landmarks and decompose their kernel matrix; `y` is only counted.
 
-        Parameters
-        ----------
-        X : collection of n objects, or ndarray (n, n) or (n, n_landmarks) for a precomputed kernel
-        y : collection of n labels, optional
-            Only counted.
-
-        Returns
-        -------
-        Nystroem
-            The fitted estimator itself.
+        `X` holds n objects. For a precomputed kernel it is the matrix (n, n) or (n, n_landmarks).
         """
         self._fit(X, y)
         return self
@@ -235,21 +213,14 @@ class Nystroem(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Embed objects.
+        """Return the vectors of n objects, shape (n, `rank_`), float32 if the kernel values are, else float64.
 
-        Parameters
-        ----------
-        X : collection of n objects, or ndarray (n, n_train) or (n, n_landmarks) for a precomputed kernel
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, `rank_`)
-            Dtype of the kernel's values.
+        For a precomputed kernel, `X` is the matrix (n, n_train) or (n, n_landmarks).
 
         Warns
         -----
         UserWarning
-            If more than half of the objects have similarity 0 to all landmarks; while streaming, if any has, once a
+            If more than half of the objects have similarity 0 to all landmarks; while streaming, if any has, once per
             run. Parts of a Dask collection warn if they hold at least 20 objects.
         """
         check_is_fitted(self)
@@ -257,10 +228,19 @@ class Nystroem(ComparesObjects, Transformer):
 
     def _embed(self, objects: Any) -> npt.NDArray[np.floating]:
         """Return the coordinates of objects in the layout of the kernel."""
-        n = at_least_one(objects)
+        n, s, precomputed = at_least_one(objects), len(self.landmark_indices_), self._precomputed
+        columns: Any = range(s)
+        if precomputed:
+            columns = landmark_columns(objects, self.landmark_indices_, self._n_train, "K")
         out: npt.NDArray[np.floating] = np.empty((0, self.rank_))
         alone: list[int] = []
-        for rows, C in track(self._landmark_columns(objects, n), "Nystroem"):
+        for rows in track(row_blocks(n, 8 * (2 * s + self.rank_), at_most=max(_BLOCK, 16 * s)), "Nystroem"):
+            if precomputed:
+                C = objects[np.ix_(rows, columns)]
+            else:
+                with pairs_named(rows, range(s), "X[{}] and landmark {}"):
+                    C = self._kernel_values(objects if len(rows) == n else take(objects, rows))
+            check_finite(C, rows, range(s), "X[{}] and landmark {}")
             if len(out) == 0:
                 out = np.empty((n, self.rank_), dtype=C.dtype)
             alone.extend(rows[~C.any(axis=1)].tolist())
@@ -270,26 +250,15 @@ class Nystroem(ComparesObjects, Transformer):
         return out
 
     def approximation_error(self, X: Any, n_samples: int | None = 1000, random_state: RandomState = 0) -> float:
-        """Return the relative error of the approximated kernel matrix, in the Frobenius norm.
-
-        The error is ||K - Theta Theta^T||_F / ||K||_F, K being the kernel matrix of a sample of `X`.
+        """Return ||K - Theta Theta^T||_F / ||K||_F, the relative error of the approximated kernel matrix K of a sample.
 
         Parameters
         ----------
         X : collection of n objects, or ndarray (n_train, n_train) for a precomputed kernel
         n_samples : int or None, default=1000
-            Objects drawn from `X` for the estimate; None takes all, at the cost of n^2 kernel values.
+            Number of objects drawn from `X`; None takes all, at the cost of n^2 kernel values.
         random_state : int, numpy Generator or None, default=0
             Draws the sample.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            If the kernel is precomputed and `X` is not the square matrix of the training objects.
         """
         check_is_fitted(self)
         if self._precomputed and np.shape(X) != (self._n_train, self._n_train):
@@ -321,12 +290,12 @@ class Nystroem(ComparesObjects, Transformer):
     def _check_parameters(self) -> bool:
         """Return whether the kernel is precomputed, or raise if a parameter is wrong."""
         precomputed = self._precomputed
-        if not precomputed and not callable(self.kernel):
-            raise ValueError(
-                f'kernel must be a callable k(X, Y) -> (n, m) or "precomputed", got {self.kernel!r}; '
-                "see similia.kernels and sklearn.metrics.pairwise"
-            )
         if not precomputed:
+            if not callable(self.kernel):
+                raise ValueError(
+                    f'kernel must be a callable k(X, Y) -> (n, m) or "precomputed", got {self.kernel!r}; '
+                    "see similia.kernels and sklearn.metrics.pairwise"
+                )
             check_kernel(self.kernel)
         if isinstance(self.landmarks, str) and self.landmarks not in STRATEGIES:
             raise ValueError(f"landmarks={self.landmarks!r} is unknown; choose one of {[*STRATEGIES]}")
@@ -337,7 +306,7 @@ class Nystroem(ComparesObjects, Transformer):
         return precomputed
 
     @property
-    def _given(self) -> bool:
+    def _landmarks_given(self) -> bool:
         return not isinstance(self.landmarks, str) and not callable(self.landmarks)
 
     def _gram(self, kernel: Any, X: Any) -> Gram:
@@ -348,7 +317,7 @@ class Nystroem(ComparesObjects, Transformer):
         K = _as_matrix(X)
         if K.shape[0] == K.shape[1]:
             return PrecomputedGram(K)
-        if not self._given:
+        if not self._landmarks_given:
             raise ValueError(
                 f"K has shape {K.shape}, expected a square kernel matrix; a block of landmark columns needs "
                 'their row numbers: Nystroem("precomputed", landmarks=indices)'
@@ -360,7 +329,7 @@ class Nystroem(ComparesObjects, Transformer):
 
     def _choose(self, gram: Gram, kernel: Any, rng: np.random.Generator) -> list[Index]:
         """Return the indices of each expert's landmarks; a single expert unless there is an ensemble."""
-        if self._given:
+        if self._landmarks_given:
             return _as_experts(self.landmarks, gram.n)
         if self.n_components == "auto":
             s = min(gram.n, max(300, gram.n // 50))
@@ -378,23 +347,10 @@ class Nystroem(ComparesObjects, Transformer):
         rcond = len(H) * eps if self.rcond is None else self.rcond
         return decompose((H + H.T) / 2, self.spectrum, rcond, eps)
 
-    def _landmark_columns(self, X: Any, n: int) -> Iterator[tuple[Index, npt.NDArray]]:
-        """Yield rows and their kernel values with the landmarks, in blocks."""
-        s, precomputed = len(self.landmark_indices_), self._precomputed
-        columns = landmark_columns(X, self.landmark_indices_, self._n_train, "K") if precomputed else np.arange(s)
-        for rows in row_blocks(n, 8 * (2 * s + self.rank_), at_most=max(_BLOCK, 16 * s)):
-            if precomputed:
-                C = X[np.ix_(rows, columns)]
-            else:
-                part = X if len(rows) == n else take(X, rows)
-                with pairs_named(rows, range(s), "X[{}] and landmark {}"):
-                    C = self._values(part, len(rows))
-            yield rows, check_finite(C, rows, range(s), "X[{}] and landmark {}")
-
-    def _values(self, X: Any, n: int) -> npt.NDArray:
+    def _kernel_values(self, X: Any) -> npt.NDArray:
         """Return the kernel of objects and landmarks; for few objects, reuse the landmarks' counts between calls."""
         counts = isinstance(self.kernel_, FeatureKernel) and type(self.kernel_).__call__ is FeatureKernel.__call__
-        if n <= _FEW and counts and isinstance(self.landmarks_, Batch):
+        if n_objects(X) <= _FEW and counts and isinstance(self.landmarks_, Batch):
             return self.kernel_.against(X, self.landmarks_)  # type: ignore[union-attr]
         return evaluate(self.kernel_, X, self.landmarks_)
 
@@ -429,8 +385,8 @@ def _as_experts(landmarks: Any, n: int) -> list[Index]:
 def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats], rng: np.random.Generator) -> Floats:
     """Return the weights mu >= 0 of experts that minimise ||sum_r mu_r K_r - K||_F on a sample of objects.
 
-    K_r = C_r H_r^+ C_r^T (Kumar, Mohri & Talwalkar, "Sampling methods for the Nyström method", 2012, Section 5, whose
-    weights may be negative). Equal weights where the sample shows no similarity.
+    K_r = C_r H_r^+ C_r^T (Kumar, Mohri & Talwalkar, 2012, Section 5, whose weights may be negative). Without similarity
+    in the sample, the weights are equal.
     """
     sample = rng.choice(gram.n, min(gram.n, _WEIGHED), replace=False)
     target = gram.block(sample, sample).astype(np.float64)

@@ -11,8 +11,6 @@ Z M z = b with M = sign(Lambda) gives z = M |Lambda_k|^(-1/2) Q_k^T b. This is e
 of x for other objects. It is linear in delta, the constant terms vanish (Q_k^T 1 = 0), and J drops out.
 
 Cost: s^2 distances and O(s^3) to fit; s distances and 2 s k operations to transform an object.
-Papers: Goldfarb, "A unified approach to pattern recognition", 1984; Pekalska, Paclik & Duin, "A generalized kernel
-approach to dissimilarity-based classification", JMLR 2, 2001, Section 3.5; GDK_LED in D2KE.
 """
 
 from __future__ import annotations
@@ -36,6 +34,7 @@ from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_floats, as_objects, check_distance, distances_between, read_objects
 from similia.sources.dask import from_parts, lazily, refuse_lazy
 
+Floats = npt.NDArray[np.floating]
 _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # range of distances whose squares fit into float64
 
 
@@ -81,10 +80,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`, if the distance is not symmetric, or 0 everywhere; in both, if a distance is NaN, infinite or
-        negative, or the result has the wrong shape. The message names the pair.
-    TypeError
-        If `distance` is a kernel or cannot be called, or distances are not real numbers.
+        In `fit`, if the distance is not symmetric, or 0 everywhere.
 
     Notes
     -----
@@ -102,7 +98,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     References
     ----------
     Goldfarb, "A unified approach to pattern recognition", 1984. Pekalska, Paclik & Duin, "A generalized kernel
-    approach to dissimilarity-based classification", JMLR 2, 2001.
+    approach to dissimilarity-based classification", JMLR 2, 2001, Section 3.5.
 
     Examples
     --------
@@ -135,50 +131,22 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their distances.
-
-        Parameters
-        ----------
-        X : collection of n objects, or ndarray (n, n) of distances
-        y : ignored
-
-        Returns
-        -------
-        PseudoEuclidean
-            The fitted estimator itself.
-        """
+        """Choose the landmarks and decompose their distances; `X` holds n objects or (n, n) distances."""
         self._fit(X)
         return self
 
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit and embed the training objects; if all are landmarks, no distance is computed twice.
-
-        Parameters
-        ----------
-        X : collection of n objects, or ndarray (n, n) of distances
-        y : ignored
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, `rank_`)
-        """
+        """Fit and embed the training objects; if all are landmarks, no distance is computed twice."""
         D = self._fit(X)
         return self.transform(X) if self.n_landmarks is not None else self._project(D)
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Embed objects.
+        """Return the vectors of n objects, shape (n, `rank_`), float32 if the distances are, else float64.
 
-        Parameters
-        ----------
-        X : collection of n objects, or ndarray (n, n_train) or (n, n_landmarks) of distances
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, `rank_`)
-            Dtype of the distances.
+        For a precomputed distance, `X` is the matrix (n, n_train) or (n, n_landmarks).
         """
         check_is_fitted(self)
         s = len(self.landmark_indices_)
@@ -203,23 +171,11 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @classmethod
     def transductive(
         cls, distance: Any, X_train: Any, X_test: Any, n_components: int | None = 64
-    ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
-        """Embed training and test objects together, as the D2KE paper does for GDK_LED.
+    ) -> tuple[Floats, Floats]:
+        """Embed training and test objects together, as the D2KE paper does for GDK_LED; return both arrays of vectors.
 
         Training vectors then depend on the test objects, so scores do not estimate the performance on new objects. With
         a matrix D of all distances, ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` is the same.
-
-        Parameters
-        ----------
-        distance : callable
-        X_train : collection of n objects
-        X_test : collection of m objects
-        n_components : int or None, default=64
-
-        Returns
-        -------
-        train : ndarray of float32 or float64, shape (n, rank)
-        test : ndarray of float32 or float64, shape (m, rank)
         """
         A, B = as_objects(distance, X_train), as_objects(distance, X_test)
         across = distances_between(distance, A, B)
@@ -237,13 +193,18 @@ class PseudoEuclidean(ComparesObjects, Transformer):
             check_positive_int(self.n_components, "n_components")
         if self._precomputed:
             refuse_lazy(X, "the matrix of distances is needed here, as a numpy array; fit to X.compute()")
-        if self.n_landmarks is None:
-            refuse_lazy(X, "without n_landmarks the distances of all pairs are needed; give n_landmarks")
-        if self._precomputed:
             X = _as_matrix(X, square=True)
             check_table(self, X, reset=True)
         else:
-            X = read_objects(self, self._checked_distance(), X, reset=True)
+            if self.n_landmarks is None:
+                refuse_lazy(X, "without n_landmarks the distances of all pairs are needed; give n_landmarks")
+            if isinstance(self.distance, str):
+                raise ValueError(
+                    f'distance must be a callable d(X, Y) -> (n, m) or "precomputed", got {self.distance!r}; '
+                    "see similia.distances"
+                )
+            check_distance(self.distance)
+            X = read_objects(self, self.distance, X, reset=True)
         n = at_least_one(X)
         chosen = np.arange(n)
         if self.n_landmarks is not None:
@@ -261,32 +222,19 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         self.signature_ = (positive, self.rank_ - positive)
         return D
 
-    def _checked_distance(self) -> Any:
-        if isinstance(self.distance, str):
-            raise ValueError(
-                f'distance must be a callable d(X, Y) -> (n, m) or "precomputed", got {self.distance!r}; '
-                "see similia.distances"
-            )
-        check_distance(self.distance)
-        return self.distance
-
     def _project(self, D: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-        _check_squares(D)
-        squares = np.square(D, dtype=np.float64)
+        squares = _squares(D)
         squares -= self.mean_
         return row_product(squares, self.components_).astype(D.dtype, copy=False)
 
 
-def _decompose(
-    D: npt.NDArray[np.floating], indices: Index, n_components: int | None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _decompose(D: Floats, indices: Index, n_components: int | None) -> tuple[Floats, Floats, Floats]:
     """Return (mean, eigenvalues, components) of distances among the objects `indices`; see `PseudoEuclidean`."""
     eps = float(np.finfo(D.dtype).eps)
     check_symmetric(D, indices, np.sqrt(eps), "distance")
-    _check_squares(D)
     if 0 < D.max() < _SMALLEST:
         raise ValueError(f"the distances are at most {D.max():.3g}, and their squares no float64; scale the objects")
-    squares = np.square(D, dtype=np.float64)
+    squares = _squares(D)
     squares = (squares + squares.T) / 2
     mean = squares.mean(axis=0)
     B = -(squares - mean - mean[:, None] + mean.mean()) / 2
@@ -298,16 +246,17 @@ def _decompose(
     kept = order[size[order] > len(D) * eps * size.max()][:n_components]
     if len(kept) == 0:
         raise ValueError(
-            f"all distances among {len(D)} objects are 0 (n_samples = {len(D)}), expected objects that differ"
+            f"all distances among {len(D)} objects are 0 (n_samples = {len(D)}), expected different objects"
         )
     values, Q = values[kept], Q[:, kept]
     return mean, values, -with_signs(Q) * (np.sign(values) / np.sqrt(np.abs(values)) / 2)
 
 
-def _check_squares(D: npt.NDArray[np.floating]) -> None:
-    """Raise if the squares of distances cannot be added."""
+def _squares(D: Floats) -> npt.NDArray[np.float64]:
+    """Return squared distances, or raise if they are too large to add."""
     if D.max(initial=0) > _LARGEST:
         raise ValueError(f"a distance is {D.max():.3g}, and its square too large to add; scale the objects")
+    return np.square(D, dtype=np.float64)
 
 
 def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:

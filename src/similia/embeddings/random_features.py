@@ -7,9 +7,6 @@ for m independent rows w_j of W, complex Gaussian with E|W_ij|^2 = scale^2, and 
 :math:`\varsigma`, :math:`\tau`). The limit is the kernel `similia.kernels.Optical`. An optical processing unit
 computes such features at a cost that does not depend on m. Here, n vectors of d numbers take 2 n m d multiplications;
 structured features take 6 n m log2 d additions.
-
-Papers: Saade et al., "Random projections through multiple optical scattering", ICASSP 2016; Ghanem, Keriven &
-Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Eq. 3.11 (which prints real W and b).
 """
 
 from __future__ import annotations
@@ -100,13 +97,6 @@ class OpticalRandomFeatures(Transformer):
     n_features_in_ : int
         Number d of features seen in `fit`.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range; if `X` is not a 2-D array (or sparse matrix) of finite numbers, or has another
-        number of features than in `fit`; with `binary_input`, if `X` has an entry other than 0 and 1. The message
-        names the row.
-
     Notes
     -----
     Output is float32 for float32 input, else float64, also if quantised; ``rint(Z / step_)`` gives the levels. (In this
@@ -132,7 +122,8 @@ class OpticalRandomFeatures(Transformer):
     References
     ----------
     Saade et al., "Random projections through multiple optical scattering", ICASSP 2016; Ohana et al., "Kernel
-    computations from large-scale random features obtained by optical processing units", ICASSP 2020.
+    computations from large-scale random features obtained by optical processing units", ICASSP 2020; Ghanem, Keriven &
+    Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Eq. 3.11 (which prints real W and b).
 
     Examples
     --------
@@ -178,18 +169,7 @@ class OpticalRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw W and b; with `quantize`, set the exposure of the camera from the vectors.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : ignored
-
-        Returns
-        -------
-        OpticalRandomFeatures
-            The fitted estimator itself.
-        """
+        """Draw W and b for vectors of shape (n, d); with `quantize`, set the exposure of the camera from them."""
         m = check_positive_int(self.n_components, "n_components")
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         levels = self._n_levels()
@@ -216,16 +196,7 @@ class OpticalRandomFeatures(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the features of vectors.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, m)
-        """
+        """Return the features of vectors (n, d), shape (n, m), float32 if `X` is, else float64."""
         self._check_columns(X)
         Z = self._intensities(self._check(X, self.n_features_in_))
         if self.step_ is not None:
@@ -240,9 +211,7 @@ class OpticalRandomFeatures(Transformer):
         if self.quantize is None:
             return None
         if check_positive_int(self.quantize, "quantize") > 16:
-            raise ValueError(
-                f"quantize is a number of bits from 1 to 16 (8 in the device) or None, got {self.quantize}"
-            )
+            raise ValueError(f"quantize is a number of bits from 1 to 16, or None, got {self.quantize}")
         return int(2**self.quantize - 1)
 
     def _check(self, X: Any, n_features: int | None = None) -> Any:
@@ -267,8 +236,7 @@ class OpticalRandomFeatures(Transformer):
         least, most = (1e-17, 1e17) if X.dtype == np.float32 else (1e-145, 1e145)
         reach = abs(X).max(axis=1)
         reach = (reach.toarray().ravel() if sp.issparse(reach) else reach).astype(np.float64) * float(self.scale)
-        with_bias = self.bias > 0  # then no row is too small
-        bad = (reach > most) | ((reach > 0) & (reach < least) & (not with_bias))
+        bad = (reach > most) | ((reach > 0) & (reach < least) & (self.bias == 0))  # with a bias no row is too small
         if bad.any():
             row = int(np.argmax(bad))
             raise BadValue(
@@ -280,22 +248,18 @@ class OpticalRandomFeatures(Transformer):
     def _intensities(self, X: Any) -> Floats:
         """Return m^(-1/2) |W x + b|^2 of each row."""
         out = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
-        if self.turns_ is None:
-            self._multiply(X, out)
-        else:
-            self._transform_structured(X, out)
+        write = self._multiply if self.turns_ is None else self._transform_structured
+        write(X, out)
         return out
 
     def _multiply(self, X: Any, out: Floats) -> None:
         from similia.core.products import panels, row_product
 
         # View complex rows as pairs of real numbers: one real product gives real and imaginary parts side by side.
-        single = X.dtype == np.float32
-        W = np.ascontiguousarray(self.weights_, np.complex64 if single else np.complex128).view(X.dtype)
-        b = np.ascontiguousarray(self.bias_, np.complex64 if single else np.complex128).view(X.dtype)
+        complex_type = np.complex64 if X.dtype == np.float32 else np.complex128
+        W, b = (np.ascontiguousarray(part, complex_type).view(X.dtype) for part in (self.weights_, self.bias_))
         n, m = out.shape
         step = rows_per_block(2 * m * X.dtype.itemsize, at_most=max(16, _TILE // (2 * m * X.dtype.itemsize)))
-
         copy = None if sp.issparse(X) else panels(W, n)
 
         def block(start: int) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -42,45 +42,27 @@ class RandomObjects(BaseEstimator):
     def complete(self, X: Any) -> Self:
         """Return a copy with every parameter set; those that are None are estimated from the objects `X`.
 
-        Parameters
-        ----------
-        X : collection of objects, or None
-            None if there are no training objects, as in a kernel.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is None and `X` is None.
+        Raises ValueError if a parameter is None and `X` is None: a kernel has no training objects.
         """
         raise NotImplementedError
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
-        """Return n random objects as a batch.
-
-        Parameters
-        ----------
-        X : collection of objects, or None
-            Training objects, from which parameters that are None are estimated.
-        n : int
-        rng : numpy.random.Generator
-        """
+        """Return n random objects as a batch; parameters that are None are estimated from the training objects `X`."""
         return self.complete(X)._draw(n, rng)
 
     def _draw(self, n: int, rng: np.random.Generator) -> Any:
         raise NotImplementedError
 
-    def _missing(self, *names: str) -> list[str]:
-        return [name for name in names if getattr(self, name) is None]
-
-    def _need(self, X: Any, *names: str) -> None:
-        """Raise if parameters are None and there are no training objects."""
-        missing = self._missing(*names)
+    def _estimates(self, X: Any, *names: str) -> bool:
+        """Return whether a parameter is None; raise if there are then no training objects to estimate it from."""
+        missing = [name for name in names if getattr(self, name) is None]
         if missing and X is None:
             name = type(self).__name__
             raise ValueError(
                 f"{name} takes {' and '.join(missing)} from training objects, and here are none (a kernel learns "
                 f"nothing); write {name}({', '.join(f'{m}=...' for m in missing)})"
             )
+        return bool(missing)
 
 
 class RandomStrings(RandomObjects):
@@ -109,8 +91,7 @@ class RandomStrings(RandomObjects):
 
     def complete(self, X: Any) -> Self:
         _span(self.length, "length", minimum=0)
-        self._need(X, "alphabet")
-        alphabet = self.alphabet if self.alphabet is not None else _letters(X)
+        alphabet = _letters(X) if self._estimates(X, "alphabet") else self.alphabet
         if not isinstance(alphabet, str | bytes) or len(alphabet) == 0:
             raise ValueError(f"alphabet must be a str (or bytes) of at least one letter, got {self.alphabet!r}")
         return type(self)(self.length, alphabet)
@@ -163,9 +144,8 @@ class RandomSeries(RandomObjects):
 
     def complete(self, X: Any) -> Self:
         _span(self.length, "length", minimum=1)
-        self._need(X, "scale", "mean", "n_channels")
         n_channels, scale, mean = self.n_channels, self.scale, self.mean
-        if self._missing("scale", "mean", "n_channels"):
+        if self._estimates(X, "scale", "mean", "n_channels"):
             _, means, variances = moments(X if isinstance(X, Distributed) else as_series(X), _points)
             n_channels = len(means) if n_channels is None else n_channels
             scale = np.sqrt(variances) if scale is None else scale
@@ -220,16 +200,16 @@ class RandomSets(RandomObjects):
 
     def complete(self, X: Any) -> Self:
         _span(self.size, "size", minimum=1)
-        self._need(X, "radius", "n_dims", "non_negative")
         radius, n_dims, non_negative = self.radius, self.n_dims, self.non_negative
-        if self._missing("radius", "n_dims", "non_negative"):
-            found = [*each_block(X if isinstance(X, Distributed) else as_sets(X), BLOCK, _of_points)]
-            n = sum(part.n for part in found)
+        if self._estimates(X, "radius", "n_dims", "non_negative"):
+            blocks = each_block(X if isinstance(X, Distributed) else as_sets(X), BLOCK, _statistics)
+            shapes, norms, lowest = zip(*blocks, strict=True)
+            n = sum(shape[0] for shape in shapes)
             if n == 0:
                 raise ValueError("all training sets are empty: found no point to take radius from; write radius=...")
-            radius = sum(part.norms for part in found) / n if radius is None else radius
-            n_dims = found[0].n_dims if n_dims is None else n_dims
-            non_negative = min(part.lowest for part in found) >= 0 if non_negative is None else non_negative
+            radius = sum(norms) / n if radius is None else radius
+            n_dims = shapes[0][1] if n_dims is None else n_dims
+            non_negative = min(lowest) >= 0 if non_negative is None else non_negative
         if isinstance(radius, bool) or not isinstance(radius, Real) or not 0 <= radius < np.inf:
             raise ValueError(f"radius must be a number >= 0, got {self.radius!r}")
         return type(self)(self.size, float(radius), check_positive_int(n_dims, "n_dims"), bool(non_negative))
@@ -244,7 +224,7 @@ class RandomSets(RandomObjects):
 
 
 class Representatives(RandomObjects):
-    """Training objects drawn without replacement: D2KE becomes the representative-set method.
+    """Training objects drawn without replacement: D2KE becomes the representative-set method of the paper's Section 3.
 
     D2KE draws at most as many as there are training objects. They are as long as the data, so each distance costs as
     much as one between two training objects.
@@ -255,11 +235,6 @@ class Representatives(RandomObjects):
         Whether to exclude the representatives when the following steps are trained, as in the paper. A pipeline step
         cannot drop objects, so ``D2KE.fit_transform`` raises if this is True. Use `similia.recipes.d2ke`, or fit a
         `D2KE` and transform the objects that are not in its ``representative_indices_``.
-
-    References
-    ----------
-    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 3,
-    "Relationship to Representative-Set Method".
 
     Examples
     --------
@@ -423,45 +398,33 @@ def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _letters(X: Any) -> str | bytes:
     """Return the sorted letters of the strings, without very rare ones."""
     found = [*X.map(_counts)] if isinstance(X, Distributed) else [_counts(X)]
-    if len({part.is_bytes for part in found}) > 1:
+    letters, counts, are_bytes = zip(*found, strict=True)
+    if len(set(are_bytes)) > 1:
         raise BadType(None, "holds str and bytes", "one kind", "use bytes.decode or str.encode")
-    values, places = np.unique(np.concatenate([part.letters for part in found]), return_inverse=True)
+    values, places = np.unique(np.concatenate(letters), return_inverse=True)
     if len(values) == 0:
         raise ValueError("all training strings are empty: found no letter for random strings; write alphabet=...")
-    counts = np.zeros(len(values), np.int64)
-    np.add.at(counts, places, np.concatenate([part.counts for part in found]))
-    values = values[counts >= _RARE * counts.mean()]
-    return bytes(values.astype(np.uint8)) if found[0].is_bytes else "".join(map(chr, values))
+    totals = np.zeros(len(values), np.int64)
+    np.add.at(totals, places, np.concatenate(counts))
+    values = values[totals >= _RARE * totals.mean()]
+    return bytes(values.astype(np.uint8)) if are_bytes[0] else "".join(map(chr, values))
 
 
-class _Counts(NamedTuple):
-    letters: npt.NDArray
-    counts: npt.NDArray[np.int64]
-    is_bytes: bool
-
-
-def _counts(X: Any, start: int = 0) -> _Counts:
-    """Return the letters of strings and how often each occurs."""
+def _counts(X: Any, start: int = 0) -> tuple[npt.NDArray, npt.NDArray[np.int64], bool]:
+    """Return the letters of strings, how often each occurs, and whether the strings are bytes."""
     batch = as_strings(X)
-    return _Counts(*np.unique(batch.values, return_counts=True), batch.is_bytes)
+    return *np.unique(batch.values, return_counts=True), batch.is_bytes
 
 
 def _points(X: Any, start: int) -> npt.NDArray[np.floating]:
     return as_series(X).values
 
 
-class _OfPoints(NamedTuple):
-    n: int
-    n_dims: int
-    norms: float  # their sum
-    lowest: float  # of all coordinates
-
-
-def _of_points(X: Any, start: int) -> _OfPoints:
-    """Return statistics of the points of some sets."""
+def _statistics(X: Any, start: int) -> tuple[tuple[int, int], float, float]:
+    """Return the shape of the points of some sets, the sum of their norms, and their smallest coordinate."""
     values = as_sets(X).values
     norms = float(np.linalg.norm(values, axis=1).sum(dtype=np.float64))
-    return _OfPoints(len(values), values.shape[1], norms, float(values.min(initial=np.inf)))
+    return values.shape, norms, float(values.min(initial=np.inf))
 
 
 def _as_batch(X: Any) -> Any:

@@ -55,18 +55,7 @@ class FeatureScaler(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the means and deviations of columns.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-        y : ignored
-
-        Returns
-        -------
-        FeatureScaler
-            The fitted estimator itself.
-        """
+        """Learn the means and deviations of the columns of `X`, shape (n, n_features), dense or sparse."""
         like = example_of(X)
         X = X if hasattr(X, "shape") else np.asarray(X)
         scaler = StandardScaler(with_mean=not issparse(like)).fit(like)  # learns names and number of the columns
@@ -122,23 +111,7 @@ class SeriesVectors(Transformer):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the length and number of channels; `y` is ignored.
-
-        Parameters
-        ----------
-        X : collection of n series of one length
-        y : ignored
-
-        Returns
-        -------
-        SeriesVectors
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If series have different lengths.
-        """
+        """Learn the length and number of channels of the series `X`; raise if their lengths differ."""
         refuse_lazy(X, "lengths are compared; fit to some of the series")
         batch = as_series(X)
         self.length_, self.n_channels_ = int(batch.lengths[0]), batch.n_dims
@@ -177,14 +150,10 @@ def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
 
 
 def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Floats, Floats]:
-    """Return the number, the mean (p,) and the variance (p,) of the vectors of all objects.
+    """Return the number, the mean (p,) and the variance (p,) of the vectors of all objects, here or distributed.
 
-    Parameters
-    ----------
-    X : collection of objects, or a `Distributed` one
-    vectors : callable
-        ``vectors(block, start)`` returns the vectors of a block of objects, shape (n_vectors, p). It must be a
-        module-level function, since it may run on another machine.
+    ``vectors(block, start)`` returns the vectors of a block of objects, shape (n_vectors, p). It must be a module-level
+    function, since it may run on another machine.
     """
     n, total = 0, np.zeros(1)
     for n_more, sums in each_block(X, BLOCK, _sums, vectors):

@@ -46,13 +46,15 @@ from similia.sources.dask import Distributed, from_parts, lazily
 
 Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
 Part = tuple[npt.NDArray, float, list[Split]]  # distances, the value of gamma="median", folds
+Grid = dict[str, list[Any]]  # values to try of each parameter
 
 _INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: the objects are a given collection
 
 
 def _learner_has(name: str) -> Callable[[Any], bool]:
     def has(search: Any) -> bool:
-        getattr(search._current()[-1], name)  # the learner's AttributeError gives the reason
+        pipeline = getattr(search, "pipeline_", search.pipeline)
+        getattr(pipeline[-1], name)  # the learner's AttributeError gives the reason
         return True
 
     return has
@@ -69,8 +71,9 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     pipeline : Pipeline
         The first step must be a `D2KE`, the last a classifier or regressor.
     param_grid : dict of str to list, optional
-        Values to try. Of the first step only ``gamma`` is allowed (``d2ke__gamma`` if the step is named ``d2ke``), of
-        the other steps any parameter. By default nothing is tuned.
+        Values to try. Of the first step only ``gamma`` is allowed (``d2ke__gamma`` if the step is named ``d2ke``); tune
+        the others, which change the distances, with GridSearchCV. Of the other steps any parameter is allowed. By
+        default nothing is tuned.
     cv : int or splitter, default=5
         Folds, as in scikit-learn's GridSearchCV.
     scoring : str or callable, optional
@@ -90,12 +93,6 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. If random
         objects are drawn anew in each fold, the median distance varies, and a gamma such as ``"4*median"`` is stored
         as text.
-
-    Raises
-    ------
-    ValueError
-        In `fit`, if `param_grid` holds an unknown parameter or one that changes the distances (tune that with
-        GridSearchCV), or if the last step does not accept `y`.
 
     Examples
     --------
@@ -127,18 +124,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the parameters and fit the pipeline; the n x R distances are held in memory.
-
-        Parameters
-        ----------
-        X : collection of n objects
-        y : array-like of n labels or numbers
-
-        Returns
-        -------
-        D2KESearch
-            The fitted estimator itself.
-        """
+        """Choose the parameters and fit the pipeline; the n x R distances are held in memory."""
         if self.regression is not None and task_of(y, scoring=self.scoring) == "regression":
             found = clone(self.regression).fit(X, as_numbers(y))
             for learnt in ("cv_results_", "best_params_", "pipeline_"):
@@ -153,7 +139,6 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         y = check_labels(y, n_objects(X))
         self._check_target(y)
         self.cv_results_: dict[str, Any] = {}
-        self.best_params_: dict[str, Any] = {}
         kept = _not_held_out(d2ke.fit(X), n_objects(X))
         anew = bool(grid) and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT)
         if anew and isinstance(X, Distributed):
@@ -174,14 +159,13 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         if gammas and not anew:
             grid[f"{name}__gamma"] = [_in_units(gamma, d2ke.gamma_) for gamma in gammas]
         steps = clone(self.pipeline).steps[1:]
+        best: dict[str, Any] = {}
         if anew:
             parts = (_drawn_anew(d2ke, X, among, split) for split in splits)
             best = self._search(name, steps, grid, parts, y, len(splits))
         elif grid:
             splits = self._splits(D, y)
             best = self._search(name, steps, grid, [(D, d2ke.gamma_, splits)], y, len(splits))
-        else:
-            best = {}
         if f"{name}__gamma" in best:
             best[f"{name}__gamma"] = _in_units(best[f"{name}__gamma"], d2ke.gamma_)
         self.best_params_ = best
@@ -199,13 +183,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return list(cv.split(X, y))
 
     def _search(
-        self,
-        name: str,
-        steps: list[Any],
-        grid: dict[str, list[Any]],
-        parts: Iterable[Part],
-        y: npt.NDArray,
-        n_folds: int,
+        self, name: str, steps: list[Any], grid: Grid, parts: Iterable[Part], y: npt.NDArray, n_folds: int
     ) -> dict[str, Any]:
         """Try all values of `grid` on the folds of each part, and return the best."""
         fits = len(ParameterGrid(grid)) * n_folds
@@ -275,12 +253,11 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
         """Names of these columns; only defined if all names are text."""
-        names: npt.NDArray[Any] = self._fitted()[0].feature_names_in_
-        return names
+        return self._fitted()[0].feature_names_in_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        learner = get_tags(self._current())
+        learner = get_tags(getattr(self, "pipeline_", self.pipeline))
         tags.estimator_type = learner.estimator_type
         tags.classifier_tags, tags.regressor_tags = learner.classifier_tags, learner.regressor_tags
         tags.input_tags.string = True
@@ -295,17 +272,13 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.pipeline_
 
-    def _current(self) -> Any:
-        """Return the fitted pipeline, or before `fit` the given one."""
-        return getattr(self, "pipeline_", self.pipeline)
-
     def _first(self) -> tuple[str, D2KE]:
         if not isinstance(self.pipeline, Pipeline) or not isinstance(self.pipeline[0], D2KE):
             raise ValueError(f"pipeline must be a Pipeline whose first step is a D2KE, got {self.pipeline!r}")
         name, d2ke = self.pipeline.steps[0]
         return name, clone(d2ke)
 
-    def _grid(self, name: str) -> dict[str, list[Any]]:
+    def _grid(self, name: str) -> Grid:
         grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
         known = self.pipeline.get_params()
         for key in grid:

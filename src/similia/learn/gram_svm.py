@@ -22,6 +22,7 @@ from sklearn.svm import SVC
 
 from similia.core.config import settings
 from similia.core.products import row_product
+from similia.core.state import pairs_of
 from similia.core.threads import in_threads, n_threads, one_blas_thread
 from similia.core.validation import check_labels, check_positive
 from similia.sources.dask import lazily
@@ -29,6 +30,7 @@ from similia.sources.dask import lazily
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 GramOf = Callable[[Any], Floats]
+Task = tuple[Rows, list[Rows]]  # training rows, and parts of the validation rows
 
 
 class NestedScores(NamedTuple):
@@ -53,7 +55,7 @@ class NestedScores(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """One-vs-one support-vector machines as arrays: row p of `weights` and `intercepts` is the p-th pair of classes.
+    """One-vs-one support-vector machines: row p of `weights` and `intercepts` is the p-th pair of classes.
 
     Pairs are in the order (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the first class of a pair.
     """
@@ -95,28 +97,31 @@ class PairMachines:
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
-        """Return the label predicted for each object or row, shape (m,).
-
-        Parameters
-        ----------
-        X : sequence of m objects, or array-like or sparse matrix of shape (m, n_features)
-        """
+        """Return the label predicted for each object or row, shape (m,)."""
         confidence = self.decision_function(X)  # type: ignore[attr-defined]
         second = confidence > 0 if confidence.ndim == 1 else confidence.argmax(axis=1)
         return self.classes_[np.asarray(second, dtype=np.int64)]
 
 
+def check_memory(what_takes: str, needed: int, instead: str) -> None:
+    """Raise if `needed` bytes are more than ``max_memory``; the message begins with `what_takes`."""
+    most = settings().max_memory
+    if needed > most:
+        raise ValueError(
+            f"{what_takes} {needed / 2**20:.0f} MiB, and max_memory is {most / 2**20:.0f} MiB; {instead}, or allow "
+            "more with similia.config(max_memory=...)"
+        )
+
+
 def check_pairs_fit(n_classes: int, n: int) -> None:
     """Raise if the weights of one machine per pair of classes take more than ``max_memory``."""
-    n_pairs = n_classes * (n_classes - 1) // 2
-    needed = 8 * n_pairs * n
-    if needed > settings().max_memory:
-        raise ValueError(
-            f"y has {n_classes} classes, expected fewer: {n_pairs} machines, one for each pair of them, take "
-            f"{needed / 2**20:.0f} MiB of weights of {n} objects, and max_memory is "
-            f"{settings().max_memory / 2**20:.0f} MiB; take make_pipeline(similia.Nystroem(kernel), LinearSVC()), "
-            "which has one machine for each class, or KNeighborsClassifier"
-        )
+    check_memory(
+        f"y has {n_classes} classes, expected fewer: {pairs_of(n_classes)} machines, one for each pair of classes, "
+        f"with weights of {n} objects take",
+        8 * pairs_of(n_classes) * n,
+        "take make_pipeline(similia.Nystroem(kernel), LinearSVC()), which has one machine for each class, or "
+        "KNeighborsClassifier",
+    )
 
 
 def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> Machine:
@@ -155,8 +160,8 @@ def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) ->
 
 
 def _predict(K: Floats, machine: Machine) -> Rows:
-    scores = decisions(K, machine.weights, machine.intercepts, len(machine.classes))
-    return machine.classes[scores.argmax(axis=1)]
+    confidences = decisions(K, machine.weights, machine.intercepts, len(machine.classes))
+    return machine.classes[confidences.argmax(axis=1)]
 
 
 def fold_numbers(splits: Any, n: int) -> Rows:
@@ -195,11 +200,6 @@ def precomputed_scores(
     -------
     ndarray of float64, shape (n_parameters, n_Cs, n_folds)
 
-    Raises
-    ------
-    ValueError
-        If a C is not above 0, or the training rows of a fold have only one class.
-
     Examples
     --------
     >>> import numpy as np
@@ -224,22 +224,15 @@ def nested_scores(
 
     Parameters
     ----------
-    gram_of, parameters, Cs, y : callable, sequence, sequence of float, array-like
+    gram_of, parameters, Cs, y, class_weight : callable, sequence, sequence of float, array-like, dict or str
         As in `precomputed_scores`; `gram_of` is called once more for each chosen parameter.
     folds : array-like of int, shape (n,)
         For each row, the number (from 0) of the fold that holds it out; at least 3 folds.
-    class_weight : dict, "balanced" or None
-        As in `precomputed_scores`.
 
     Returns
     -------
     NestedScores
         ``(accuracies, parameters, Cs, predictions)``.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 3 folds, a C is not above 0, or training rows have only one class.
 
     Notes
     -----
@@ -296,12 +289,7 @@ def best_of(means: Floats) -> tuple[int, int]:
 
 
 def _scores(
-    gram_of: GramOf,
-    parameters: Sequence[Any],
-    Cs: list[float],
-    codes: Rows,
-    tasks: list[tuple[Rows, list[Rows]]],
-    class_weight: Any,
+    gram_of: GramOf, parameters: Sequence[Any], Cs: list[float], codes: Rows, tasks: list[Task], class_weight: Any
 ) -> Floats:
     """Return accuracies, shape (n_parameters, n_Cs, n_tasks, validation parts of a task)."""
     for train, _ in tasks:

@@ -81,10 +81,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         Learnt prototypes.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8))
         Signs of the prototypes as packed bits (1 for +1), for ``binary_prototypes=True``.
-    n_updates_ : list of int
-        Number of corrected samples in each epoch (each call of `partial_fit` is one epoch).
-    n_iter_ : int
-        Number of epochs run.
+    n_updates_, n_iter_ : list of int, int
+        Number of corrected samples in each epoch, and of epochs; each call of `partial_fit` is one epoch.
     converged_ : bool
         Whether the last epoch made no correction.
     n_features_in_ : int
@@ -99,16 +97,12 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     Norms may be up to 1e75, and as small as float64 allows: small samples are scaled up by powers of two.
 
-    The last line of the printed pseudo-code has a misplaced parenthesis; the correct update of the predicted class is
-    learning_rate (1 - q_p) x, as here.
-
     References
     ----------
-    Zhao, Q., Thomas, A., Brin, A., Yu, X., Rosing, T. "Bridging the gap between hyperdimensional computing
-    and kernel methods via the Nyström method" (NysHD), supplement, Algorithm 1.
-
-    Hernández-Cano, A. et al. "OnlineHD: Robust, efficient, and single-pass online learning using
-    hyperdimensional system". DATE 2021.
+    Zhao, Thomas, Brin, Yu & Rosing, "Bridging the gap between hyperdimensional computing and kernel methods via the
+    Nyström method" (NysHD), supplement, Algorithm 1; the last line of its pseudo-code has a misplaced parenthesis: the
+    update of the predicted class is learning_rate (1 - q_p) x, as here. Hernández-Cano et al., "OnlineHD: Robust,
+    efficient, and single-pass online learning using hyperdimensional system", DATE 2021.
 
     Examples
     --------
@@ -142,23 +136,9 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Learn prototypes from samples and labels.
+        """Learn prototypes from hypervectors and the labels `y` of at least two classes.
 
-        Parameters
-        ----------
-        X : array (n, n_bits // 8) of uint8, or (n, d) of any other integer or float dtype
-            Hypervectors.
-        y : array-like (n,)
-            Labels of at least two classes.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, `X` or `y` is invalid, or `y` holds only one class.
+        `X` is packed bits, uint8 of shape (n, n_bits // 8), or (n, d) of any other integer or float dtype.
         """
         self._check_parameters()
         if isinstance(X, Distributed):
@@ -176,7 +156,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             n_updates.append(trainer.epoch(order, self.learning_rate))
             if n_updates[-1] == 0:
                 break
-        return self._learnt(classes, X.shape[1], trainer.prototypes(), n_updates)
+        return self._learnt(classes, trainer.prototypes(), n_updates)
 
     def _fit_parts(self, X: Distributed, y: npt.ArrayLike) -> Self:
         """Fit distributed data: bundle packed bits part by part (exact in any order); else fit a copy in a file."""
@@ -184,8 +164,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             with X.spooled() as rows:
                 return self.fit(rows, y)
         classes, targets = _classes(y, len(X))
-        parts = X.map(_bundles, len(classes), along=[targets])
-        return self._learnt(classes, X.example().shape[1], sum(parts), [])
+        self.n_features_in_ = X.example().shape[1]
+        return self._learnt(classes, sum(X.map(_bundles, len(classes), along=[targets])), [])
 
     @all_at_once
     def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
@@ -198,63 +178,36 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array (n, n_bits // 8) of uint8, or (n, d) of any other integer or float dtype
-            Hypervectors.
         y : array-like (n,)
             Labels; a batch may lack some classes.
         classes : array-like (n_classes,), optional
             All labels of all batches. Required at the first call; later calls may repeat the same labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As `fit`; also if `classes` is missing at the first call or changes, or a label is not in `classes`.
         """
         self._check_parameters()
         first = not hasattr(self, "prototypes_")
-        given = X
-        if not first:
-            check_columns(self, X, reset=False)
-        X = _as_hypervectors(X)
+        given, X = X, _as_hypervectors(X)
         y = checked_labels(y, len(X))
         check_classification_targets(y)
-        if first:
-            check_columns(self, given, reset=True)
+        check_columns(self, given, reset=first)
         known = self._known_classes(classes)
         targets = _positions(y, known)
-        if not first:
+        if first:
+            start, n_updates = np.zeros((len(known), _dimension(X))), []
+        else:
             _check_dimension(X, self._learnt_dimension(), self)
-        start = np.zeros((len(known), _dimension(X))) if first else self.prototypes_
+            start, n_updates = self.prototypes_, list(self.n_updates_)
         trainer = _Trainer(X, targets, start)
-        n_updates = [] if first else list(self.n_updates_)
         if self.init == "bundle" and (first or self.max_iter == 0):
             trainer.bundle()
         if self.max_iter > 0:
             n_updates.append(trainer.epoch(np.arange(len(X)), self.learning_rate))
-        n_columns = X.shape[1] if first else self.n_features_in_
-        return self._learnt(known, n_columns, trainer.prototypes(), n_updates)
+        return self._learnt(known, trainer.prototypes(), n_updates)
 
     @lazily
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return cosine similarities to the prototypes.
+        """Return cosine similarities to the prototypes, shape (n, n_classes).
 
-        Parameters
-        ----------
-        X : array (n, n_bits // 8) of uint8, or (n, d) of any other integer or float dtype
-            Hypervectors of the dimension seen in `fit`.
-
-        Returns
-        -------
-        ndarray of float64 (n, n_classes), or (n,) for two classes
-            Cosines; for two classes the cosine for ``classes_[1]`` minus that for ``classes_[0]``, 0 on a tie.
-
-        Raises
-        ------
-        ValueError
-            If `X` is not as described.
+        For two classes, return the cosine for ``classes_[1]`` minus that for ``classes_[0]``, shape (n,); 0 on a tie.
         """
         scores = self._similarities(X)
         if len(self.classes_) > 2:
@@ -267,23 +220,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     @lazily
     def predict(self, X: npt.ArrayLike) -> npt.NDArray:
-        """Return the label of the most similar prototype, the first in ``classes_`` on ties.
-
-        Parameters
-        ----------
-        X : array (n, n_bits // 8) of uint8, or (n, d) of any other integer or float dtype
-            Hypervectors of the dimension seen in `fit`.
-
-        Returns
-        -------
-        ndarray (n,)
-            Labels.
-
-        Raises
-        ------
-        ValueError
-            If `X` is not as described.
-        """
+        """Return the label of the most similar prototype, shape (n,), the first in ``classes_`` on ties."""
         scores = self._similarities(X)
         from similia.learn._hd_classifier import TIE
 
@@ -303,19 +240,16 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             return 1.0 - (2.0 / d) * hamming_distances(X, self.prototype_codes_)
         return _cosines(X, np.unpackbits(self.prototype_codes_, axis=1, count=d) * 2.0 - 1.0)
 
-    def _learnt(self, classes: npt.NDArray, n_columns: int, prototypes: npt.NDArray, n_updates: list[int]) -> Self:
-        """Store all results at once, so that an interrupted call leaves the estimator unchanged."""
-        self.classes_ = classes
-        self.n_features_in_ = n_columns
-        self.prototypes_ = prototypes
+    def _learnt(self, classes: npt.NDArray, prototypes: npt.NDArray, n_updates: list[int]) -> Self:
+        """Store the results of training."""
+        self.classes_, self.prototypes_ = classes, prototypes
         self.prototype_codes_ = np.packbits(prototypes >= 0, axis=1)
-        self.n_updates_ = n_updates
-        self.n_iter_ = len(n_updates)
+        self.n_updates_, self.n_iter_ = n_updates, len(n_updates)
         self.converged_ = bool(n_updates) and n_updates[-1] == 0
         return self
 
     def _learnt_dimension(self) -> int:
-        """Return d; raise if the shapes of the learnt arrays disagree, since the loops do not check bounds."""
+        """Return d; raise if `prototypes_` was set to another shape, since the loops do not check bounds."""
         shape = np.shape(self.prototypes_)
         if len(shape) != 2 or shape[0] != len(self.classes_):
             raise ValueError(f"prototypes_ has shape {shape} for {len(self.classes_)} classes; fit again")
@@ -344,6 +278,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: int) -> npt.NDArray[np.float64]:
+    """Return the sum of the codes of each class, in one part of a Dask collection."""
     codes = _as_hypervectors(codes)
     trainer = _Trainer(codes, targets, np.zeros((n_classes, _dimension(codes))))
     trainer.bundle()
@@ -397,19 +332,13 @@ def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
         raise BadValue(row, f"has norm {np.sqrt(squared[row]):.3g}", "less than 1e75", "scale X down")
     tiny = squared < _SMALLEST_SQUARED_NORM
     if tiny.any() and (tiny := tiny & X.any(axis=1)).any():
-        raise BadValue(
-            np.argmax(tiny),
-            "is smaller than other hypervectors or the prototypes learnt before by a factor of 1e100 or more",
-            remedy="scale it up or drop it",
-        )
+        found = "is smaller than other hypervectors or the prototypes learnt before by a factor of 1e100 or more"
+        raise BadValue(np.argmax(tiny), found, remedy="scale it up or drop it")
     return squared
 
 
 def _exponent(X: npt.NDArray, prototypes: npt.NDArray) -> int:
-    """Return the exponent that scales very small samples and prototypes to about 1; 0 if they are not small.
-
-    Scaling does not change cosines.
-    """
+    """Return the exponent that scales very small samples and prototypes to about 1; 0 if they are not small."""
     most = max(_largest(X).max(), _largest(prototypes).max())
     return int(np.frexp(most)[1]) if 0 < most < _SMALL else 0
 
@@ -445,12 +374,8 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
     if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):
         X = X.astype(np.float64)  # floats cannot be packed bits
     if X.dtype.kind not in "iuf":
-        raise BadValue(
-            None,
-            f"has dtype {X.dtype}",
-            "packed bits (uint8",
-            "numpy.packbits makes them from bits) or integer or float hypervectors",
-        )
+        remedy = "numpy.packbits makes packed bits"
+        raise BadValue(None, f"has dtype {X.dtype}", "packed bits (uint8), integers or floats", remedy)
     if X.ndim != 2:
         raise not_2d("X", X.shape)
     if len(X) == 0:
@@ -473,6 +398,7 @@ def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
 
 
 def _check_dimension(X: npt.NDArray, d: int, by: Any) -> None:
+    """Raise if samples have another dimension than the estimator `by`."""
     if _dimension(X) != d:
         packed = f"X is packed in {X.shape[1]} bytes" if X.dtype == np.uint8 else ""
         raise wrong_width(_dimension(X), d, by, remedy=packed)
@@ -483,10 +409,6 @@ def _positions(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int64]:
     unseen = ~np.isin(y, classes)
     if unseen.any():
         i = int(np.argmax(unseen))
-        raise BadValue(
-            i,
-            f"is {y.tolist()[i]!r}, not one of the classes {classes.tolist()} of the first call",
-            remedy="start a new HDClassifier with all of them",
-            collection="y",
-        )
+        found = f"is {y.tolist()[i]!r}, not one of the classes {classes.tolist()} of the first call"
+        raise BadValue(i, found, remedy="start a new HDClassifier with all of them", collection="y")
     return np.searchsorted(classes, y)

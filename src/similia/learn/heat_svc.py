@@ -5,8 +5,6 @@ one evaluation per entry; each fold and C uses a sub-block of the result.
 
 Cost: one product of the rows with themselves, then (contrasts) n^2 evaluations and (contrasts x C x folds) fits of
 libsvm in threads. Memory: two n x n float64 arrays and the blocks of folds.
-
-Source: Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018, Section 4.
 """
 
 from __future__ import annotations
@@ -22,10 +20,11 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.config import rows_per_block, settings
+from similia.core.config import rows_per_block
 from similia.core.estimators import all_at_once, check_columns, check_table
 from similia.core.state import array, count, labels, made, pairs_of, state
 from similia.core.validation import RandomState, check_positive, generator, wrong_width
+from similia.kernels import heat_series
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
 from similia.learn.gram_svm import (
@@ -33,6 +32,7 @@ from similia.learn.gram_svm import (
     NestedScores,
     PairMachines,
     best_of,
+    check_memory,
     check_pairs_fit,
     coded,
     fit_machine,
@@ -106,15 +106,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         Positions of the support vectors in the training rows.
     support_vectors_ : ndarray or csr_array, shape (n_support, `n_features_in_`)
         The support vectors as unit vectors.
-    pair_coef_, pair_intercept_ : ndarray, shapes (pairs_of, n_support) and (pairs_of,)
+    pair_coef_, pair_intercept_ : ndarray, shapes (n_pairs, n_support) and (n_pairs,)
         One-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the
         first class.
-
-    Raises
-    ------
-    ValueError
-        In `fit`, if the Gram matrices do not fit into ``similia.config(max_memory=...)``, `y` has one class or holds
-        fractions, or a parameter or a row is invalid.
 
     Notes
     -----
@@ -124,7 +118,8 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. For probabilities, wrap the
     classifier in scikit-learn's `CalibratedClassifierCV`.
 
-    The default ``max_memory`` of 1 GiB has room for 6,600 rows if anything is tuned, else for 11,500.
+    `fit` raises if the Gram matrices do not fit into ``similia.config(max_memory=...)``: the default of 1 GiB has room
+    for 6,600 rows if anything is tuned, else for 11,500.
 
     References
     ----------
@@ -160,18 +155,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Tune contrast and C if requested, and fit the classifier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        y : array-like of n_rows labels
-
-        Returns
-        -------
-        HeatSVC
-            The fitted estimator itself.
-        """
+        """Tune contrast and C if requested, and fit to rows (n_rows, n_features) and their labels."""
         refuse_lazy(
             X, "the angles of all pairs of rows are needed; take HeatRandomFeatures or Nystroem(HypersphericalHeat())"
         )
@@ -190,10 +174,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
             self.cv_results_ = _results(problem, scores)
             best = best_of(scores.mean(axis=2))
             chosen, C = problem.candidates[best[0]], problem.Cs[best[1]]
-        how: dict[str, Any] = {"mapping": problem.mapping, "zero_rows": self.zero_rows}
-        # Near n, many times have almost the same contrast.
-        by_time = chosen.contrast > n / 4
-        self.kernel_ = HypersphericalHeat(t=chosen.t, **how) if by_time else HypersphericalHeat(chosen.contrast, **how)
+        kernel = HypersphericalHeat(mapping=problem.mapping, zero_rows=self.zero_rows)
+        by_time = chosen.contrast > n / 4  # near n, many times have almost the same contrast
+        self.kernel_ = kernel.set_params(t=chosen.t) if by_time else kernel.set_params(contrast=chosen.contrast)
         check_columns(self, X, reset=True)
         self.contrast_, self.t_, self.C_ = chosen.contrast, chosen.t, C
         self.n_features_in_ = n
@@ -205,21 +188,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     def nested_scores(self, X: Any, y: Any) -> NestedScores:
         """Return the accuracy of the whole procedure, including tuning, on folds that tuning did not see.
 
-        It takes one to two times as long as a `fit` that tunes, and does not change the classifier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        y : array-like of n_rows labels
-
-        Returns
-        -------
-        NestedScores
-            ``(accuracies, parameters, Cs, predictions)``; the parameters are contrasts.
-
-        Notes
-        -----
-        See `similia.learn.heat_svc.nested_scores`. ``contrast="suggest"`` uses all rows, but no labels.
+        The parameters in the result are contrasts; see `similia.learn.heat_svc.nested_scores`. The call takes one to
+        two times as long as a `fit` that tunes, and does not change the classifier. ``contrast="suggest"`` uses all
+        rows, but no labels.
         """
         problem = self._problem(X, y)
         folds = fold_numbers(self._splits(problem.labels), len(problem.labels))
@@ -231,12 +202,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return confidences: (m,) for two classes, positive for the second; else (m, n_classes).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (m, n_features)
-        """
+        """Return confidences: (m,) for two classes, positive for the second; else (m, n_classes)."""
         check_is_fitted(self)
         check_table(self, X, reset=False)
         rows = as_rows(X)
@@ -264,21 +230,17 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         candidates = self._candidates(rows)
         Cs = sorted(_CS if _is(self.C, "tune") else _numbers(self.C, "C", '"tune"'))
         tuned = len(candidates) * len(Cs) > 1
-        needed = 8 * rows.shape[0] ** 2 * (3 if tuned else 1)  # versines, the kernel, and a block of it
-        if needed > settings().max_memory:
-            raise ValueError(
-                f"the Gram matrices of {rows.shape[0]} rows take {needed / 2**20:.0f} MiB, and max_memory is "
-                f"{settings().max_memory / 2**20:.0f} MiB; take HeatRandomFeatures or Nystroem(HypersphericalHeat()) "
-                "with a linear model, or allow more with similia.config(max_memory=...)"
-            )
+        check_memory(
+            f"the Gram matrices of {rows.shape[0]} rows take",
+            8 * rows.shape[0] ** 2 * (3 if tuned else 1),  # versines, the kernel, and a block of it
+            "take HeatRandomFeatures or Nystroem(HypersphericalHeat()) with a linear model",
+        )
         return _Problem(rows, labels, mapping, candidates, Cs)
 
     def _candidates(self, rows: Any) -> list[_Candidate]:
-        from similia.kernels import heat_series as _heat
-
         n = rows.shape[1]
         if _is(self.contrast, "tune"):
-            return _grid(n)
+            return [_with_slope(slope, n) for slope in _CONTRASTS]
         if _is(self.contrast, "suggest"):
             contrasts = [suggest_contrast(rows, mapping=None)]
         else:
@@ -288,7 +250,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
                 f"contrast must be below the number of features, {n}, got {contrasts[-1]:g}; "
                 'contrast="tune" knows what to try for few features'
             )
-        return [_Candidate(a, _heat.time_of(a, n)) for a in contrasts]
+        return [_Candidate(a, heat_series.time_of(a, n)) for a in contrasts]
 
     def _splits(self, labels: npt.NDArray) -> list[tuple[npt.NDArray, npt.NDArray]]:
         """Return the training and validation rows of all folds."""
@@ -301,24 +263,21 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         return list(cv.split(np.zeros((len(labels), 1)), labels))
 
 
-def _grid(n: int) -> list[_Candidate]:
-    """Return the candidates of "tune", contrasts ascending; above n / 4, use times of the same slope."""
-    from similia.kernels import heat_series as _heat
-
-    contrasts = [_Candidate(a, _heat.time_of(a, n)) for a in _CONTRASTS if a <= n / 4]
-    times = [1 / (2 * slope) for slope in _CONTRASTS if slope > n / 4]
-    return contrasts + [_Candidate(_heat.contrast_of(t, n), t) for t in times]
+def _with_slope(slope: float, n: int) -> _Candidate:
+    """Return the contrast `slope`, or above n / 4 the time whose kernel has about this slope at equal rows."""
+    if slope <= n / 4:
+        return _Candidate(slope, heat_series.time_of(slope, n))
+    t = 1 / (2 * slope)
+    return _Candidate(heat_series.contrast_of(t, n), t)
 
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
     """Return a function that writes the kernel of a candidate to one array; steep kernels do not warn."""
-    from similia.kernels import heat_series as _heat
-
     K = np.empty_like(V)
 
     def gram(candidate: _Candidate) -> npt.NDArray[np.float64]:
         np.copyto(K, V)
-        return _heat.evaluate(_heat.table(n, candidate.t), K)
+        return heat_series.evaluate(heat_series.table(n, candidate.t), K)
 
     return gram
 

@@ -9,10 +9,6 @@ keeps all objects.
 Cost: n^2 kernel values; then O(n^2) to O(n^3) for libsvm, or O(n^3) for a Cholesky factorisation. A prediction takes
 one kernel value per object kept, in blocks of rows. Memory: 8 n^2 bytes in `fit`, which raises if this exceeds
 ``max_memory``.
-
-Papers: Cortes & Vapnik, "Support-vector networks", Machine Learning 20, 1995; Drucker et al., "Support vector
-regression machines", NIPS 1996; Saunders, Gammerman & Vovk, "Ridge regression learning algorithm in dual variables",
-ICML 1998.
 """
 
 from __future__ import annotations
@@ -24,15 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 from sklearn import kernel_ridge
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR
-from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.config import rows_per_block, settings
+from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.core.estimators import all_at_once
 from similia.core.products import row_product
@@ -40,7 +35,7 @@ from similia.core.state import Sizes, array, labels, objects, optional, pairs_of
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_labels, check_positive
 from similia.embeddings.gram import check_finite
-from similia.learn.gram_svm import PairMachines, check_pairs_fit, coded, fit_machine
+from similia.learn.gram_svm import PairMachines, check_memory, check_pairs_fit, coded, fit_machine
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
@@ -66,13 +61,8 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         kernel = decided(self.kernel, X)
         objects = read_objects(self, kernel, X, reset=True)
         n = at_least_one(objects)
-        needed = 8 * n**2
-        if needed > settings().max_memory:
-            raise ValueError(
-                f"the Gram matrix of {n} objects takes {needed / 2**20:.0f} MiB, and max_memory is "
-                f"{settings().max_memory / 2**20:.0f} MiB; take make_pipeline(similia.Nystroem(kernel), "
-                f"{self._linear_model}), or allow more with similia.config(max_memory=...)"
-            )
+        instead = f"take make_pipeline(similia.Nystroem(kernel), {self._linear_model})"
+        check_memory(f"the Gram matrix of {n} objects takes", 8 * n**2, instead)
         return kernel, objects, n
 
     def _gram(self, kernel: Any, objects: Any, n: int) -> Floats:
@@ -82,23 +72,20 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         K = check_finite(K, range(n), range(n), "X[{}] and X[{}]")
         return K.astype(np.float64, copy=False)
 
-    def _over_blocks(self, X: Any, known: Any, of: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
-        """Apply `of`, block by block, to the kernel values between objects and the objects kept.
-
-        `width` is the number of values per object that `of` holds in memory.
-        """
+    def _over_blocks(self, X: Any, kept: Any, function: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
+        """Apply a function, which uses `width` values per row, to blocks of the kernel values of `X` with `kept`."""
         objects = read_objects(self, self.kernel_, X, reset=False)
-        m, s = at_least_one(objects), n_objects(known)
+        m, s = at_least_one(objects), n_objects(kept)
         alone: list[int] = []
         parts, step = [], rows_per_block(8 * (3 * s + width))
         for start in range(0, m, step):
             rows = np.arange(start, min(start + step, m))
             part = objects if step >= m else take(objects, rows)
             with pairs_named(rows, range(s), "X[{}] and object {}"):
-                K = evaluate(self.kernel_, part, known) if s else np.zeros((len(rows), 0))
+                K = evaluate(self.kernel_, part, kept) if s else np.zeros((len(rows), 0))
             if s and hasattr(self.kernel_, "features"):
                 alone.extend(rows[~K.any(axis=1)].tolist())
-            parts.append(of(check_finite(K, rows, range(s), "X[{}] and object {}")))
+            parts.append(function(check_finite(K, rows, range(s), "X[{}] and object {}")))
         warn_of_strangers(alone, m, "have similarity 0 to all training objects that the model keeps")
         return np.concatenate(parts)
 
@@ -148,7 +135,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
         Positions of the support vectors in the training objects.
     support_objects_ : collection of n_support objects
         The support vectors, in the layout that the kernel uses.
-    pair_coef_, pair_intercept_ : ndarray of float64, shapes (pairs_of, n_support) and (pairs_of,)
+    pair_coef_, pair_intercept_ : ndarray of float64, shapes (n_pairs, n_support) and (n_pairs,)
         One-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the
         first class.
     calibration_ : ndarray of float64, shape (1, 2) or (n_classes, 2), or None
@@ -198,18 +185,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Compute the Gram matrix and fit the classifier.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        y : array-like of n labels
-
-        Returns
-        -------
-        KernelSVC
-            The fitted estimator itself.
-        """
+        """Compute the Gram matrix of n objects and fit the classifier to their labels."""
         C = check_positive(self.C, "C")
         kernel, objects, n = self._read(X)
         codes, classes, class_weight = coded(checked_labels(y, n, two=True), self.class_weight)
@@ -224,24 +200,14 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
 
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return confidences: (m,) for two classes, positive for the second; else (m, n_classes).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return confidences: (m,) for two classes, positive for the second; else (m, n_classes)."""
         check_is_fitted(self)
         return self._over_blocks(X, self.support_objects_, self._confidences, self._width)
 
     @available_if(_has_probability)
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the probability of each class, shape (m, n_classes); only with ``probability=True``.
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return the probability of each class, shape (m, n_classes); only with ``probability=True``."""
         check_is_fitted(self)
         if self.calibration_ is None:
             raise NotFittedError("this KernelSVC was fitted with probability=False; fit it again")
@@ -253,9 +219,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
         return np.divide(shares, sums, out=np.full_like(shares, 1 / shares.shape[1]), where=sums > 0)
 
 
-def _sigmoids(
-    K: npt.NDArray[np.float64], codes: npt.NDArray, classes: npt.NDArray, C: float, class_weight: Any
-) -> npt.NDArray[np.float64]:
+def _sigmoids(K: Floats, codes: npt.NDArray, classes: npt.NDArray, C: float, class_weight: Any) -> Floats:
     """Return (a, b) of the sigmoid of each column of the decision function, fitted to out-of-fold decisions."""
     counts = np.bincount(codes)
     if counts.min() < 2:
@@ -269,50 +233,49 @@ def _sigmoids(
     return np.array([[c.a_, c.b_] for c in calibrated.calibrated_classifiers_[0].calibrators], dtype=np.float64)
 
 
+class _KernelRegressor(RegressorMixin, KernelMachine):
+    """Base of the regressors: predictions are weighted sums of kernel values."""
+
+    dual_coef_: Floats
+    _linear_model = "Ridge()"
+
+    def _sums(self, X: Any, kept: Any) -> Floats:
+        """Return sums of the kernel values of `X` with `kept`, weighted by `dual_coef_`."""
+        if self.dual_coef_.ndim == 2:
+            return self._over_blocks(X, kept, lambda K: row_product(K, self.dual_coef_))
+        return self._over_blocks(X, kept, lambda K: row_product(K, self.dual_coef_[:, None])[:, 0])
+
+
 @state(
     fits=lambda state, sizes: reads(state["kernel_"], state["objects_"]), objects_=objects("n"), dual_coef_="targets"
 )  # fmt: skip
-class KernelRidge(RegressorMixin, KernelMachine):
+class KernelRidge(MultiOutputMixin, _KernelRegressor):
     r"""Ridge regression on strings, graphs, series, sets or vectors, with any kernel.
 
     Parameters
     ----------
     kernel : callable
-        ``k(X, Y=None) -> (n, m)``: a kernel of `similia.kernels` or `similia.adapters`, a combination of these, or
-        `similia.pairwise` of a function. ``similia.kernels.DistanceRBF(distance)`` makes a kernel from a distance.
+        As for `KernelSVC`.
     alpha : float, default=1.0
         Regularisation, 0 or more, added to the diagonal of the Gram matrix.
 
     Attributes
     ----------
-    kernel_ : callable
-        The kernel, with data-dependent parameters set from the training objects.
+    kernel_, n_features_in_ : callable, int
+        As for `KernelSVC`.
     objects_ : collection of n objects
         The training objects, in the layout that the kernel uses.
     dual_coef_ : ndarray of float64, shape (n,) or (n, n_outputs)
         Coefficient of each training object.
-    n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
-
-    Raises
-    ------
-    ValueError
-        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, a target or a kernel value is
-        not finite, or a parameter is out of range.
-    TypeError
-        If `kernel` is a distance or cannot be called.
-
-    See Also
-    --------
-    KernelSVR : Keeps only support vectors.
 
     Notes
     -----
     As in scikit-learn's KernelRidge, there is no intercept. Centre the targets first, with
     ``TransformedTargetRegressor(KernelRidge(kernel), transformer=StandardScaler())``.
 
-    If kernel values grow with the size of objects, set ``normalize=True``; otherwise alpha means little. The default
-    ``max_memory`` of 1 GiB has room for 11,500 objects; for more, use ``make_pipeline(Nystroem(kernel), Ridge())``.
+    If kernel values grow with the size of objects, set ``normalize=True``; otherwise alpha means little. `KernelSVR`
+    keeps only support vectors. For more than 11,500 objects, use ``make_pipeline(Nystroem(kernel), Ridge())``: their
+    Gram matrix takes more than the default ``max_memory`` of 1 GiB.
 
     References
     ----------
@@ -327,26 +290,13 @@ class KernelRidge(RegressorMixin, KernelMachine):
     array([2., 3.])
     """
 
-    _linear_model = "Ridge()"
-
     def __init__(self, kernel: Any, alpha: float = 1.0) -> None:
         self.kernel = kernel
         self.alpha = alpha
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Compute the Gram matrix and solve for the coefficients.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        y : array-like of numbers, shape (n,) or (n, n_outputs)
-
-        Returns
-        -------
-        KernelRidge
-            The fitted estimator itself.
-        """
+        """Compute the Gram matrix of n objects and solve for the coefficients of targets (n,) or (n, n_outputs)."""
         alpha = check_positive(self.alpha, "alpha", zero=True)
         kernel, objects, n = self._read(X)
         targets = checked_targets(y, n, "KernelRidge")
@@ -359,28 +309,16 @@ class KernelRidge(RegressorMixin, KernelMachine):
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the target predicted for each object, shape (m,) or (m, n_outputs).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return the target predicted for each object, shape (m,) or (m, n_outputs)."""
         check_is_fitted(self)
-        weights = self.dual_coef_.reshape(len(self.dual_coef_), -1)
-        sums = self._over_blocks(X, self.objects_, lambda K: row_product(K, weights))
-        return sums if self.dual_coef_.ndim == 2 else sums[:, 0]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+        return self._sums(X, self.objects_)
 
 
 @state(
     fits=lambda state, sizes: sizes["s"] == 0 or reads(state["kernel_"], state["support_objects_"]),
     support_=array("i8", "s"), support_objects_=objects("s"), dual_coef_=array("f8", "s"), intercept_="number",
 )  # fmt: skip
-class KernelSVR(RegressorMixin, KernelMachine):
+class KernelSVR(_KernelRegressor):
     r"""Support-vector regression of strings, graphs, series, sets or vectors, with any kernel.
 
     Parameters
@@ -394,35 +332,17 @@ class KernelSVR(RegressorMixin, KernelMachine):
 
     Attributes
     ----------
-    kernel_ : callable
-        The kernel, with data-dependent parameters set from the training objects.
-    support_ : ndarray of int64, shape (n_support,)
-        Positions of the support vectors in the training objects.
-    support_objects_ : collection of n_support objects
-        The support vectors, in the layout that the kernel uses.
+    kernel_, support_, support_objects_, n_features_in_ : callable, ndarray, collection, int
+        As for `KernelSVC`.
     dual_coef_ : ndarray of float64, shape (n_support,)
         Coefficient of each support vector.
     intercept_ : float
         The constant b.
-    n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
-
-    Raises
-    ------
-    ValueError
-        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, a target or a kernel value is
-        not finite, or a parameter is out of range.
-    TypeError
-        If `kernel` is a distance or cannot be called.
-
-    See Also
-    --------
-    KernelRidge : Accepts several targets, keeps all training objects.
 
     Notes
     -----
     C and epsilon are in units of the targets. Use ``TransformedTargetRegressor(KernelSVR(kernel), transformer=
-    StandardScaler())`` so that their defaults suit any data.
+    StandardScaler())`` so that their defaults suit any data. `KernelRidge` takes several targets per object.
 
     References
     ----------
@@ -437,8 +357,6 @@ class KernelSVR(RegressorMixin, KernelMachine):
     array([2., 3.])
     """
 
-    _linear_model = "Ridge()"
-
     def __init__(self, kernel: Any, C: float = 1.0, epsilon: float = 0.1) -> None:
         self.kernel = kernel
         self.C = C
@@ -446,18 +364,7 @@ class KernelSVR(RegressorMixin, KernelMachine):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Compute the Gram matrix and fit the regressor.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        y : array-like of n numbers
-
-        Returns
-        -------
-        KernelSVR
-            The fitted estimator itself.
-        """
+        """Compute the Gram matrix of n objects and fit the regressor to n numbers."""
         C, epsilon = check_positive(self.C, "C"), check_positive(self.epsilon, "epsilon", zero=True)
         kernel, objects, n = self._read(X)
         targets = checked_targets(check_labels(y, n), n, "KernelSVR")
@@ -472,13 +379,6 @@ class KernelSVR(RegressorMixin, KernelMachine):
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the target predicted for each object, shape (m,).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return the target predicted for each object, shape (m,)."""
         check_is_fitted(self)
-        weights = self.dual_coef_[:, None]
-        sums = self._over_blocks(X, self.support_objects_, lambda K: row_product(K, weights))
-        return sums[:, 0] + self.intercept_
+        return self._sums(X, self.support_objects_) + self.intercept_

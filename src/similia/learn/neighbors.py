@@ -8,8 +8,6 @@ stops warping early.
 Cost: m n distances for m objects, for DTW at most that. Memory: the training objects and a block of distances.
 
 With a kernel, the distance is that of its feature space, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
-
-Paper: Cover & Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13, 1967.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
@@ -89,38 +86,26 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         objects = self._read(distance, X, reset=True)
         n = at_least_one(objects)
         at_most(self.n_neighbors, n, "n_neighbors")
-        first = take(objects, [0])
-        if _is_kernel(distance):
-            evaluate(distance, first)
-        else:
-            distances_between(distance, first)  # raises now if objects cannot be compared
-        self.distance_, self.objects_ = distance, objects
-        self._squared_norms = diagonal(distance, objects) if _is_kernel(distance) else None
-        self.n_samples_fit_ = n
+        # similia.pairwise makes kernels, but its values count as distances
+        is_kernel = isinstance(distance, Kernel) and not isinstance(distance, Pairwise)
+        compare: Any = evaluate if is_kernel else distances_between
+        compare(distance, take(objects, [0]))  # raises now if the objects cannot be compared
+        self.distance_, self.objects_, self.n_samples_fit_ = distance, objects, n
+        self._squared_norms = diagonal(distance, objects) if is_kernel else None
 
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
-        """Return the nearest training objects of each object.
+        """Return the distances and indices of the nearest training objects, nearest first, both (m, n_neighbors).
+
+        At equal distances the smaller index comes first.
 
         Parameters
         ----------
         X : sequence of m objects, optional
             By default the training objects; an object is then not its own neighbour.
         n_neighbors : int, optional
-            Number of neighbours. By default the parameter `n_neighbors`.
+            By default the parameter `n_neighbors`; raises if it exceeds the number of training objects.
         return_distance : bool, default=True
-            Whether to return the distances.
-
-        Returns
-        -------
-        distances : ndarray of float32 or float64, shape (m, n_neighbors)
-            Ascending; only if `return_distance`.
-        indices : ndarray of int64, shape (m, n_neighbors)
-            Positions in the training objects; at equal distances the smaller position comes first.
-
-        Raises
-        ------
-        ValueError
-            If `n_neighbors` exceeds the number of training objects, or a distance is negative, NaN or infinite.
+            If False, return only the indices.
         """
         check_is_fitted(self)
         most = self.n_samples_fit_ - (X is None)
@@ -163,16 +148,15 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
 
         If a kernel with features is 0 between an object and all training objects, append the object to `alone`.
         """
+        names = "X[{}] and training object {}"
         if self._squared_norms is None:
-            D = distances_between(self.distance_, X, self.objects_, start, "X[{}] and training object {}")
-            return np.array(D)
+            return np.array(distances_between(self.distance_, X, self.objects_, start, names))
         K = evaluate(self.distance_, X, self.objects_).astype(np.float64)
         if hasattr(self.distance_, "features"):
             alone.extend((np.flatnonzero(~K.any(axis=1)) + start).tolist())
         squares = diagonal(self.distance_, X)[:, None] + self._squared_norms - 2 * K
         if not np.isfinite(squares).all():
             i, j = np.argwhere(~np.isfinite(squares))[0]
-            names = "X[{}] and training object {}"
             raise BadPairValue("the kernel of", (int(i) + start, int(j)), " is not a finite number", names)
         return np.sqrt(np.maximum(squares, 0.0))
 
@@ -214,11 +198,6 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     n_features_in_ : int
         Number of columns; only if objects are rows of a table.
 
-    Raises
-    ------
-    ValueError, TypeError
-        In `fit`, if `y` holds fractions or a parameter is out of range.
-
     Notes
     -----
     Ties are deterministic: at equal distances the earlier training object is nearer; with equal votes the first class
@@ -245,32 +224,15 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Store the training objects and their labels.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        y : array-like of n labels
-
-        Returns
-        -------
-        KNeighborsClassifier
-            The fitted estimator itself.
-        """
+        """Store n training objects and their labels."""
         self._fit_objects(X)
-        labels = checked_labels(y, self.n_samples_fit_)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, codes = np.unique(checked_labels(y, self.n_samples_fit_), return_inverse=True)
         self._codes = codes.astype(np.int64)
         return self
 
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return each class's share of the votes, shape (m, n_classes).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return each class's share of the votes, shape (m, n_classes)."""
         distances, indices = self.kneighbors(X)
         weights, shares = self._weights(distances), np.zeros((len(indices), len(self.classes_)))
         rows = np.arange(len(indices))
@@ -280,18 +242,13 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
-        """Return the label predicted for each object, shape (m,).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
-        chosen = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[chosen]
+        """Return the label predicted for each object, shape (m,)."""
+        shares = self.predict_proba(X)
+        return self.classes_[shares.argmax(axis=1)]
 
 
 @state(targets_="targets")
-class KNeighborsRegressor(RegressorMixin, _KNeighbors):
+class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
     r"""Regressor by the k nearest neighbours of objects, with any distance or kernel: the mean of their targets.
 
     Parameters
@@ -301,26 +258,14 @@ class KNeighborsRegressor(RegressorMixin, _KNeighbors):
     n_neighbors : int, default=1
         Number of neighbours to average. If there are fewer training objects, all are averaged, with a warning.
     weights : {"uniform", "distance"}, default="uniform"
-        "uniform" gives all neighbours equal weight, "distance" 1 / distance. If neighbours are at distance 0, only
-        they count.
+        As for `KNeighborsClassifier`.
 
     Attributes
     ----------
-    objects_ : collection of n objects
-        The training objects, in the layout that the distance uses.
     targets_ : ndarray of float64, shape (n,) or (n, n_outputs)
         The training targets.
-    distance_ : callable
-        The distance, with data-dependent parameters set from the training objects.
-    n_samples_fit_ : int
-        Number n of training objects.
-    n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
-
-    Raises
-    ------
-    ValueError, TypeError
-        In `fit`, if a target is not a finite number or a parameter is out of range.
+    objects_, distance_, n_samples_fit_, n_features_in_ : collection, callable, int, int
+        As for `KNeighborsClassifier`.
 
     Notes
     -----
@@ -337,45 +282,19 @@ class KNeighborsRegressor(RegressorMixin, _KNeighbors):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Store the training objects and their targets.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        y : array-like of numbers, shape (n,) or (n, n_outputs)
-
-        Returns
-        -------
-        KNeighborsRegressor
-            The fitted estimator itself.
-        """
+        """Store n training objects and their targets, shape (n,) or (n, n_outputs)."""
         self._fit_objects(X)
         self.targets_ = checked_targets(y, self.n_samples_fit_, "KNeighborsRegressor")
         return self
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the target predicted for each object, shape (m,) or (m, n_outputs).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return the target predicted for each object, shape (m,) or (m, n_outputs)."""
         distances, indices = self.kneighbors(X)
         weights, total = self._weights(distances), np.zeros((len(indices), *self.targets_.shape[1:]))
         for k in range(indices.shape[1]):
             total += (weights[:, k] * self.targets_[indices[:, k]].T).T
         return total
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-
-def _is_kernel(function: Any) -> bool:
-    """Return whether `function` is a kernel of this library; `similia.pairwise` counts as a distance."""
-    return isinstance(function, Kernel) and not isinstance(function, Pairwise)
 
 
 def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:

@@ -38,18 +38,7 @@ class _Vote(ListParams):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit a copy of each estimator.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        y : array-like of n labels or numbers
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
+        """Fit a copy of each estimator to n objects and their labels or numbers."""
         refuse_lazy(
             X, "each of the estimators is fitted to it in memory; draw some objects: similia.objects.take(X, indices)"
         )
@@ -115,23 +104,12 @@ class VoteClassifier(ClassifierMixin, _Vote):
     n_features_in_ : int
         Number of columns; only if the first estimator has it.
 
-    Raises
-    ------
-    ValueError
-        In `fit`, if `estimators` is empty, or the number of labels differs from that of objects.
-    TypeError
-        If an estimator has no ``fit`` or ``predict``.
-
     Examples
     --------
-    >>> from sklearn.svm import LinearSVC
     >>> import similia as sm
     >>> X, y = ["ACACAC", "CACACA", "GGTTGG", "TTGGTT"], ["repeat", "repeat", "pairs", "pairs"]
-    >>> vote = sm.learn.VoteClassifier([
-    ...     sm.learn.KernelSVC(sm.kernels.Spectrum(k=2, normalize=True)),
-    ...     sm.learn.KNeighborsClassifier(sm.distances.Levenshtein(), 1),
-    ...     sm.learn.KernelSVC(sm.kernels.GappyKmers(k=2, gaps=1, normalize=True)),
-    ... ])
+    >>> kmers = sm.learn.KernelSVC(sm.kernels.Spectrum(k=2, normalize=True))
+    >>> vote = sm.learn.VoteClassifier([kmers, sm.learn.KNeighborsClassifier(sm.distances.Levenshtein())])
     >>> vote.fit(X, y).predict(["ACACACAC", "GGTT"])
     array(['repeat', 'pairs'], dtype='<U6')
     """
@@ -142,25 +120,15 @@ class VoteClassifier(ClassifierMixin, _Vote):
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
-        """Return the label with the most votes, shape (m,).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return the label with the most votes, shape (m,)."""
         return plurality(self._answers(X), self.classes_)
 
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return each class's share of the votes, shape (m, n_classes); the winner of a tie leads by 1e-9 votes.
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return each class's share of the votes, shape (m, n_classes); the winner of a tie leads by 1e-9 votes."""
         answers = self._answers(X)
-        votes, first = _counted(_codes(answers, self.classes_), len(self.classes_))
-        votes[np.arange(len(votes)), first] += _TIE
+        votes, winner = _count(answers, self.classes_)
+        votes[np.arange(len(votes)), winner] += _TIE
         return votes / (len(answers) + _TIE)
 
 
@@ -170,24 +138,12 @@ class VoteRegressor(RegressorMixin, _Vote):
     Parameters
     ----------
     estimators : list of estimators
-        Regressors or pipelines that accept the same objects, the most trusted first. Estimator i is the parameter
-        ``v{i}``, and its own parameters are ``v{i}__name``.
+        Regressors or pipelines that accept the same objects, with parameters as in `VoteClassifier`.
 
     Attributes
     ----------
-    estimators_ : list of estimators
-        Fitted copies.
-    best_ : estimator
-        The first of them, which `similia.explain` and `similia.report.write_report` use.
-    n_features_in_ : int
-        Number of columns; only if the first estimator has it.
-
-    Raises
-    ------
-    ValueError
-        In `fit`, if `estimators` is empty, or the number of targets differs from that of objects.
-    TypeError
-        If an estimator has no ``fit`` or ``predict``.
+    estimators_, best_, n_features_in_ : list of estimators, estimator, int
+        As for `VoteClassifier`.
 
     Examples
     --------
@@ -199,41 +155,25 @@ class VoteRegressor(RegressorMixin, _Vote):
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the mean of the predictions, shape (m,).
-
-        Parameters
-        ----------
-        X : sequence of m objects
-        """
+        """Return the mean of the predictions, shape (m,)."""
         return np.mean(self._answers(X), axis=0)
 
 
 def plurality(answers: Sequence[npt.NDArray], classes: npt.NDArray) -> npt.NDArray:
-    """Return the class with the most votes for each object; the earliest voter decides ties.
-
-    Parameters
-    ----------
-    answers : sequence of ndarray, shape (m,)
-        Labels predicted by each voter.
-    classes : ndarray, shape (n_classes,)
-        Sorted labels.
-    """
-    return classes[_counted(_codes(answers, classes), len(classes))[1]]
+    """Return the class that most `answers` predict for each object; the earliest voter decides ties."""
+    return classes[_count(answers, classes)[1]]
 
 
-def _codes(answers: Sequence[npt.NDArray], classes: npt.NDArray) -> list[npt.NDArray[np.int64]]:
-    return [np.searchsorted(classes, answer) for answer in answers]
-
-
-def _counted(
-    codes: Sequence[npt.NDArray[np.int64]], n_classes: int
+def _count(
+    answers: Sequence[npt.NDArray], classes: npt.NDArray
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Return the votes for each class, shape (m, n_classes), and the class that wins, shape (m,)."""
-    votes = np.zeros((len(codes[0]), n_classes))
+    """Return the votes for each class, shape (m, n_classes), and the position of the class that wins, shape (m,)."""
+    codes = [np.searchsorted(classes, answer) for answer in answers]
+    votes = np.zeros((len(codes[0]), len(classes)))
     rows = np.arange(len(votes))
-    for said in codes:
-        votes[rows, said] += 1
+    for predicted in codes:
+        votes[rows, predicted] += 1
     most, winner = votes.max(axis=1, initial=0), codes[-1].copy()
-    for said in reversed(codes):  # the earliest voter is last, so it decides ties
-        winner = np.where(votes[rows, said] == most, said, winner)
+    for predicted in reversed(codes):  # the earliest voter comes last, so it decides ties
+        winner = np.where(votes[rows, predicted] == most, predicted, winner)
     return votes, winner
