@@ -2,18 +2,17 @@
 
 C (c x d) holds the sampled rows, centred, and W = C[:, I] (c x r) the sampled columns. With W = V S U^T the paper's
 directions are C^T V S^-1 = (C^T W) U S^-2. V, S, U come from the smaller of W^T W and W W^T in float64. If the k-th
-singular value is below 1e-4 of the first, squaring has lost its digits, and an SVD of W is used instead. If C does not
-fit into memory, one pass sums P = C^T W (d x r) over blocks of rows; W^T W is its part P[I].
+singular value is below 1e-4 of the first, squaring loses too many digits, and an SVD of W is used instead. If C does
+not fit into memory, one pass sums P = C^T W (d x r) over blocks of rows; then W^T W = P[I].
 
 All products of a fit are cut into tiles of one fixed shape. One BLAS thread computes each tile, and the tiles are
-spread over the cores, so the result does not depend on the number of threads. `projected`, behind `transform`, uses
-`core.products`.
+spread over the cores, so the result does not depend on the number of threads. `transform` uses `projected`, whose sums
+have a fixed order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -22,7 +21,7 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
-from similia.codes._row_sources import RowSource, ceil_share, check_rows, check_squares, gather
+from similia.codes._row_sources import RowSource, check_rows, check_squares
 from similia.core.config import settings
 from similia.core.errors import BadParameter, BadValue
 from similia.core.products import row_product
@@ -31,7 +30,6 @@ from similia.core.threads import one_blas_thread, run_in_ranges
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-ROWS_FOR_EACH, FEATURES_FOR_EACH = 4, 1.5  # at least, per direction: 5 % of digits had 20 features for 32
 TILE = 256  # rows or columns of one BLAS call
 _WINDOW = 1024  # rows of W in float64 at a time
 _WORTH_THREADS = 2**24  # multiplications that justify threads
@@ -48,7 +46,7 @@ def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> 
 
 
 def by_tiles(product: Callable[[slice], Floats], out: Floats, work: int, tile: int = TILE) -> Floats:
-    """Fill rows of `out` with `product` of each tile of rows; return `out`."""
+    """Fill each tile of rows of `out` by calling `product` with the slice of these rows; return `out`."""
 
     def fill(start: int, stop: int) -> None:
         for i in range(start, stop, tile):
@@ -59,15 +57,15 @@ def by_tiles(product: Callable[[slice], Floats], out: Floats, work: int, tile: i
     return out
 
 
-class TooFewDirections(Exception):
-    """The sample has only `usable` directions."""
+def tiled_product(A: npt.NDArray, B: Floats, dtype: npt.DTypeLike = np.float64) -> Floats:
+    """Return ``A @ B`` in float64, multiplied in floats of type `dtype`."""
+    B = B.astype(dtype, copy=False)
+    out = np.empty((len(A), B.shape[1]))
+    return by_tiles(lambda part: A[part].astype(dtype, copy=False) @ B, out, A.size * B.shape[1])
 
-    def __init__(self, usable: int) -> None:
-        self.usable = usable
 
-
-def too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
-    """Return the error for a sample of c rows and r features that is too small for a `GeneralizedNystroemPCA`."""
+def _too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
+    """Return the error for a sample of c rows and r features with only `usable` directions."""
     found = (
         f"{model.n_components}, but the {c} sampled rows have only {usable} usable directions in the {r} sampled "
         "features"
@@ -80,13 +78,8 @@ def too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
     return BadParameter("n_components", "", found, f"use n_components={usable}{cure}")
 
 
-def least_sample(share: Any, for_each: float, k: int, least: int) -> int:
-    """Return the minimum number of sampled rows or features; for a fractional `share`, `for_each` per direction."""
-    return least if isinstance(share, Integral) else max(least, ceil_share(for_each, k))
-
-
 class DenseSample:
-    """Sampled rows, centred in place."""
+    """Sampled rows C, centred and weighted in place."""
 
     def __init__(self, rows: Any, mean: Floats | None, weights: Floats | None = None) -> None:
         self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
@@ -101,23 +94,13 @@ class DenseSample:
         """Return a block of C in float64."""
         return np.take(self.rows[rows], columns, axis=1).astype(np.float64)
 
-    def combine(self, coefficients: Floats, work: np.dtype) -> Floats:
-        """Return C^T `coefficients`, accumulated in floats of type `work`."""
-        coefficients = coefficients.astype(work)
-        return by_tiles(
-            lambda part: self.rows[:, part].astype(work, copy=False).T @ coefficients,
-            np.empty((self.shape[1], coefficients.shape[1])),
-            self.rows.size * coefficients.shape[1],
-        )
+    def combine(self, coefficients: Floats, dtype: np.dtype) -> Floats:
+        """Return C^T `coefficients`, multiplied in floats of type `dtype`."""
+        return tiled_product(self.rows.T, coefficients, dtype)
 
-    def project(self, basis: Floats, work: np.dtype) -> Floats:
-        """Return C `basis`, accumulated in floats of type `work`."""
-        basis = basis.astype(work)
-        return by_tiles(
-            lambda part: self.rows[part].astype(work, copy=False) @ basis,
-            np.empty((self.shape[0], basis.shape[1])),
-            self.rows.size * basis.shape[1],
-        )
+    def project(self, basis: Floats, dtype: np.dtype) -> Floats:
+        """Return C `basis`, multiplied in floats of type `dtype`."""
+        return tiled_product(self.rows, basis, dtype)
 
     def largest_sums(self) -> tuple[float, float]:
         """Return the largest sum of magnitudes over a row and over a column."""
@@ -138,7 +121,7 @@ class DenseSample:
 
 
 class SparseSample(DenseSample):
-    """Sampled CSR rows; centring and weights are applied only in products: C = S - a m^T."""
+    """Sampled CSR rows: C = S - a m^T with S the weighted rows, a the weights and m the mean; C is never formed."""
 
     def __init__(self, rows: sp.csr_array, mean: Floats | None, weights: Floats | None = None) -> None:
         self.shape, self.dtype = rows.shape, rows.dtype
@@ -149,10 +132,10 @@ class SparseSample(DenseSample):
     def window(self, rows: slice, columns: Indices) -> Floats:
         return self.rows[rows][:, columns].toarray() - self.a[rows, None] * self.mean[columns]
 
-    def combine(self, coefficients: Floats, work: np.dtype) -> Floats:
+    def combine(self, coefficients: Floats, dtype: np.dtype) -> Floats:
         return self.rows.T @ coefficients - np.outer(self.mean, self.a @ coefficients)
 
-    def project(self, basis: Floats, work: np.dtype) -> Floats:
+    def project(self, basis: Floats, dtype: np.dtype) -> Floats:
         return self.rows @ basis - np.outer(self.a, self.mean @ basis)
 
     def column_energies(self) -> Floats:
@@ -176,62 +159,30 @@ def mean_of(rows: Any) -> Floats:
     return total / len(rows)
 
 
-@dataclass
-class Directions:
-    """Rows of `components` are the directions; `singular_values` are those of the sample, unscaled."""
-
-    components: Floats
-    singular_values: Floats
-
-
+@one_blas_thread()
 def directions(
+    model: Any,
     sample: DenseSample,
     columns: Indices,
-    k: int,
-    rotate: bool,
     offset: float = 0.0,
     weights: Floats | None = None,
-    floor: Callable[[float], float] | None = None,
-) -> Directions:
-    """Return k directions from a sample in memory; `rotate` makes them orthonormal, by Rayleigh-Ritz on the sample.
+    least_square: float = 0.0,
+    least_share: float = 0.0,
+) -> tuple[Floats, Floats]:
+    """Return directions (k, d) of a sample in memory and its singular values (k,), as a model's parameters ask for.
 
     `offset` is the mean square of the subtracted means; it bounds rounding errors, which must not count as directions.
-    `weights` scale the sampled columns; `floor` maps ||W||_F^2 to the least squared singular value allowed.
+    `weights` scale the sampled columns. Squared singular values of W below `least_square`, or below `least_share` of
+    ||W||_F^2, are no directions.
     """
-    with one_blas_thread():
-        coefficients, values = _left_vectors(sample, columns, k, offset, weights, floor)
-        precise = sample.dtype == np.float64 or values[-1] < 1e-3 * values[0]
-        work = np.dtype(np.float64 if precise else np.float32)
-        raw = sample.combine(coefficients, work)
-        return Directions(*rotated(raw, sample, work)) if rotate else Directions(raw.T, values)
-
-
-def rotated(raw: Floats, sample: DenseSample, work: np.dtype) -> tuple[Floats, Floats]:
-    """Return an orthonormal basis (k, d) of the columns of `raw`, rotated to the principal axes of the sample."""
-    basis = np.linalg.qr(raw)[0]
-    triangle = np.linalg.qr(sample.project(basis, work), mode="r")
-    _, values, axes = np.linalg.svd(triangle)
-    return (basis @ axes.T).T, values
-
-
-def _left_vectors(
-    sample: DenseSample,
-    columns: Indices,
-    k: int,
-    offset: float,
-    weights: Floats | None,
-    floor: Callable[[float], float] | None,
-) -> tuple[Floats, Floats]:
-    """Return V S^-1 (c, k) and S (k,) of W."""
-    c, r = sample.shape[0], len(columns)
+    (c, _), r, k = sample.shape, len(columns), model.n_components
     scale = np.ones(r) if weights is None else weights
-    tall = r <= c
-    gram = _gram_of_columns(sample, columns, scale) if tall else _gram_of_rows(sample, columns, scale)
+    gram = _gram(sample, columns, scale)
     energy, largest_k = float(np.trace(gram)), min(k, len(gram))
     squares, vectors = top_eigenvectors(gram, largest_k)
     if largest_k == k and squares[-1] > max(_GRAM_IS_ENOUGH * squares[0], _SMALLEST):
         values = np.sqrt(squares)
-        if tall:
+        if r <= c:
             right = scale[:, None] * vectors / squares
             coefficients = by_tiles(lambda rows: sample.window(rows, columns) @ right, np.empty((c, k)), c * right.size)
         else:
@@ -243,12 +194,24 @@ def _left_vectors(
         rounding += np.finfo(np.float64).eps * np.sqrt(offset * r) * c  # of the mean, a sum of c; equal in all rows
         cut = max(max(c, r) * np.finfo(np.float64).eps * values[0], rounding)
         if (usable := int(np.count_nonzero(values > cut))) < k:
-            raise TooFewDirections(usable)
+            raise _too_few(model, usable, c, r)
         values = values[:k]
         coefficients = left[:, :k] / values
-    if floor is not None and (usable := int(np.count_nonzero(np.square(values) >= floor(energy)))) < k:
-        raise TooFewDirections(usable)
-    return coefficients, values
+    least = max(least_square, least_share * energy)
+    if (usable := int(np.count_nonzero(np.square(values) >= least))) < k:
+        raise _too_few(model, usable, c, r)
+    precise = sample.dtype == np.float64 or values[-1] < 1e-3 * values[0]
+    dtype = np.dtype(np.float64 if precise else np.float32)
+    raw = sample.combine(coefficients, dtype)
+    return _rotated(raw, sample, dtype) if model.orthonormalize else (raw.T, values)
+
+
+def _rotated(raw: Floats, sample: DenseSample, dtype: np.dtype) -> tuple[Floats, Floats]:
+    """Return an orthonormal basis (k, d) of the columns of `raw`, rotated to the principal axes of the sample."""
+    basis = np.linalg.qr(raw)[0]
+    triangle = np.linalg.qr(sample.project(basis, dtype), mode="r")
+    _, values, axes = np.linalg.svd(triangle)
+    return (basis @ axes.T).T, values
 
 
 def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
@@ -260,19 +223,17 @@ def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
     return values[::-1], vectors[:, ::-1]
 
 
-def _gram_of_columns(sample: DenseSample, columns: Indices, scale: Floats) -> Floats:
-    gram = np.zeros((len(columns), len(columns)))
-    for start in range(0, sample.shape[0], _WINDOW):
-        W = sample.window(slice(start, start + _WINDOW), columns) * scale
-        _add_products(gram, W)
-    return gram
-
-
-def _gram_of_rows(sample: DenseSample, columns: Indices, scale: Floats) -> Floats:
-    gram = np.zeros((sample.shape[0], sample.shape[0]))
-    for start in range(0, len(columns), _WINDOW):
+def _gram(sample: DenseSample, columns: Indices, scale: Floats) -> Floats:
+    """Return the lower part of W^T W or W W^T, whichever is smaller, for W with columns multiplied by `scale`."""
+    (c, _), r = sample.shape, len(columns)
+    gram = np.zeros((min(c, r), min(c, r)))
+    for start in range(0, max(c, r), _WINDOW):
         part = slice(start, start + _WINDOW)
-        _add_products(gram, np.ascontiguousarray((sample.window(slice(None), columns[part]) * scale[part]).T))
+        if r <= c:
+            _add_products(gram, sample.window(part, columns) * scale)
+        else:
+            W = sample.window(slice(None), columns[part]) * scale[part]
+            _add_products(gram, np.ascontiguousarray(W.T))
     return gram
 
 
@@ -291,22 +252,25 @@ def _add_products(gram: Floats, W: Floats) -> None:
 class CrossProducts:
     """Sum P = C^T W over blocks of rows in one pass, for samples that do not fit into memory.
 
-    Rows are shifted by the mean of the first block. The exact mean, known only at the end, can then be removed without
-    cancellation. The rows of smallest priority, as many as fit, are kept for the rotation.
+    Rows are shifted by the mean of the first block, so that the exact mean, known only at the end, can be removed
+    without cancellation. As many rows as fit are kept for the rotation: those of smallest priority.
     """
 
     def __init__(self, d: int, columns: Indices, k: int, dtype: np.dtype, center: bool) -> None:
         self.columns, self.dtype, self.center = columns, dtype, center
         self.P = np.zeros((d, len(columns)))
         self.count, self.total = 0, np.zeros(d)
+        self.added: list[Indices] = []  # positions of the rows
         self._shift: npt.NDArray | None = None
         self._kept: list[tuple[npt.NDArray, Floats]] = []
         self._below, self._room = 1.0, max(2 * k, settings().max_memory // (4 * d * dtype.itemsize))
 
-    def add(self, rows: npt.NDArray, priorities: Floats) -> None:
-        """Add a block of rows."""
+    def add(self, rows: npt.NDArray, priorities: Floats, where: Indices) -> None:
+        """Add a block of rows, at positions `where` of the source, after a check."""
         if not len(rows):
             return
+        check_squares(rows, where)
+        self.added.append(where)
         if self._shift is None:
             self._shift = rows.mean(axis=0, dtype=np.float64) * self.center
         step = max(TILE, int(settings().max_memory // (16 * self.P.shape[0] * self.dtype.itemsize)))
@@ -336,8 +300,9 @@ class CrossProducts:
         return self._shift + self.total / self.count
 
     @one_blas_thread()
-    def directions(self, k: int, rotate: bool) -> tuple[Directions, int]:
-        """Return k directions and the number of rows used to rotate them (all rows if none were)."""
+    def directions(self, model: Any) -> tuple[Floats, Floats, int]:
+        """Return directions (k, d), singular values (k,), and the number of rows that they belong to."""
+        k = model.n_components
         delta = self.total / self.count * self.center
         gram = self.P[self.columns]
         gram -= self.count * np.outer(delta[self.columns], delta[self.columns])
@@ -346,63 +311,16 @@ class CrossProducts:
         squares, vectors = top_eigenvectors(gram, largest_k)
         usable = int(np.count_nonzero(squares > 16 * np.finfo(self.dtype).eps * max(squares[0], 0.0)))
         if usable < k:
-            raise TooFewDirections(usable)
+            raise _too_few(model, usable, self.count, len(self.columns))
         vectors = vectors / squares
-        raw = by_tiles(lambda part: self.P[part] @ vectors, np.empty((len(self.P), k)), self.P.size * k)
+        raw = tiled_product(self.P, vectors)
         raw -= np.outer(self.count * delta, delta[self.columns] @ vectors)
-        if not rotate:
-            return Directions(raw.T, np.sqrt(squares)), self.count
+        if not model.orthonormalize:
+            return raw.T, np.sqrt(squares), self.count
         rows = np.concatenate([rows for rows, _ in self._kept])
         self._kept = []
         sample = DenseSample(rows, delta if self.center else None)
-        return Directions(*rotated(raw, sample, self.dtype)), len(rows)
-
-
-def check_products_fit(source: RowSource, r: int, k: int, least_rows: int, streaming: bool) -> None:
-    """Raise, naming numbers that fit, if P with r columns does not fit into half of max_memory."""
-    d, half = source.n_features, settings().max_memory // 2
-    if 8 * d * r <= half:
-        return
-    ways = [f"feature_fraction={half // (8 * d)}"] if half // (8 * d) >= k else []
-    rows = int(half // source.row_bytes)
-    if not streaming and source.n_rows and rows >= least_rows:
-        ways.append(f"sample_fraction={rows}")
-    raise ValueError(
-        f"neither the sampled rows nor their products of {d} with {r} features fit into half of max_memory; "
-        f"use {' or '.join([*ways, 'similia.config(max_memory=...)'])}"
-    )
-
-
-@dataclass
-class WeightedSample:
-    """Rows and columns drawn with replacement; C and W are scaled so that C C^T and W^T W are unbiased."""
-
-    sample: DenseSample
-    rows: Indices
-    columns: Indices
-    column_weights: Floats
-    mean: Floats | None
-    offset: float
-
-
-def norm_sample(source: RowSource, n: int, c: int, r: int, center: bool, random: np.random.Generator) -> WeightedSample:
-    """Draw c rows by squared norm, then r columns by squared norm within them: ConstantTimeSVD."""
-    mean = None
-    if center:
-        total = np.zeros(source.n_features)
-        for block in source.blocks():
-            total += np.asarray(block.sum(axis=0, dtype=np.float64))
-        mean = total / n
-    norms = row_norms(source.blocks(), mean)
-    rows = _draw_weighted(norms, c, random)
-    unique, copies = np.unique(rows, return_inverse=True)
-    weights = np.sqrt(norms.sum() / (c * norms[rows]))
-    sample = sample_of(gather(source, unique)[copies], mean, weights)
-    energies = np.maximum(sample.column_energies(), 0.0)
-    columns = _draw_weighted(energies, r, random)
-    column_weights = np.sqrt(energies.sum() / (r * energies[columns]))
-    offset = 0.0 if mean is None else float(np.mean(mean**2) * np.mean(weights**2))
-    return WeightedSample(sample, rows, columns, column_weights, mean, offset)
+        return *_rotated(raw, sample, self.dtype), len(rows)
 
 
 def row_norms(blocks: Iterator[Any], mean: Floats | None) -> Floats:
@@ -429,7 +347,7 @@ def _squared_distances(rows: Any, mean: Floats | None) -> Floats:
     return squares if mean is None else np.maximum(squares - 2 * (rows @ mean) + np.square(mean).sum(), 0.0)
 
 
-def _draw_weighted(weights: Floats, count: int, random: np.random.Generator) -> Indices:
+def draw_weighted(weights: Floats, count: int, random: np.random.Generator) -> Indices:
     """Draw `count` sorted positions with replacement, with probabilities proportional to `weights`."""
     sums = np.cumsum(weights)
     if not sums[-1] > 0:
@@ -441,7 +359,7 @@ def _draw_weighted(weights: Floats, count: int, random: np.random.Generator) -> 
 def projected(
     source: RowSource, components: npt.NDArray, offset: Floats, out: npt.NDArray | None = None
 ) -> Iterator[npt.NDArray]:
-    """Yield ``rows @ components.T - offset`` of each block; if `out` is given, write each to its part of it."""
+    """Yield ``rows @ components.T - offset`` of each block of rows; the arrays are parts of `out` if it is given."""
     shift, start = offset.astype(components.dtype), 0
     for block in source.blocks(whole=out is not None):
         n = block.shape[0]
@@ -458,8 +376,3 @@ def projected(
             raise BadValue(start + bad, f"is too large for sums in {Z.dtype}", remedy="scale the data")
         yield Z
         start += n
-
-
-def offset_of(components: npt.NDArray, mean: Floats) -> Floats:
-    """Return ``components @ mean`` in float64."""
-    return row_product(components, mean[:, None])[:, 0]

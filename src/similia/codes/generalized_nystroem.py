@@ -3,9 +3,7 @@
 With C (c sampled rows, centred), W = C[:, I] (r sampled features) and W = V S U^T, the k directions are the columns
 of C^T V_k S_k^-1, here made orthonormal and rotated to the principal axes of C. This lowers the projection error from
 0.49 to 0.33 in the example of ``tests/reference/G_projection_error.csv``.
-Cost of fit: c r min(c, r) + 2 c d k multiplications and the bytes of c rows; of transform: n d k, in one order.
-Paper: Yun, Kim & Choi, "Hashing with generalized Nyström approximation", Algorithm 1, lines 1-4, and Section V-B;
-"norm" sampling is ConstantTimeSVD (Drineas, Kannan & Mahoney 2006).
+Cost of fit: c r min(c, r) + 2 c d k multiplications, and reading c rows; of transform: n d k multiplications.
 """
 
 from __future__ import annotations
@@ -20,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import _generalized_nystroem as core
 from similia.codes import _row_sources as sources
-from similia.codes._generalized_nystroem import offset_of, projected
+from similia.codes._generalized_nystroem import projected
 from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
 from similia.core.config import settings
 from similia.core.errors import BadParameter
 from similia.core.estimators import Transformer, all_at_once, check_columns, check_table
+from similia.core.products import row_product
 from similia.core.state import array, count, state
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
 from similia.sources.dask import from_parts, lazily
@@ -32,6 +31,7 @@ from similia.sources.dask import from_parts, lazily
 Floats = npt.NDArray[np.float64]
 
 _SAMPLINGS = ("uniform", "norm")
+_ROWS_FOR_EACH, _FEATURES_FOR_EACH = 4, 1.5  # least per direction: 5 % of the digits' features were 20, for k = 32
 
 
 @state(
@@ -46,25 +46,25 @@ class GeneralizedNystroemPCA(Transformer):
     n_components : int
         Number of directions k.
     sample_fraction : float or int, default=0.05
-        Share of the rows to read, or their number if it is an int. A share is rounded up, and raised to
+        Share of the rows to sample, or their number if it is an int. A share is rounded up, and raised to
         4 `n_components` rows (or all) if it gives fewer. At least `n_components` rows are sampled, one more if they are
         centred.
     feature_fraction : float or int, default=0.3
-        Share of the features whose products are computed, or their number if it is an int. A share is rounded up, and
-        raised to 1.5 `n_components` features (or all) if it gives fewer. At least `n_components`.
+        Share of the features to sample, or their number if it is an int. A share is rounded up, and raised to
+        1.5 `n_components` features (or all) if it gives fewer. At least `n_components` features are sampled.
     sampling : {"uniform", "norm"}, default="uniform"
-        ``"uniform"``: draw rows and features without replacement; only the sampled rows are read. ``"norm"``:
-        ConstantTimeSVD, the paper's baseline: draw with replacement, with probabilities proportional to squared norms
-        (first rows, then features within these). It takes passes over all rows and does not accept streams.
+        ``"uniform"``: draw rows and features without replacement, and read only the sampled rows. ``"norm"``:
+        ConstantTimeSVD (Drineas et al.): draw rows, then features within these, with replacement and with probabilities
+        proportional to their squared norms. It reads all rows several times, so it does not accept streams.
     center : bool, default=True
-        Subtract the mean: of the sampled rows ("uniform") or of all rows ("norm"). Without centring, the first
-        direction of data away from the origin is their mean, and the signs of the other directions carry no bits.
+        Whether to subtract the mean: of the sampled rows ("uniform") or of all rows ("norm"). If the data lie far from
+        the origin and are not centred, the first direction is their mean, and its sign is the same for all rows.
     orthonormalize : bool, default=True
-        Make the directions orthonormal and rotate them to the principal axes of the sampled rows. If False, use the
-        paper's directions, whose lengths are only near 1 and which are not orthogonal.
+        Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. The
+        paper's own directions (False) are not orthogonal, and their lengths are only close to 1.
     truncation : float, optional
-        gamma of Section V-B: drop directions of W with a squared singular value below gamma ||C||_1 ||C||_inf (for
-        ConstantTimeSVD: gamma ||W||_F^2). By default, only directions within rounding error are dropped.
+        gamma of Section V-B: raise if a squared singular value of W is below gamma ||C||_1 ||C||_inf ("norm":
+        gamma ||W||_F^2). By default, only values within the rounding error are too small.
     random_state : int, numpy generator or None, default=None
         Draws features, then rows, in `fit`.
 
@@ -90,19 +90,18 @@ class GeneralizedNystroemPCA(Transformer):
     **Sources.** `X` may be an array, a numpy memory map, a scipy.sparse matrix (only blocks are made dense), an object
     with `shape` and row access (h5py, zarr; read chunk by chunk), the path of a ``.npy`` or ``.parquet`` file (numeric
     columns, or one column of lists), an iterable of 2-D chunks of rows, read once, or a stream of vectors from
-    `similia.sources.open_stream` (CSV). All sources give the same rows and numbers, which depend only on `random_state`
-    and the number of rows.
+    `similia.sources.open_stream` (CSV). The sample depends only on `random_state` and the number of rows, not on the
+    source.
 
     **Memory.** The sampled rows are kept if they fit into half of ``similia.config(max_memory)``. Otherwise one pass
     accumulates P = C^T W (n_features x sampled features, float64), and some of the rows rotate the directions. Both
     ways give the same subspace up to the rounding of sums (float32 data: directions with a singular value below
     0.0014 of the first count as rounding error).
 
-    **Precision.** float32 rows are centred exactly and multiplied in float32, unless singular values span more than
-    1 : 1000; the small matrices are float64. `transform` subtracts the mean after the product: an offset
-    of 1000 standard deviations costs three digits of float32.
+    **Precision.** float32 rows are multiplied in float32, unless singular values span more than 1 : 1000. `transform`
+    subtracts the mean after the product: if the mean is 1000 standard deviations, three digits of float32 are lost.
 
-    `fit` does not check rows outside the sample; `transform` detects NaN in any row.
+    `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
 
     References
     ----------
@@ -163,11 +162,8 @@ class GeneralizedNystroemPCA(Transformer):
         Raises
         ------
         ValueError
-            If the sample has fewer than `n_components` usable directions (the largest feasible number is named),
-            a sampled row holds NaN or infinity (it is named), a parameter or the source is not as described,
-            or neither the sample nor P fits into memory (the message names the number that does).
-        ImportError
-            If the file is Parquet and pyarrow is not installed.
+            If the sample has fewer than `n_components` usable directions, a sampled row holds NaN or infinity, or
+            neither the sample nor P fits into memory; the message names numbers that would do.
         """
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
@@ -183,10 +179,11 @@ class GeneralizedNystroemPCA(Transformer):
 
     @all_at_once
     def partial_fit(self, X: Any, y: Any = None, refit: bool = True) -> Self:
-        """Add a chunk of rows to the sample and recompute the directions.
+        """Add a chunk of rows to the sample and recompute the directions, once there are enough rows.
 
-        After the last chunk, the result equals `fit` on all rows, bit for bit. A share refers to the rows seen so far,
-        so the sample grows. The kept rows must fit into half of ``similia.config(max_memory)``.
+        After the last chunk, the result equals `fit` on all rows, bit for bit. The kept rows must fit into half of
+        ``similia.config(max_memory)``. A model that was fitted by `fit`, copied or loaded keeps no rows to continue
+        from, so this method raises.
 
         Parameters
         ----------
@@ -195,16 +192,6 @@ class GeneralizedNystroemPCA(Transformer):
         y : ignored
         refit : bool, default=True
             If False, only add the rows; pass False for all chunks but the last to avoid intermediate work.
-
-        Returns
-        -------
-        GeneralizedNystroemPCA
-            Itself; not fitted until enough rows have been seen.
-
-        Raises
-        ------
-        ValueError
-            As in `fit`; also after `fit`, or on a copy or a loaded model, because these keep no rows to continue from.
         """
         self._check_parameters()
         if not hasattr(self, "_reservoir"):
@@ -219,7 +206,7 @@ class GeneralizedNystroemPCA(Transformer):
                 "iterable of the chunks"
             )
         if refit and reservoir.n_rows >= self._least_rows:
-            self._learn_rest(reservoir, self.feature_indices_)
+            self._learn(*reservoir.sample(), self.feature_indices_, reservoir.n_rows)
         return self
 
     @lazily
@@ -237,11 +224,11 @@ class GeneralizedNystroemPCA(Transformer):
         ndarray, shape (n, n_components)
             Same dtype as `components_`: float32 if the data of `fit` were, else float64.
         """
-        check_is_fitted(self, "components_")  # missing until `partial_fit` has enough rows
+        check_is_fitted(self, "components_")
         check_columns(self, X, reset=False)
         source = self._open_like_fit(X)
         if source.n_rows is None:
-            return np.concatenate(list(projected(source, self.components_, self._offset)))
+            return np.concatenate([*projected(source, self.components_, self._offset)])
         out = np.empty((source.n_rows, len(self.components_)), self.components_.dtype)
         for _ in projected(source, self.components_, self._offset, out):
             pass
@@ -259,7 +246,6 @@ class GeneralizedNystroemPCA(Transformer):
         ndarray, shape (rows of the chunk, n_components)
             One array for each chunk of an iterable; other sources are cut into blocks.
         """
-        check_is_fitted(self, "components_")
         yield from projected(self._open_like_fit(X), self.components_, self._offset)
 
     def inverse_transform(self, Z: Any) -> npt.NDArray[np.floating]:
@@ -272,7 +258,7 @@ class GeneralizedNystroemPCA(Transformer):
         return (Z.astype(dtype, copy=False) @ self.components_.astype(dtype, copy=False)) + self.mean_.astype(dtype)
 
     def projection_error(self, X: Any) -> float:
-        """Return ||X - B B^T X||_F / ||X||_F for centred rows, B = ``components_``, measured on X.
+        """Return ||X - X B^T B||_F / ||X||_F for rows X minus `mean_` and B = `components_`; 0 if X is 0.
 
         Parameters
         ----------
@@ -282,12 +268,12 @@ class GeneralizedNystroemPCA(Transformer):
         Returns
         -------
         float
-            0 if all rows lie in the subspace; at most 1 for orthonormal directions; 0 if all rows equal the mean.
+            0 if all rows lie in the subspace; at most 1 for orthonormal directions.
         """
-        check_is_fitted(self, "components_")
         error = norm = 0.0
-        B, row = self.components_.astype(np.float64), 0
-        for block in self._open_like_fit(X).blocks():
+        blocks, row = self._open_like_fit(X).blocks(), 0
+        B = self.components_.astype(np.float64)
+        for block in blocks:
             for part in sources.dense_parts(block):
                 rows = part - self.mean_
                 norm += (squares := float(np.square(rows).sum()))
@@ -296,8 +282,6 @@ class GeneralizedNystroemPCA(Transformer):
                 error += float(np.square(rows - (rows @ B.T) @ B).sum())
                 row += len(part)
         return float(np.sqrt(error / norm)) if norm else 0.0
-
-    # ---- sampling rows and features
 
     def _fit_rows(self, source: RowSource, n: int, random: np.random.Generator) -> None:
         columns = self._draw_columns(source.n_features, random)
@@ -308,38 +292,30 @@ class GeneralizedNystroemPCA(Transformer):
             self._learn(sources.gather(source, indices), indices, columns, n)
             return
         products = self._cross_products(source, columns, c)
-        start = 0
         for rows in source.take(indices):
             for part in sources.dense_parts(rows):
-                where = indices[start : start + len(part)]
-                check_squares(part, where)
-                products.add(part, priorities[where])
-                start += len(part)
-        self._learn_products(products, indices, columns, n)
+                where = indices[products.count : products.count + len(part)]
+                products.add(part, priorities[where], where)
+        self._learn_products(products, n)
 
     def _fit_stream(self, source: RowSource, random: np.random.Generator) -> None:
         columns = self._draw_columns(source.n_features, random)
         reservoir = Reservoir(random, self.sample_fraction, self._enough_rows)
-        products, taken, limit = None, [], settings().max_memory // 2
+        products, limit = None, settings().max_memory // 2
         for chunk in source.blocks():
             reservoir.add(chunk)
             if reservoir.nbytes > limit:
                 products = products or self._cross_products(source, columns)
-                for rows, priorities, indices in reservoir.take_sure():
-                    check_squares(rows, indices)
-                    products.add(rows, priorities)
-                    taken.append(indices)
+                for part in reservoir.take_sure():
+                    products.add(*part)
                 limit = max(settings().max_memory // 8, 2 * reservoir.nbytes)
-        n = reservoir.n_rows
         if products is None:
-            self._count_rows(n)
-            self._learn_rest(reservoir, columns)
+            self._count_rows(reservoir.n_rows)
+            self._learn(*reservoir.sample(), columns, reservoir.n_rows)
             return
-        for rows, priorities, indices in reservoir.rest():
-            check_squares(rows, indices)
-            products.add(rows, priorities)
-            taken.append(indices)
-        self._learn_products(products, np.sort(np.concatenate(taken)), columns, n)
+        for part in reservoir.rest():
+            products.add(*part)
+        self._learn_products(products, reservoir.n_rows)
 
     def _fit_norm(self, source: RowSource, random: np.random.Generator) -> None:
         n, d = source.n_rows, source.n_features
@@ -354,15 +330,23 @@ class GeneralizedNystroemPCA(Transformer):
                 f"{c} sampled rows take more than half of max_memory and sampling='norm' keeps them all; sample fewer"
             )
         r = self._count_columns(d)
-        drawn = core.norm_sample(source, n, c, r, self.center, random)
-        floor = None if self.truncation is None else lambda energy: self.truncation * energy
-        found = self._directions(drawn.sample, drawn.columns, drawn.offset, drawn.column_weights, floor)
-        self._set(found, drawn.mean, source.dtype, drawn.rows, drawn.columns, n)
-
-    # ---- learning from the sample in memory, or from its products
-
-    def _learn_rest(self, reservoir: Reservoir, columns: Indices) -> None:
-        self._learn(*reservoir.sample(), columns, reservoir.n_rows)
+        mean = None
+        if self.center:
+            mean = np.zeros(d)
+            for block in source.blocks():
+                mean += np.asarray(block.sum(axis=0, dtype=np.float64))
+            mean /= n
+        norms = core.row_norms(source.blocks(), mean)
+        rows = core.draw_weighted(norms, c, random)
+        unique, copies = np.unique(rows, return_inverse=True)
+        row_weights = np.sqrt(norms.sum() / (c * norms[rows]))  # C C^T and W^T W become unbiased
+        sample = core.sample_of(sources.gather(source, unique)[copies], mean, row_weights)
+        energies = np.maximum(sample.column_energies(), 0.0)
+        columns = core.draw_weighted(energies, r, random)
+        weights = np.sqrt(energies.sum() / (r * energies[columns]))
+        offset = 0.0 if mean is None else float(np.mean(mean**2) * np.mean(row_weights**2))
+        B, values = core.directions(self, sample, columns, offset, weights, least_share=self.truncation or 0.0)
+        self._set(B, values, mean, source.dtype, rows, columns, n)
 
     def _learn(self, rows: Any, indices: Indices, columns: Indices, n: int) -> None:
         """Find the directions of sampled rows; overwrites the rows."""
@@ -370,51 +354,38 @@ class GeneralizedNystroemPCA(Transformer):
         check_squares(rows, indices)
         mean = core.mean_of(rows)
         sample = core.sample_of(rows, mean if self.center else None)
-        floor = None
+        least = 0.0
         if self.truncation is not None:  # relative to the paper's scaled C and W
-            least = self.truncation * r / d * np.prod(sample.largest_sums())
-            floor = lambda _: least  # noqa: E731
+            least = float(self.truncation * r / d * np.prod(sample.largest_sums()))
         offset = float(np.mean(mean[columns] ** 2)) if self.center else 0.0
-        found = self._directions(sample, columns, offset, None, floor)
-        self._scale(found, c, n, r, d)
-        self._set(found, mean if self.center else None, dtype, indices, columns, n)
+        B, values = core.directions(self, sample, columns, offset, least_square=least)
+        self._set(B, values, mean if self.center else None, dtype, indices, columns, n, c)
 
-    def _learn_products(self, products: core.CrossProducts, indices: Indices, columns: Indices, n: int) -> None:
-        try:
-            found, turned_by = products.directions(self.n_components, self.orthonormalize)
-        except core.TooFewDirections as few:
-            raise core.too_few(self, few.usable, len(indices), len(columns)) from None
-        self._scale(found, turned_by, n, len(columns), len(products.P))
-        self._set(found, products.mean() if self.center else None, products.dtype, indices, columns, n)
-
-    def _directions(self, sample: core.DenseSample, columns: Indices, *scaling: Any) -> core.Directions:
-        try:
-            return core.directions(sample, columns, self.n_components, self.orthonormalize, *scaling)
-        except core.TooFewDirections as few:
-            raise core.too_few(self, few.usable, sample.shape[0], len(columns)) from None
-
-    def _scale(self, found: core.Directions, c: int, n: int, r: int, d: int) -> None:
-        """Scale from the sample to all rows, and in the paper's mode also from the sampled features to all."""
-        found.singular_values = found.singular_values * np.sqrt(n / c)
-        if not self.orthonormalize:
-            found.singular_values *= np.sqrt(d / r)
-            found.components = found.components * np.sqrt(r / d)
+    def _learn_products(self, products: core.CrossProducts, n: int) -> None:
+        B, values, c = products.directions(self)
+        mean = products.mean() if self.center else None
+        indices = np.sort(np.concatenate(products.added))
+        self._set(B, values, mean, products.dtype, indices, products.columns, n, c)
 
     def _set(
-        self, found: core.Directions, mean: Floats | None, dtype: np.dtype, rows: Indices, columns: Indices, n: int
+        self, B: Floats, values: Floats, mean: Any, dtype: Any, rows: Indices, columns: Indices, n: int, c: int = 0
     ) -> None:
-        B = found.components
+        """Store the model; if c > 0, scale from c to n rows, and the paper's directions from r to d features."""
+        if c:
+            values = values * np.sqrt(n / c)
+        if c and not self.orthonormalize:
+            r, d = len(columns), B.shape[1]
+            B, values = B * np.sqrt(r / d), values * np.sqrt(d / r)
         signs = np.sign(B[np.arange(len(B)), np.abs(B).argmax(axis=1)])
         # Column by column, the layout in which products with sparse rows read it: otherwise each product would copy it.
         self.components_ = np.asfortranarray(B * signs[:, None], dtype=dtype)
         self.mean_ = np.zeros(B.shape[1]) if mean is None else mean
-        self.singular_values_ = found.singular_values
+        self.singular_values_ = values
         self.sample_indices_, self.feature_indices_ = rows, columns
         self.n_features_in_, self.n_samples_seen_ = B.shape[1], n
         self._n_features_out = len(B)
-        self._offset = offset_of(self.components_, self.mean_)
+        self._offset = row_product(self.components_, self.mean_[:, None])[:, 0]
 
-    # ---- counts, draws, checks
     def _check_parameters(self) -> None:
         check_positive_int(self.n_components, "n_components")
         if self.sampling not in _SAMPLINGS:
@@ -426,11 +397,17 @@ class GeneralizedNystroemPCA(Transformer):
 
     @property
     def _least_rows(self) -> int:
+        """Number of rows below which `n_components` directions cannot exist."""
         return self.n_components + bool(self.center)
 
     @property
     def _enough_rows(self) -> int:
-        return core.least_sample(self.sample_fraction, core.ROWS_FOR_EACH, self.n_components, self._least_rows)
+        """Minimum number of sampled rows, unless there are fewer rows."""
+        return self._least(self.sample_fraction, _ROWS_FOR_EACH, self._least_rows)
+
+    def _least(self, share: Any, for_each: float, least: int) -> int:
+        """Return the minimum number of sampled rows or features: for a fractional share, `for_each` per direction."""
+        return least if isinstance(share, Integral) else max(least, sources.ceil_share(for_each, self.n_components))
 
     def _count_rows(self, n: int) -> int:
         if n < self._least_rows:
@@ -441,14 +418,14 @@ class GeneralizedNystroemPCA(Transformer):
 
     def _count_columns(self, d: int) -> int:
         share, k = self.feature_fraction, self.n_components
-        least = max(k, min(d, core.least_sample(share, core.FEATURES_FOR_EACH, k, k)))
+        least = max(k, min(d, self._least(share, _FEATURES_FOR_EACH, k)))
         return sources.sample_size(share, d, least, "feature_fraction", "features")
 
     def _draw_columns(self, d: int, random: np.random.Generator) -> Indices:
         return sources.smallest(random.random(d), self._count_columns(d))
 
     def _cross_products(self, source: RowSource, columns: Indices, c: int | None = None) -> core.CrossProducts:
-        core.check_products_fit(source, len(columns), self.n_components, self._least_rows, streaming=c is None)
+        self._check_products_fit(source, len(columns), streaming=c is None)
         if self.truncation is not None:
             raise ValueError("truncation needs the sampled rows in memory; sample fewer or raise max_memory")
         if c is None and isinstance(self.sample_fraction, Integral):
@@ -458,12 +435,26 @@ class GeneralizedNystroemPCA(Transformer):
             )
         return core.CrossProducts(source.n_features, columns, self.n_components, source.dtype, self.center)
 
+    def _check_products_fit(self, source: RowSource, r: int, streaming: bool) -> None:
+        """Raise, naming numbers that fit, if P with r columns does not fit into half of max_memory."""
+        d, half = source.n_features, settings().max_memory // 2
+        if 8 * d * r <= half:
+            return
+        ways = [f"feature_fraction={half // (8 * d)}"] if half // (8 * d) >= self.n_components else []
+        rows = int(half // source.row_bytes)
+        if not streaming and source.n_rows and rows >= self._least_rows:
+            ways.append(f"sample_fraction={rows}")
+        raise ValueError(
+            f"neither the sampled rows nor their products of {d} with {r} features fit into half of max_memory; "
+            f"use {' or '.join([*ways, 'similia.config(max_memory=...)'])}"
+        )
+
     def _start(self, X: Any) -> None:
         if self.sampling != "uniform":
             raise ValueError(f"partial_fit needs sampling='uniform', got {self.sampling!r}: it sees each row once")
         if hasattr(self, "components_"):
             raise ValueError(
-                "this model keeps no rows to go on from (it was fitted by fit, copied or loaded); "
+                "this model keeps no rows to continue from (it was fitted by fit, copied or loaded); "
                 "feed sklearn.base.clone(model).partial_fit from the first chunk on"
             )
         random = generator(self.random_state)
@@ -473,6 +464,7 @@ class GeneralizedNystroemPCA(Transformer):
         self._reservoir = Reservoir(random, self.sample_fraction, self._enough_rows)
 
     def _open_like_fit(self, X: Any) -> RowSource:
+        check_is_fitted(self, "components_")  # missing until `partial_fit` has enough rows
         source = sources.open_rows(X)
         if source.n_features != self.n_features_in_:
             raise wrong_width(source.n_features, self.n_features_in_, self)
