@@ -58,6 +58,12 @@ def test_strings_come_back_the_same(rerank, mmap, tmp_path):
     assert loaded.ids_[-1] == 80
 
 
+def test_a_generator_of_the_index_is_not_written(tmp_path):
+    index = sm.HammingIndex(128, kind="ivf", random_state=np.random.default_rng(0))
+    string_search(None, index=index).fit(words()).save(tmp_path / "folder")
+    assert sm.SimilaritySearch.load(tmp_path / "folder").index_.random_state is None
+
+
 @pytest.mark.parametrize("made", [series_search, graph_search])
 def test_series_and_graphs_come_back_the_same(made, tmp_path):
     search, X = made()

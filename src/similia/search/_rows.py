@@ -1,9 +1,9 @@
 """The rows of an index: growing arrays, optional memory maps before them, and a lookup from ids to rows.
 
 A row keeps its number until `compact`; removing a row only marks it. Full arrays double, so appending a row costs O(1)
-on average. Ascending ids, such as counted ones, need no lookup when they are added. For other ids, and for removals,
-the ids are sorted once and searched by bisection; later rows go to a dict until it holds an eighth as many rows as the
-sorted part. A lookup costs O(log n) on average.
+on average. Ids above all earlier ones are new, so adding them needs no lookup. Otherwise a lookup searches the sorted
+ids by bisection; rows added since the last sort are in a dict until they are an eighth of the sorted ones. A lookup
+costs O(log n) on average.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Codes = npt.NDArray[np.uint8]
 
-_SMALL = 1024  # the dict may always hold this many rows
+_SMALL = 1024  # the dict of recent rows may always grow to this size
 
 
 class Part(NamedTuple):
@@ -47,12 +47,9 @@ class Rows:
         self._tail = 0
         self._codes, self._ids = np.empty((0, width), np.uint8), np.empty(0, np.int64)
         self._dead = np.zeros(0, np.bool_)
-        self._forget()
-
-    def _forget(self) -> None:
-        self._sorted: tuple[Ids, Ids] = np.empty(0, np.int64), np.empty(0, np.int64)
-        self._recent: dict[int, int] = {}
-        self._known = 0  # rows covered by the two lookups
+        self._sorted: tuple[Ids, Ids] = np.empty(0, np.int64), np.empty(0, np.int64)  # ids, and their row numbers
+        self._recent: dict[int, int] = {}  # row numbers of later ids
+        self._known = 0  # number of rows that these two cover
 
     @property
     def n_rows(self) -> int:
@@ -92,10 +89,7 @@ class Rows:
         return codes
 
     def copy(self) -> Rows:
-        """Return a copy that can grow while this object stays as it is.
-
-        Both share their arrays, and new rows go behind the existing ones: change only one of the two from now on.
-        """
+        """Return a copy that can grow while this object stays as it is; both share arrays, so change only one."""
         twin = twin_of(self)
         twin.fixed, twin._recent = [*self.fixed], {**self._recent}
         return twin
@@ -105,8 +99,7 @@ class Rows:
         stop = self._tail + len(ids)
         if stop > len(self._ids):
             capacity = max(stop, 2 * len(self._ids), 16)
-            self._codes = _grown(self._codes, self._tail, capacity)
-            self._ids = _grown(self._ids, self._tail, capacity)
+            self._codes, self._ids = _grown(self._codes, capacity), _grown(self._ids, capacity)
         self._codes[self._tail : stop], self._ids[self._tail : stop] = codes, ids
         self._tail = stop
         self._note(ids)
@@ -119,9 +112,7 @@ class Rows:
 
     def _note(self, ids: Ids) -> None:
         if self.n_rows > len(self._dead):
-            grown = np.zeros(max(self.n_rows, 2 * len(self._dead)), np.bool_)
-            grown[: len(self._dead)] = self._dead
-            self._dead = grown
+            self._dead = _grown(self._dead, max(self.n_rows, 2 * len(self._dead)))
         if len(ids):
             self.next_id = max(self.next_id, int(ids.max()) + 1)
 
@@ -152,7 +143,7 @@ class Rows:
         return rows
 
     def _learn(self) -> None:
-        """Update the lookup."""
+        """Update the lookup: sort all live ids, or add the new ones to the dict."""
         if self.n_rows - self._known + len(self._recent) > max(_SMALL, len(self._sorted[0]) // 8):
             ids, numbers = self.ids(), np.flatnonzero(~self.dead)
             alive = ids[numbers]
@@ -176,9 +167,10 @@ class Rows:
         self.next_id = next_id
 
 
-def _grown(array: npt.NDArray, n: int, capacity: int) -> npt.NDArray:
-    grown = np.empty((capacity, *array.shape[1:]), array.dtype)
-    grown[:n] = array[:n]
+def _grown(array: npt.NDArray, capacity: int) -> npt.NDArray:
+    """Return a copy with room for `capacity` rows; new ones are zero."""
+    grown = np.zeros((capacity, *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
     return grown
 
 
@@ -191,7 +183,7 @@ def save_index(index: HammingIndex, path: Path) -> None:
             "the whole search with SimilaritySearch.save, or this index to another folder",
         )
     exists = (path / MANIFEST).exists()
-    store = Store.open(path) if exists else Store.create(path, index.n_bits, _settings(index))
+    store = Store.open(path) if exists else Store.create(path, index.n_bits, settings_of(index))
     with store.writing():
         origin, rows = index._origin, index._rows
         if origin is not None and exists and origin["folder"] == path.resolve():
@@ -214,7 +206,7 @@ def _change(index: HammingIndex, store: Store, parts: list[Part], dead: Ids, **f
     if index._structure is not None and ("replace" in fields or kept is None or kept["covers"] != index._n_built):
         structure = _faiss.to_bytes(index._structure), index._n_built
     rows, next_id = [(part.codes, part.ids) for part in parts], index._rows.next_id
-    store.change(rows, dead, structure=structure, settings=_settings(index), next_id=next_id, **fields)
+    store.change(rows, dead, structure=structure, settings=settings_of(index), next_id=next_id, **fields)
 
 
 def load_index(kind: type[HammingIndex], path: Path, mmap: bool) -> HammingIndex:
@@ -261,7 +253,7 @@ def _set_origin(index: HammingIndex, store: Store) -> None:
     index._origin = {"folder": folder, "version": store.version, "rows": store.n_rows, "removed": []}
 
 
-def _settings(index: HammingIndex) -> dict[str, Any]:
+def settings_of(index: HammingIndex) -> dict[str, Any]:
     """Return the parameters; `random_state` is kept only if it is a seed."""
     settings = {name: value for name, value in index.get_params().items() if name != "n_bits"}
     if not isinstance(index.random_state, int):

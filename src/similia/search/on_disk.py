@@ -2,8 +2,8 @@
 
 ``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. Each file in ``objects``
 holds the objects (or projected vectors) and names of one addition. An addition writes its objects first and then
-commits its codes in one step (`Store`). After a crash, files that no committed code refers to are ignored, and
-repeating the addition overwrites them.
+commits its codes in one step (`Store`). If a crash leaves objects without codes, they are ignored, and the next change
+deletes them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
+from similia.search._rows import settings_of
 from similia.search.hamming_index import HammingIndex
 from similia.storage.disk import sync_folder
 from similia.storage.models import load, save
@@ -42,7 +43,7 @@ Ids = npt.NDArray[np.int64]
 class SearchFolder:
     """The folder of a `SimilaritySearch`; adds objects without loading the existing ones.
 
-    Construct it with `create` or `open`. Additions are atomic, even if the process is killed. One process may add at a
+    Make one with `create` or `open`. Additions are atomic, even if the process is killed. Only one process may add at a
     time.
 
     Parameters
@@ -96,22 +97,16 @@ class SearchFolder:
         empty = _without_objects(search)
         example = None if search.objects_ is None else take(search.objects_, [0])
         index = search.index_
-        settings = {name: value for name, value in index.get_params().items() if name != "n_bits"}
 
-        def first() -> None:
+        def write_search() -> None:
             save({"search": empty, "example": example}, folder / _SEARCH)
 
-        return cls(folder, empty, example, Store.create(folder / _CODES, index.n_bits, settings, meta, first))
+        store = Store.create(folder / _CODES, index.n_bits, settings_of(index), meta, write_search)
+        return cls(folder, empty, example, store)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
-        """Open the folder of a search.
-
-        Raises
-        ------
-        ValueError, FileNotFoundError
-            If the folder holds no search, or a damaged one.
-        """
+        """Open the folder of a search; raise FileNotFoundError if it holds none, ValueError if it is damaged."""
         folder = as_path(folder, "folder")
         if not is_search(folder):
             raise FileNotFoundError(f"no search at {folder}; 'similia index build' or search.save(folder) makes one")
@@ -131,7 +126,7 @@ class SearchFolder:
     def add(
         self, X: Any, names: list[str] | None = None, ids: Any = None, progress: dict[str, Any] | None = None
     ) -> Ids:
-        """Add objects atomically.
+        """Add objects atomically and return their ids.
 
         Parameters
         ----------
@@ -141,11 +136,6 @@ class SearchFolder:
             Distinct and not in use; by default they continue after the largest id.
         progress : dict, optional
             JSON-serialisable; replaces the `progress` of the store in the same step.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-            The ids.
         """
         if names is not None and len(names) != n_objects(X):
             raise ValueError(f"there are {len(names)} names for {n_objects(X)} objects, expected one for each")
@@ -177,7 +167,7 @@ class SearchFolder:
         return self.load_named(mmap)[0]
 
     def load_named(self, mmap: bool = False) -> tuple[SimilaritySearch, dict[int, str]]:
-        """Return the search, as `load` does, and a dict from id to name for the objects that have one."""
+        """Return the search, as `load` does, and a dict from ids to names."""
         search = _without_objects(self.search)
         search.index_ = HammingIndex.load(self.folder / _CODES, mmap=mmap)
         search.ids_ = np.array(search.index_.ids)
@@ -210,7 +200,7 @@ class SearchFolder:
 
 
 def _read_part(path: Path) -> dict[str, Any]:
-    """Return the content of one addition; raise if a part has the wrong type or length."""
+    """Return the content of one file in ``objects``; raise if a value has the wrong type or length."""
     part = load(path)
     try:
         ids, objects, vectors, names = (part[name] for name in ("ids", "objects", "vectors", "names"))
@@ -241,7 +231,7 @@ def _left_by_create(folder: Path) -> bool:
 
 
 def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
-    """Return a copy of the fitted search without any objects."""
+    """Return a copy of the fitted search without objects and codes."""
     empty = clone(search)
     empty.encoder_ = search.encoder_
     empty.ids_, empty.objects_, empty.vectors_ = np.zeros(0, np.int64), None, None
@@ -270,17 +260,12 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
     return made.folder
 
 
-def _unknown_to_a_search(opened: SearchFolder) -> list[str]:
-    """List what a folder holds that a `SimilaritySearch` cannot: names, and records of ``similia index``."""
-    named = any(_read_part(path)["names"] is not None for path in opened._files(committed=True))
-    recorded = bool(opened.store.progress or opened.store.meta)
-    return ["names of objects"] * named + ["a record of the files that were added"] * recorded
-
-
 def _replaced(search: SimilaritySearch, folder: Path) -> Path:
     """Write a search next to an existing one, then swap them; if writing fails, the old one stays."""
-    lost = _unknown_to_a_search(SearchFolder.open(folder))
-    if lost:
+    existing = SearchFolder.open(folder)
+    named = any(_read_part(path)["names"] is not None for path in existing._files(committed=True))
+    recorded = bool(existing.store.progress or existing.store.meta)
+    if lost := ["names of objects"] * named + ["a record of the files that were added"] * recorded:
         raise ValueError(
             f"{folder} holds {' and '.join(lost)}, which save would lose; save to a new folder, or change this one in "
             "place with similia.search.on_disk.SearchFolder (add, remove) or the commands similia index add and "
