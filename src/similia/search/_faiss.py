@@ -1,10 +1,10 @@
 """Build, search and serialise the approximate binary indexes of faiss.
 
-Labels are row numbers. Building runs in one thread, because the links of an HNSW graph and the last bits of k-means
-depend on the order in which threads finish. Searching uses all cores and treats each query independently.
+The labels that faiss stores are row numbers. Building runs in one thread, because the links of an HNSW graph and the
+last bits of k-means depend on the order in which threads finish. Searching uses all cores.
 
-`HammingIndex` documents the recall and speed of the defaults. Four times as many lists in an inverted file took ten
-times as long to build (7 s instead of 0.7 s for 100,000 codes) and found less per second.
+`HammingIndex` documents the recall and speed of the defaults. With four times as many lists, an inverted file took ten
+times as long to build (7 s instead of 0.7 s for 100,000 codes), and its recall was lower at equal speed.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ Distances = npt.NDArray[np.int32]
 
 _FAR, _NO_ID = np.iinfo(np.int32).max, np.iinfo(np.int64).max
 _SPARE = 8  # request this many rows beyond twice k, so that a second search is rare
-_WALK = 64  # a walk through a graph keeps at least this many rows
+_WALK = 64  # a search of a graph keeps at least this many rows
 _TRAINED_ON = 64  # training rows of k-means per list
 _SEED = 12345  # seeds the levels of a graph, as in faiss
 _ROUNDS = 10  # iterations of k-means
 _CLASSES = {"ivf": "IndexBinaryIVF", "hnsw": "IndexBinaryHNSW", "multihash": "IndexBinaryMultiHash"}
-
 
 _forked = False  # whether a parent of this process loaded the OpenMP of faiss
 
@@ -53,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads(n: int) -> Iterator[Any]:
-    """Yield faiss set to `n` threads; to one thread in a forked child, where faiss would wait for lost threads."""
+    """Yield faiss with `n` threads; with one in a forked child, where faiss would wait for threads of its parent."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -65,51 +64,34 @@ def threads(n: int) -> Iterator[Any]:
 
 
 def empty_structure(index: HammingIndex) -> Any:
-    """Return an empty structure for an index; an inverted file learns its centres from the index's rows."""
-    rows, n = index._rows, len(index._rows)
-    if index.kind == "hnsw":
-        return hnsw(index.n_bits, index.n_links)
-    if index.kind == "multihash":
-        return multihash(index.n_bits, n, index.n_hashes)
-    n_lists = min(n, round(np.sqrt(n)) if index.n_lists is None else index.n_lists)
-    random = generator(index.random_state)
-    sample = np.sort(random.choice(np.flatnonzero(~rows.dead), min(n, _TRAINED_ON * n_lists), replace=False))
-    return ivf(index.n_bits, rows.take(sample), n_lists, seed=int(random.integers(2**31)))
-
-
-def ivf(n_bits: int, sample: Codes, n_lists: int, seed: int) -> Any:
-    """Return an empty inverted file; k-means learns its `n_lists` centres from `sample`."""
+    """Return an empty faiss structure for an index; k-means learns the centres of an inverted file from its rows."""
+    rows, n, n_bits = index._rows, len(index._rows), index.n_bits
     with threads(1) as faiss:
+        if index.kind == "hnsw":
+            return faiss.IndexBinaryHNSW(n_bits, index.n_links)
+        if index.kind == "multihash":  # tables of disjoint runs of log2(n) bits
+            bits_of_hash = max(1, min(n_bits // index.n_hashes, round(np.log2(max(2, n)))))
+            structure = faiss.IndexBinaryMultiHash(n_bits, index.n_hashes, bits_of_hash)
+            structure.nflip = 1
+            return structure
+        n_lists = min(n, round(np.sqrt(n)) if index.n_lists is None else index.n_lists)
+        random = generator(index.random_state)
+        sample = np.sort(random.choice(np.flatnonzero(~rows.dead), min(n, _TRAINED_ON * n_lists), replace=False))
         quantizer = faiss.IndexBinaryFlat(n_bits)
-        index = faiss.IndexBinaryIVF(quantizer, n_bits, n_lists)
-        index.own_fields = True
+        structure = faiss.IndexBinaryIVF(quantizer, n_bits, n_lists)
+        structure.own_fields = True
         quantizer.this.disown()
-        index.cp.niter, index.cp.seed = _ROUNDS, seed
-        index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, _TRAINED_ON
-        index.train(sample)
-        return index
-
-
-def hnsw(n_bits: int, n_links: int) -> Any:
-    """Return an empty HNSW graph with `n_links` links per row."""
-    with threads(1) as faiss:
-        return faiss.IndexBinaryHNSW(n_bits, n_links)
-
-
-def multihash(n_bits: int, n_rows: int, n_hashes: int) -> Any:
-    """Return `n_hashes` empty hash tables on disjoint runs of log2(`n_rows`) bits."""
-    n_hash_bits = max(1, min(n_bits // n_hashes, round(np.log2(max(2, n_rows)))))
-    with threads(1) as faiss:
-        index = faiss.IndexBinaryMultiHash(n_bits, n_hashes, n_hash_bits)
-        index.nflip = 1
-        return index
+        structure.cp.niter, structure.cp.seed = _ROUNDS, int(random.integers(2**31))
+        structure.cp.min_points_per_centroid, structure.cp.max_points_per_centroid = 1, _TRAINED_ON
+        structure.train(rows.take(sample))
+        return structure
 
 
 def add(index: Any, codes: Codes) -> None:
     """Append rows.
 
-    A graph draws a random level for each row. faiss files do not store the state of this generator, so it is set
-    from the number of rows already present: a graph read from a file grows exactly as the original would.
+    An HNSW graph draws a random level for each row. Its file does not store the state of the generator, so the number
+    of rows seeds it: a graph read from a file grows exactly as the original would.
     """
     with threads(1) as faiss:
         if hasattr(index, "hnsw"):
@@ -120,10 +102,10 @@ def add(index: Any, codes: Codes) -> None:
 def search(
     index: Any, queries: Codes, k: int, ids: Ids, dead: npt.NDArray[np.bool_], n_probes: int
 ) -> tuple[Distances, Ids, Ids]:
-    """Return distances and ids (q, k) of the best live rows found, by distance, then id, and how many were found (q,).
+    """Return distances and ids (q, k) of the nearest rows found, by distance, then id, and the numbers of them (q,).
 
-    Ties at the k-th distance are resolved by id: if the first search may have missed rows at that distance, a
-    second search within that radius finds them. Graphs (HNSW) support no such second search.
+    Rows marked in `dead` are skipped. Ids decide between rows at the k-th distance: if the first search may have missed
+    some of these, a second search within that radius finds them. HNSW graphs support no such search.
     """
     if hasattr(index, "nprobe"):
         index.nprobe = min(n_probes, index.nlist)
@@ -137,16 +119,16 @@ def search(
     distances[gone], found[gone] = _FAR, _NO_ID
     order = np.lexsort((found, distances))[:, :k]
     distances, found = np.take_along_axis(distances, order, axis=1), np.take_along_axis(found, order, axis=1)
-    met = np.minimum((~gone).sum(axis=1), k)
+    n_found = np.minimum((~gone).sum(axis=1), k)
     if not walks:
-        cut = np.flatnonzero((met == k) & (distances[:, -1] == last) & (wanted < index.ntotal))
+        cut = np.flatnonzero((n_found == k) & (distances[:, -1] == last) & (wanted < index.ntotal))
         for radius in np.unique(last[cut]).tolist():
             here = cut[last[cut] == radius]
             for i, (near, rows_near) in zip(here, _within(index, queries[here], radius), strict=True):
                 near, rows_near = near[~dead[rows_near]], rows_near[~dead[rows_near]]
                 best = np.lexsort((ids[rows_near], near))[:k]
                 distances[i], found[i] = near[best], ids[rows_near[best]]
-    return distances, found, met
+    return distances, found, n_found
 
 
 def _within(index: Any, queries: Codes, radius: int) -> Iterator[tuple[Distances, Ids]]:

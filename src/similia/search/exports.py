@@ -52,11 +52,6 @@ def to_pgvector(codes: Codes) -> Iterator[str]:
     str
         ``n_bits`` characters 0 and 1, the first bit first.
 
-    Raises
-    ------
-    ValueError
-        If `codes` are not packed bits.
-
     Examples
     --------
     >>> import numpy as np
@@ -98,11 +93,6 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
     -------
     pathlib.Path
         `path`.
-
-    Raises
-    ------
-    ValueError
-        If the index is empty.
 
     Examples
     --------
@@ -148,11 +138,6 @@ def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
     uint8 array of shape (n, n_bits // 8)
         C-contiguous, in the bit order of `numpy.packbits`. Pack queries in the same order.
 
-    Raises
-    ------
-    ValueError
-        If `codes` are not packed bits.
-
     Examples
     --------
     >>> import numpy as np
@@ -184,11 +169,6 @@ def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
     -------
     float32 array of shape (n, n_bits)
         32 times the size of the codes; convert large collections in blocks.
-
-    Raises
-    ------
-    ValueError
-        If `codes` are not packed bits.
 
     Examples
     --------

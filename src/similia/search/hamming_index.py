@@ -1,6 +1,6 @@
 """Nearest codes in Hamming distance, with ids: exact, or with the approximate structures of faiss.
 
-`scan` implements the exact search over codes in memory or in mapped files; `_rows` manages rows, ids and removals.
+`scan` implements the exact search over codes in memory or in mapped files; `_rows` manages rows, ids and files.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _LOGGER = logger_of(__name__)
 class HammingIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ.
 
-    Neighbours are ordered by distance, then by id. The same order decides which of several codes at the k-th distance
-    are returned: those with the smallest ids. An approximate kind applies this order to the codes it examines. With
-    ``kind="exact"``, results depend only on the codes and ids: not on the order of adding, earlier removals, threads,
-    or whether codes are in memory.
+    Neighbours are ordered by distance, then by id; of several codes at the k-th distance, those with the smallest ids
+    are returned. An approximate kind applies this order to the codes it examines. With ``kind="exact"``, results depend
+    only on the codes and ids: not on the order of adding, earlier removals, threads, or whether codes are in memory.
+    A method that raises leaves the index unchanged.
 
     - ``"exact"`` compares every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`, and compares those in the `n_probes` cells with
@@ -63,10 +63,10 @@ class HammingIndex(BaseEstimator):
     Threads may share an index: searches run in parallel, and a change waits until they finish. A forked child may use a
     copy of its parent's index; its approximate searches run in one thread.
 
-    `save` writes a folder. Saving again to the folder that the index came from writes only the changes. ``load(path)``
-    reads and checks everything; ``load(path, mmap=True)`` reads codes only when a search needs them, and keeps added
-    codes in memory until the next `save`. Pickles and `similia.save` store only codes and ids and rebuild the
-    approximate structures: an ``"ivf"`` or ``"hnsw"`` index that grew by `add` may then find other neighbours.
+    `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
+    a search needs them, and keeps added codes in memory until the next `save`. Pickles and `similia.save` store only
+    codes and ids; the approximate structures are rebuilt later, so an ``"ivf"`` or ``"hnsw"`` index that grew by `add`
+    may then find other neighbours.
 
     Parameters
     ----------
@@ -120,8 +120,6 @@ class HammingIndex(BaseEstimator):
         self.n_hashes = n_hashes
         self.random_state = random_state
 
-    # changing
-
     @exclusively
     @all_at_once
     def fit(self, codes: Any, ids: Any = None) -> HammingIndex:
@@ -130,20 +128,9 @@ class HammingIndex(BaseEstimator):
         Parameters
         ----------
         codes : uint8 array of shape (n, n_bits // 8)
-            Packed bits. They are copied, unless the array is read-only (such as a memory map), which is searched in
-            place.
+            Packed bits. They are copied, unless the array is read-only (such as a memory map): it is searched in place.
         ids : int array of shape (n,), optional
             Distinct, >= 0; by default 0 to n - 1.
-
-        Returns
-        -------
-        HammingIndex
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the codes or the ids are not as described.
         """
         self._check_parameters()
         if is_lazy(codes):
@@ -176,16 +163,6 @@ class HammingIndex(BaseEstimator):
             Packed bits; they are copied.
         ids : int array of shape (n,), optional
             Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
-
-        Returns
-        -------
-        HammingIndex
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If the codes or ids are not as described; the index is then unchanged.
         """
         new = not self.__sklearn_is_fitted__()
         if new:
@@ -211,16 +188,6 @@ class HammingIndex(BaseEstimator):
         ----------
         ids : int array of shape (n,)
             Distinct ids in the index.
-
-        Returns
-        -------
-        HammingIndex
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If an id is not in the index or occurs twice; the index is then unchanged.
         """
         self._kill(self._rows_of(check_ids(ids), "removed"))
         return self
@@ -236,16 +203,6 @@ class HammingIndex(BaseEstimator):
             Packed bits.
         ids : int array of shape (n,)
             Distinct ids in the index.
-
-        Returns
-        -------
-        HammingIndex
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If an id is not in the index, or codes or ids are not as described; the index is then unchanged.
         """
         codes = check_codes(codes, n_bits=self.n_bits)
         ids = check_ids(ids, len(codes))
@@ -272,8 +229,6 @@ class HammingIndex(BaseEstimator):
             raise ValueError(f"id {ids[np.argmax(rows < 0)]} is not in the index, so it cannot be {verb}")
         return rows
 
-    # reading
-
     def __len__(self) -> int:
         return len(self._rows) if self.__sklearn_is_fitted__() else 0
 
@@ -299,11 +254,6 @@ class HammingIndex(BaseEstimator):
         -------
         uint8 array of shape (n, n_bits // 8)
             Copies.
-
-        Raises
-        ------
-        ValueError
-            If an id is not in the index.
         """
         self._check_fitted()
         with lock_of(self).writing():  # a lookup may sort the ids
@@ -331,11 +281,6 @@ class HammingIndex(BaseEstimator):
             Numbers of differing bits, ascending; only if `return_distance`.
         ids : int64 array of shape (q, k)
             Ascending where distances are equal.
-
-        Raises
-        ------
-        ValueError
-            If the index holds fewer than `n_neighbors` codes, or the queries are not packed bits of its length.
         """
         queries = self._check_queries(X)
         k = check_positive_int(n_neighbors, "n_neighbors")
@@ -363,11 +308,6 @@ class HammingIndex(BaseEstimator):
             An int32 array for each query, ascending; only if `return_distance`.
         ids : object array of shape (q,)
             An int64 array for each query, ascending where distances are equal.
-
-        Raises
-        ------
-        ValueError
-            If `radius` is not a number >= 0, the index is empty, or the queries are not packed bits of its length.
         """
         from similia.search.scan import radius_in_bits, within
 
@@ -379,7 +319,7 @@ class HammingIndex(BaseEstimator):
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
-        """Update the structure, then keep rows and structure unchanged meanwhile; many threads may search at once."""
+        """Update the structure if necessary, then hold the lock as a reader while the caller searches."""
         lock = lock_of(self)
         while True:
             with lock.reading():
@@ -394,23 +334,23 @@ class HammingIndex(BaseEstimator):
         return self.kind == "exact" or (self._structure is not None and self._n_built == self._rows.n_rows)
 
     def _nearest(self, queries: Codes, k: int) -> tuple[Distances, Ids]:
-        """Search with faiss, then exactly where it found too few codes; the exact kind searches exactly at once."""
+        """Search with the structure of the kind, and exactly for queries for which this finds fewer than `k` codes."""
         from similia.search.scan import nearest
 
         if self.kind == "exact":
             return nearest(self._rows.parts(), queries, k)
-        distances, ids, met = _faiss.search(
+        distances, ids, n_found = _faiss.search(
             self._structure, queries, k, self._rows.ids(), self._rows.dead, self.n_probes
         )
-        few = np.flatnonzero(met < k)
-        if len(few):
-            distances[few], ids[few] = nearest(self._rows.parts(), queries[few], k)
+        short = np.flatnonzero(n_found < k)
+        if len(short):
+            distances[short], ids[short] = nearest(self._rows.parts(), queries[short], k)
         return distances, ids
 
     def _update_structure(self) -> None:
         """Build the faiss structure, or add new rows to it.
 
-        The attribute is set once the structure is complete: neither an error nor a fork can leave a partial one.
+        `_structure` is None until the new one is complete, so neither an error nor a fork can leave a partial one.
         """
         structure, n_built = self._structure, self._n_built
         self._structure, self._n_built = None, 0
@@ -425,10 +365,8 @@ class HammingIndex(BaseEstimator):
                     _faiss.add(structure, part.codes)
         self._structure, self._n_built = structure, self._rows.n_rows
 
-    # files
-
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the index to a folder atomically: after a crash the folder holds the old state or the new one.
+        """Write the index to a folder and return its path; after a crash the folder holds the old state or the new one.
 
         Only changes are written if the index was loaded from this folder or saved to it before. Any other index in the
         folder is replaced.
@@ -438,18 +376,11 @@ class HammingIndex(BaseEstimator):
         path : str or path
             The folder: new, empty, or one that holds an index.
 
-        Returns
-        -------
-        pathlib.Path
-            `path`.
-
         Raises
         ------
         ValueError
             If the folder holds something else or the codes of a `SimilaritySearch`, another process is writing to
             it, or it changed after this index was loaded from it.
-        TypeError
-            If `path` is not a path.
         """
         folder = as_path(path, "folder")
         with lock_of(self).writing():
@@ -473,18 +404,12 @@ class HammingIndex(BaseEstimator):
         mmap : bool, default=False
             Map the codes instead of reading them. This checks the sizes of files but not their checksums.
 
-        Returns
-        -------
-        HammingIndex
-
         Raises
         ------
         ValueError
             If the folder holds no index, or one of its files is missing, truncated, or has a different checksum.
         """
         return load_index(cls, as_path(path, "folder"), mmap)
-
-    # scikit-learn and pickle protocols
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_rows")

@@ -22,7 +22,7 @@ class Recall(NamedTuple):
     Attributes
     ----------
     recall : float
-        Mean share of the k answers that are no farther than the true k-th neighbour.
+        Mean share of the k answers that are no farther than the true k-th neighbour, so ties count as found.
     standard_error : float
         Standard error of that mean over the queries.
     seconds : float

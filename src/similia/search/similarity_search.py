@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,6 +41,7 @@ from similia.search.metric import (
     sorted_candidates,
 )
 from similia.search.recall import Recall, measured_recall
+from similia.search.scan import check_radius
 from similia.similarity import as_objects, diagonal
 from similia.sources.dask import is_lazy
 
@@ -54,13 +54,9 @@ class _Known:
 
     function: str  # hash of the kernel or distance
     metric: Metric  # with its data-dependent parameters set from all objects
-    n_asked: int = 0  # candidates compared so far
+    n_compared: int = 0  # candidates compared so far
     features: dict[str, Any] | None = None  # of all objects
     norms: Floats | None = None  # k(y, y) of all objects
-
-    def look_at_all(self, objects: Any) -> None:
-        self.features = self.metric.kept(objects)
-        self.norms = self.metric.norms(objects)
 
     def norms_at(self, objects: Any, rows: Index) -> Floats:
         """Return k(y, y) of the objects at `rows`, in the shape of `rows`."""
@@ -91,10 +87,10 @@ class SimilaritySearch(BaseEstimator):
         Usually a pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits
         a clone. To use an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
-        How to compare candidates. None: by the Hamming distance of their codes. "projected": by the angle between the
-        vectors that enter the last step of the pipeline; the search keeps these vectors, not the objects. "kernel":
-        by the kernel or distance of the encoder's first step. A kernel or distance: by that one. The last two keep the
-        objects. A kernel compares by the distance of its feature space, ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        How to compare candidates. None: by the Hamming distance of their codes. "projected": by the distance between
+        the unit vectors that enter the last step of the pipeline; the search keeps these vectors, not the objects.
+        "kernel": by the kernel or distance of the encoder's first step. A kernel or distance: by that one. The last two
+        keep the objects. A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
         Number of nearest codes to rerank, if `rerank` is set.
     index : HammingIndex or None, default=None
@@ -107,18 +103,9 @@ class SimilaritySearch(BaseEstimator):
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None
-        In the order of `ids_`; the method `objects` looks objects up by id. Kept if `rerank` is a kernel or distance.
+        In the order of `ids_`; `objects` returns them by id. Kept if `rerank` is "kernel", a kernel or a distance.
     vectors_ : ndarray of float32, shape (n, n_features), or None
         Unit vectors, kept for ``rerank="projected"``.
-
-    Raises
-    ------
-    TypeError
-        In `fit`, if the encoder has no ``transform``, such as a classifier or a kernel.
-    ValueError
-        In `fit`, if the encoder does not return packed bits or their number differs from that of `index`, or if it
-        lacks the kernel, distance or vectors that `rerank` requires. In searches, if there are fewer objects than
-        requested neighbours, or if `rerank` was changed after `fit` and requires objects or vectors that were not kept.
 
     Examples
     --------
@@ -138,12 +125,7 @@ class SimilaritySearch(BaseEstimator):
     _known: _Known | None = None
 
     def __init__(
-        self,
-        encoder: Any,
-        rerank: Any = None,
-        *,
-        n_candidates: int = 100,
-        index: HammingIndex | None = None,
+        self, encoder: Any, rerank: Any = None, *, n_candidates: int = 100, index: HammingIndex | None = None
     ) -> None:
         self.encoder = encoder
         self.rerank = rerank
@@ -161,20 +143,11 @@ class SimilaritySearch(BaseEstimator):
             Passed to the encoder.
         ids : array-like of int, shape (n,), optional
             Distinct; 0, 1, 2, ... by default.
-
-        Returns
-        -------
-        SimilaritySearch
-            Itself.
         """
         self._check()
         if is_lazy(X):
-            raise BadType(
-                None,
-                "is a Dask collection",
-                "objects in memory",
-                "encode it with encoder.fit(X).transform(X), and search the codes with similia.scale.ShardedIndex",
-            )
+            remedy = "encode it with encoder.fit(X).transform(X), and search the codes with similia.scale.ShardedIndex"
+            raise BadType(None, "is a Dask collection", "objects in memory", remedy)
         at_least_one(X)
         metric = self._metric()
         X = self._parsed(metric, X)
@@ -200,11 +173,6 @@ class SimilaritySearch(BaseEstimator):
         X : collection of n objects
         ids : array-like of int, shape (n,), optional
             Distinct, and not in use; by default they continue after the largest.
-
-        Returns
-        -------
-        SimilaritySearch
-            Itself.
         """
         self._check_ready()
         at_least_one(X)
@@ -216,13 +184,7 @@ class SimilaritySearch(BaseEstimator):
     @exclusively
     @all_at_once
     def remove(self, ids: Any) -> Self:
-        """Remove objects by their ids; every id must exist.
-
-        Returns
-        -------
-        SimilaritySearch
-            Itself.
-        """
+        """Remove objects by their ids; every id must exist."""
         check_is_fitted(self, "encoder_")
         self.index_ = twin_of(self.index_).remove(ids)
         kept = np.flatnonzero(~np.isin(self.ids_, ids))
@@ -243,11 +205,6 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         collection of m objects
-
-        Raises
-        ------
-        ValueError
-            If an id is unknown, or the objects are not kept (`objects_` is None).
         """
         check_is_fitted(self, "encoder_")
         ids = np.asarray(ids)
@@ -319,8 +276,7 @@ class SimilaritySearch(BaseEstimator):
             An int64 array for each query, ascending where distances are equal.
         """
         self._check_ready(return_similarity)
-        if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
-            raise ValueError(f"radius must be a number >= 0, got {radius!r}")
+        check_radius(radius)
 
         def within(block: Any) -> tuple[Any, Any]:
             if self.rerank is None:
@@ -332,7 +288,7 @@ class SimilaritySearch(BaseEstimator):
         return self._in_blocks(X, within, return_distance or return_similarity)
 
     def recall(self, X: Any, n_neighbors: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
-        """Measure the share of true neighbours that the search finds.
+        """Measure the share of true neighbours that the search finds, and the time that it takes.
 
         Parameters
         ----------
@@ -342,8 +298,8 @@ class SimilaritySearch(BaseEstimator):
             Number k of neighbours.
         metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
             Defines the true neighbours. "kernel": the kernel or distance of `rerank`, or else that of the encoder's
-            first step. "projected": the angle between the vectors kept for ``rerank="projected"``. An encoder of
-            vectors has no kernel: pass ``similia.kernels.Cosine("projection")``, or
+            first step. "projected": the distance between the unit vectors kept for ``rerank="projected"``. An encoder
+            of vectors has no kernel: pass ``similia.kernels.Cosine("projection")``, or
             ``similia.distances.FromFunction(scipy.spatial.distance.cdist, pairwise=True)``.
         objects : collection of n objects, optional
             The objects in the order they were added; required if the search keeps none (`objects_` is None).
@@ -351,20 +307,13 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         Recall
-            A named tuple: `recall`, the mean share of the k answers that are no farther than the true k-th neighbour
-            (so ties count as found); its `standard_error`; `seconds` per query of `kneighbors`; and
-            `brute_force_seconds` to compare one query with all objects.
-
-        Raises
-        ------
-        ValueError
-            If no metric is available, or the objects are neither kept nor given.
+            A named tuple of the recall, its standard error, and two times.
         """
         check_is_fitted(self, "encoder_")
         return measured_recall(self, X, n_neighbors, metric, objects)
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the search with its objects to a folder, which ``similia index`` can open too.
+        """Write the search with its objects to a folder, which ``similia index`` can open too; return the path.
 
         Parameters
         ----------
@@ -372,19 +321,8 @@ class SimilaritySearch(BaseEstimator):
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
             Whether to replace an existing search. The new search is complete before the old one is removed, so a failed
-            write keeps the old one. A folder with names of objects, or one that ``similia index`` made, cannot be
-            overwritten: a search has neither the names nor the record of the added files.
-
-        Returns
-        -------
-        pathlib.Path
-            `folder`.
-
-        Raises
-        ------
-        ValueError
-            If the folder holds a search and `overwrite` is False, if it holds anything else, if overwriting
-            would lose names or the record of files, or if the encoder contains something that `similia.save` refuses.
+            write keeps the old one. A folder with names of objects, or one that ``similia index`` made, is refused: a
+            search has neither the names nor the record of the added files.
         """
         from similia.search.on_disk import save_search
 
@@ -420,7 +358,7 @@ class SimilaritySearch(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(_for_copies(state))
 
-    # ---- parts
+    # ---- private
     @property
     def _projected(self) -> bool:
         return isinstance(self.rerank, str) and self.rerank == "projected"
@@ -437,12 +375,12 @@ class SimilaritySearch(BaseEstimator):
             raise TypeError(f"index must be a HammingIndex, got {self.index!r}")
         if self._projected and not (isinstance(self.encoder, Pipeline) and len(self.encoder) > 1):
             raise ValueError(
-                f"rerank='projected' sorts by the vectors before the last step of a pipeline, got {self.encoder!r}"
+                f"rerank='projected' compares the vectors before the last step of a pipeline, got {self.encoder!r}"
             )
         self._metric()
 
     def _check_ready(self, similarity: bool = False) -> None:
-        """Raise unless the search is fitted, has the data that `rerank` requires and, if asked, has similarities."""
+        """Raise unless the search is fitted and keeps the data that `rerank` and, if asked, similarities require."""
         check_is_fitted(self, "encoder_")
         self._check()
         missing = "vectors" if self._projected and self.vectors_ is None else ""
@@ -461,13 +399,13 @@ class SimilaritySearch(BaseEstimator):
             raise ValueError(f"n_neighbors={k} is more than the {len(self.ids_)} objects; ask for fewer, or add more")
         if self.rerank is not None and k > self.n_candidates:
             raise ValueError(
-                f"n_neighbors={k} is more than the n_candidates={self.n_candidates} that are compared once more; use "
+                f"n_neighbors={k} is more than the n_candidates={self.n_candidates} that rerank compares; use "
                 f"set_params(n_candidates={10 * k}), which needs no new fit"
             )
         return k
 
     def _parsed(self, metric: Metric | None, X: Any) -> Any:
-        """Parse the objects into the layout of `rerank`; if that is a batch, the encoder uses it too."""
+        """Return objects in the layout that `rerank` and the encoder read, so that neither parses them again."""
         function, _ = function_of(self.encoder)
         if function is not None and not hasattr(X, "columns"):
             batch = as_objects(function, X)
@@ -488,14 +426,14 @@ class SimilaritySearch(BaseEstimator):
         return self
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-        """Return packed codes and, for ``rerank="projected"``, the unit vectors they are made from."""
+        """Return packed codes and, for ``rerank="projected"``, the unit vectors that enter the last step."""
         if not self._projected:
             return check_codes(self.encoder_.transform(X), "the encoder's output"), None
         V = np.asarray(self.encoder_[:-1].transform(X))
         return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
 
     def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-        """Apply `answer` to blocks of queries; return values and ids, or only ids."""
+        """Apply `answer` to blocks of queries; return the values and ids of all, or only the ids."""
         q = at_least_one(X)
         starts, found = range(0, q, _QUERIES), []
         for start in track(starts, "queries", len(starts)):
@@ -531,18 +469,18 @@ class SimilaritySearch(BaseEstimator):
         return feature_distances(cosines, 1.0, 1.0), cosines
 
     def _compared(self, metric: Metric, X: Any, rows: Index) -> tuple[Floats, Floats | None]:
-        """Return distances, and kernel values, of queries and their candidates.
+        """Return distances, and kernel values if there is a kernel, between queries and their candidates.
 
-        Data-dependent parameters of the metric are set from all objects. Features of objects are counted once the
-        number of compared candidates reaches the number of objects.
+        Data-dependent parameters of the metric are set from all objects. The features of all objects are cached as soon
+        as the number of compared candidates reaches the number of objects.
         """
         function = joblib.hash(metric.function)  # set_params may change the metric at any time
         known = self._known
         if known is None or known.function != function:
             known = self._known = _Known(function, metric.decided(self.objects_))
-        known.n_asked += rows.size
-        if known.features is None and known.n_asked >= len(self.ids_):
-            known.look_at_all(self.objects_)
+        known.n_compared += rows.size
+        if known.features is None and known.n_compared >= len(self.ids_):
+            known.features, known.norms = known.metric.kept(self.objects_), known.metric.norms(self.objects_)
         values = known.metric.of_candidates(X, self.objects_, rows, known.features)
         if not metric.is_kernel:
             return values, None
@@ -569,8 +507,8 @@ def _unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
 def _fitted_codes(encoder: Any, X: Any, y: Any, projected: bool) -> tuple[npt.NDArray[np.uint8], Any]:
     """Fit an encoder; return the codes of `X` and, if `projected`, the unit vectors that enter its last step.
 
-    Steps of a pipeline are fitted and applied one by one, so each transforms the objects once. The next step receives
-    the result of ``transform``, which may differ from ``fit_transform`` in the last bits.
+    The steps of a pipeline are fitted and applied one by one, so each transforms the objects once. A step receives the
+    result of ``transform``, as in later searches; ``fit_transform`` may differ from it in the last bits.
     """
     if not isinstance(encoder, Pipeline) or encoder.memory is not None:
         encoder.fit(X, y)
