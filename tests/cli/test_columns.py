@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import similia as sm
 from samples.select import sample
 from similia.cli.app import app
-from similia.cli.columns import with_columns_of
+from similia.cli.model_data import with_columns_of
 
 STRINGS, LABELS = sample("strings", 30)
 
@@ -72,3 +72,26 @@ def test_columns_of_numbers_are_remembered_in_their_order(tmp_path):
     turned = tmp_path / "turned.csv"
     np.savetxt(turned, np.column_stack([np.arange(30), X[:, ::-1]]), delimiter=",", header="n,f,e,d,c,b,a", comments="")
     assert run("predict", model, turned).stdout == run("predict", model, path).stdout
+
+
+def test_encode_reads_the_column_that_its_model_was_fitted_to(table, model, tmp_path):
+    codes = [tmp_path / f"{name}.npy" for name in ("own", "remembered", "named", "by the model")]
+    done = run("encode", table, "-o", codes[0], "--text", "sequence", "--kernel", "Spectrum(k=3)", "--bits", "64")
+    assert done.exit_code == 0
+    done = run("encode", table, "-o", codes[1], "--model", tmp_path / "own.encoder.similia")
+    assert "the objects are in column 'sequence', as the model was fitted" in done.stderr
+    run("encode", table, "-o", codes[2], "--model", model, "--text", "sequence")
+    run("encode", table, "-o", codes[3], "--model", model)
+    own, remembered, named, by_model = map(np.load, codes)
+    np.testing.assert_array_equal(own, remembered)
+    np.testing.assert_array_equal(named, by_model)
+
+
+def test_an_index_reads_the_column_that_it_was_built_from(table, tmp_path):
+    folder, other = tmp_path / "index", tmp_path / "other.csv"
+    assert run("index", "build", table, folder, "--text", "sequence", "--bits", "64").exit_code == 0
+    other.write_text(table.read_text().replace("a note", "another note"))
+    assert run("index", "add", other, folder).exit_code == 0
+    assert json.loads(run("index", "info", folder, "--json").stdout)["objects"] == 60
+    found = json.loads(run("index", "search", folder, table, "-k", "1", "--json").stdout)["neighbours"]
+    assert {row["distance"] for row in found} == {0.0}

@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import similia as sm
-from similia.cli import search as commands
+from similia.cli import encoders, folders
+from similia.cli import index as commands
 from similia.cli.app import app
 from similia.cli.encode import encode
 from similia.cli.inputs import read_objects
@@ -82,7 +83,7 @@ def test_the_time_of_a_query_is_without_start_up(files, monkeypatch, tmp_path):
         return search(self, X, n_neighbors)
 
     monkeypatch.setattr(sm.SimilaritySearch, "kneighbors", slow_at_first)
-    monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(folders.time, "perf_counter", lambda: next(clock))
     said = invoke("index", "search", folder, second, "-k", 2, "-o", tmp_path / "found.csv").output
     assert asked == [1, 30]
     assert re.search(r"1\.67 ms for each of 30 queries among 60, start-up not counted", said)  # 50 ms for 30
@@ -119,7 +120,7 @@ def test_a_file_is_added_once_unless_asked(files):
     assert len(SearchFolder.open(folder)) == 120
     assert "2 times" in invoke("index", "info", folder).output
     with pytest.raises(ValueError, match="is an index already; add to it with"):
-        commands.build_index(second, folder, **OPTIONS, **BUILD)
+        commands.build(second, TABLE, folder, **OPTIONS, **BUILD)
 
 
 @pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")  # of two, by 16 landmarks
@@ -141,8 +142,8 @@ def test_another_column_is_another_source(tmp_path):
 def test_encode_does_not_go_on_with_another_model(files, tmp_path, monkeypatch):
     first, _, _ = files
     model, output = tmp_path / "model.similia", tmp_path / "codes.npy"
-    encoders = [
-        commands.default_encoder(read_objects(first, text="text", label=None), "Spectrum(k=2)", None, 64, 16, seed)[1]
+    made = [
+        encoders.default_encoder(read_objects(first, text="text", label=None), "Spectrum(k=2)", None, 64, 16, seed)[1]
         for seed in (0, 1)
     ]
     append, calls = Journal.append, []
@@ -153,14 +154,14 @@ def test_encode_does_not_go_on_with_another_model(files, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return append(*arguments, **more)
 
-    sm.save(encoders[0].fit(WORDS), model)
+    sm.save(made[0].fit(WORDS), model)
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            encode(first, output, model=model, chunk=8)
-    sm.save(encoders[1].fit(WORDS), model)
-    encode(first, output, model=model, chunk=8)
-    np.testing.assert_array_equal(np.load(output), encoders[1].transform(WORDS[:60]))
+            encode(first, {}, output, model=model, chunk=8)
+    sm.save(made[1].fit(WORDS), model)
+    encode(first, {}, output, model=model, chunk=8)
+    np.testing.assert_array_equal(np.load(output), made[1].transform(WORDS[:60]))
 
 
 def test_more_neighbours_than_candidates_or_objects(files, tmp_path):
@@ -199,7 +200,7 @@ def test_no_command_overwrites_what_it_reads(tmp_path, files):
         assert "would be overwritten" in str(result.exception)
     sm.save(sm.SignRandomProjection(8, random_state=0).fit(np.load(data)), tmp_path / "model.npy")
     with pytest.raises(ValueError, match="would be overwritten"):
-        encode(str(data), tmp_path / "model.npy", model=tmp_path / "model.npy")
+        encode(str(data), {}, tmp_path / "model.npy", model=tmp_path / "model.npy")
     assert data.read_bytes() == before
 
 
@@ -207,7 +208,7 @@ def test_the_encoder_beside_the_codes_is_no_input(tmp_path):
     data = tmp_path / "d.encoder.similia"
     data.write_text("data of another program")
     with pytest.raises(ValueError, match=r"d\.encoder\.similia is an input of this command"):
-        encode(str(data), tmp_path / "d.npy", model=None, **OPTIONS)
+        encode(str(data), TABLE, tmp_path / "d.npy", **OPTIONS)
 
 
 @pytest.mark.parametrize("command", [["index", "search", "INDEX", "FILE", "-o"], ["encode", "FILE", "-o"]])
@@ -235,7 +236,7 @@ def test_remove_by_id_and_name(files):
     assert sorted(set(range(60)) - set(SearchFolder.open(folder).load().ids_.tolist())) == [3, 7, 59]
     for wanted in ("first7", "7", "nobody", "-3", "1.5"):
         with pytest.raises(ValueError, match=f"holds no object with the id or name {wanted}; nothing was removed"):
-            commands.remove_from_index(folder, ["5", wanted])
+            commands.remove(folder, ["5", wanted])
     assert len(SearchFolder.open(folder)) == 57
 
 
@@ -244,7 +245,7 @@ def test_a_name_that_is_another_objects_id_is_not_removed(tmp_path):
     path.write_text("".join(f">{9 - i}\n{word}\n" for i, word in enumerate(WORDS[:10])))
     invoke("index", "build", path, tmp_path / "index")
     with pytest.raises(ValueError, match="3 is the id of one object and the name of another, whose id is 6"):
-        commands.remove_from_index(tmp_path / "index", ["3"])
+        commands.remove(tmp_path / "index", ["3"])
     assert len(SearchFolder.open(tmp_path / "index")) == 10
 
 
@@ -269,7 +270,7 @@ def interrupted_build(files, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(SearchFolder, "_append", stopping_at(2))
         with pytest.raises(KeyboardInterrupt):
-            commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=13)
+            commands.build(first, TABLE, folder, **OPTIONS, **BUILD, chunk=13)
 
 
 def test_an_interrupted_build_says_how_far_it_is_and_how_to_go_on(files, monkeypatch, capsys, tmp_path):
@@ -277,7 +278,7 @@ def test_an_interrupted_build_says_how_far_it_is_and_how_to_go_on(files, monkeyp
     interrupted_build(files, monkeypatch)
     assert capsys.readouterr().err == "similia: stopped after 13 of 60; run the same command again to resume\n"
     with pytest.raises(ValueError, match=r"index is not finished \(it holds 13 of 60 from .*first\.fasta\)") as error:
-        commands.build_index(first, folder, **{**OPTIONS, "bits": 128}, **BUILD)
+        commands.build(first, TABLE, folder, **{**OPTIONS, "bits": 128}, **BUILD)
     for words in (
         "kernel Spectrum(k=2)",
         "--bits 64",
@@ -300,11 +301,11 @@ def test_a_build_that_is_stopped_while_it_learns(files, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(sm.SimilaritySearch, "fit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            commands.build_index(first, folder, **OPTIONS, **BUILD)
+            commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
     assert "stopped after 0 of 60" in capsys.readouterr().err
-    commands.build_index(first, folder, **OPTIONS, **BUILD)
+    commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
     capsys.readouterr()
-    commands.build_index(first, folder, **OPTIONS, **BUILD)
+    commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
     shown = capsys.readouterr().out
     assert f"already; to add its objects again: similia index add --again {first} {folder}" in shown
 
@@ -347,7 +348,8 @@ def test_info_of_a_folder_that_python_saved(tmp_path):
     assert re.search(r"rerank +│ none +│", shown)
 
 
-OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 16, "text": "text", "seed": 0}
+OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 16, "seed": 0}
+TABLE = {"text": "text"}
 BUILD = {"rerank": "kernel", "kind": "exact", "candidates": 20}
 
 
@@ -367,20 +369,20 @@ def stopping_at(call):
 @pytest.mark.parametrize("stop", [1, 2, 4])
 def test_an_interrupted_run_is_gone_on_with(files, stop, monkeypatch, tmp_path):
     first, second, folder = files
-    commands.build_index(first, tmp_path / "whole", **OPTIONS, **BUILD)
-    commands.add_to_index(second, tmp_path / "whole", text="text", again=False)
+    commands.build(first, TABLE, tmp_path / "whole", **OPTIONS, **BUILD)
+    commands.add(second, TABLE, tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(SearchFolder, "_append", stopping_at(stop))
         with pytest.raises(KeyboardInterrupt):
-            commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=13)
+            commands.build(first, TABLE, folder, **OPTIONS, **BUILD, chunk=13)
     assert len(SearchFolder.open(folder)) == 13 * (stop - 1)
-    commands.build_index(first, folder, **OPTIONS, **BUILD, chunk=8)
+    commands.build(first, TABLE, folder, **OPTIONS, **BUILD, chunk=8)
     with monkeypatch.context() as patch:
         patch.setattr(SearchFolder, "_append", stopping_at(stop))
         with pytest.raises(KeyboardInterrupt):
-            commands.add_to_index(second, folder, text="text", again=False, chunk=7)
+            commands.add(second, TABLE, folder, chunk=7)
     assert len(SearchFolder.open(folder)) == 60 + 7 * (stop - 1)
-    commands.add_to_index(second, folder, text="text", again=False, chunk=10)
+    commands.add(second, TABLE, folder, chunk=10)
     found, expected = SearchFolder.open(folder).load(), SearchFolder.open(tmp_path / "whole").load()
     assert found.objects_.tolist() == expected.objects_.tolist() == WORDS
     np.testing.assert_array_equal(found.index_.reconstruct(), expected.index_.reconstruct())
@@ -420,11 +422,11 @@ def test_encode_goes_on_where_it_was(files, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", append)
         with pytest.raises(KeyboardInterrupt):
-            encode(first, output, model=None, **OPTIONS, chunk=8)
+            encode(first, TABLE, output, **OPTIONS, chunk=8)
     assert not output.exists()
     calls.clear()
     monkeypatch.setattr(Journal, "append", lambda *a, **b: (calls.append(1), store_append(*a, **b))[1])
-    encode(first, output, model=None, **OPTIONS, chunk=8)
+    encode(first, TABLE, output, **OPTIONS, chunk=8)
     assert len(calls) == 5  # of 60 words, 24 were there
     np.testing.assert_array_equal(np.load(output), sm.load(tmp_path / "codes.encoder.similia").transform(WORDS[:60]))
 
@@ -469,18 +471,18 @@ def test_other_objects(kind, options, tmp_path):
 def test_clear_sentences(files, tmp_path):
     first, _, folder = files
     with pytest.raises(FileNotFoundError, match="no search at"):
-        commands.show_info(folder)
+        commands.info(folder)
     with pytest.raises(ValueError, match="exclude each other"):
-        commands.build_index(first, folder, **{**OPTIONS, "distance": "Levenshtein()"}, **BUILD)
+        commands.build(first, TABLE, folder, **{**OPTIONS, "distance": "Levenshtein()"}, **BUILD)
     with pytest.raises(ValueError, match=r"no kernel or distance is called 'Nothing'"):
-        commands.build_index(first, folder, **OPTIONS, **{**BUILD, "rerank": "Nothing()"})
+        commands.build(first, TABLE, folder, **OPTIONS, **{**BUILD, "rerank": "Nothing()"})
     assert not folder.exists()
     np.save(tmp_path / "v.npy", np.zeros((3, 2)))
-    commands.build_index(first, folder, **OPTIONS, **BUILD)
+    commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
     with pytest.raises(ValueError, match=r"holds vectors, and .* is an index of strings"):
-        commands.add_to_index(str(tmp_path / "v.npy"), folder, again=False)
+        commands.add(str(tmp_path / "v.npy"), {}, folder)
     with pytest.raises(ValueError, match=r"must be a \.npy file, got"):
-        encode(first, tmp_path / "codes.csv", model=None, **OPTIONS)
+        encode(first, TABLE, tmp_path / "codes.csv", **OPTIONS)
     np.save(tmp_path / "cube.npy", np.zeros((3, 2, 2)))
     with pytest.raises(ValueError, match=r"expected numbers of shape \(n, n_features\)"):
         read_objects(str(tmp_path / "cube.npy"))

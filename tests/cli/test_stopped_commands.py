@@ -32,7 +32,7 @@ def stop_here(place):
     print(place, flush=True)
     time.sleep(60)
 from similia.cli import main
-import similia.cli.{module} as module
+import similia.{module} as module
 module.{function} = wait
 sys.argv = ["similia", *{arguments}]
 main()
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def stopped(folder: Path, arguments: str, where: str, *places: str) -> tuple[int, str]:
     """Run a command that waits in the function `where`, send Ctrl-C at each of the `places`, return code and stderr."""
-    module, function = where.split(".")
+    module, _, function = where.rpartition(".")
     script = SCRIPT.format(places=places, module=module, function=function, arguments=arguments.split())
     command = [sys.executable, "-c", script]
     with subprocess.Popen(
@@ -82,7 +82,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, arguments: str, where: str, aga
 
     handler = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patch:
-        patch.setattr(f"similia.cli.{where}", interrupt)
+        patch.setattr(f"similia.{where}", interrupt)
         done = CliRunner().invoke(app, arguments.split())
     assert signal.getsignal(signal.SIGINT) is handler  # which is not the command's where it is not the process
     return done.exit_code, done.stderr
@@ -92,12 +92,12 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, arguments: str, where: str, aga
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [
-        ("fit words.csv -o out.similia", "inputs.read_labelled"),
-        ("fit words.csv -o out.similia --kernel Spectrum(k=2)", "training.fitted"),
-        ("fit words.csv -o m.similia --kernel Spectrum(k=2)", "training.fitted"),
-        ("report m.similia words.csv -o out.html", "inputs.read_objects"),
-        ("index search index words.csv", "search.read_objects"),
-        ("index search index words.csv -o found.csv", "search.read_objects"),
+        ("fit words.csv -o out.similia", "cli.inputs.read_labelled"),
+        ("fit words.csv -o out.similia --kernel Spectrum(k=2)", "cli.training.fitted"),
+        ("fit words.csv -o m.similia --kernel Spectrum(k=2)", "cli.training.fitted"),
+        ("report m.similia words.csv -o out.html", "cli.inputs.read_objects"),
+        ("index search index words.csv", "cli.inputs.read_objects"),
+        ("index search index words.csv -o found.csv", "cli.inputs.read_objects"),
     ],
 )
 def test_nothing_was_written(folder, monkeypatch, arguments, where, again):
@@ -111,17 +111,17 @@ def test_what_was_written_is_not_denied(folder, monkeypatch):
     monkeypatch.chdir(folder)
     for _ in ("new", "in the place of another"):
         arguments = "fit words.csv -o done.similia --kernel Spectrum(k=2) --bits 64"
-        assert interrupted(monkeypatch, arguments, "voice.result") == (130, "similia: stopped\n")
+        assert interrupted(monkeypatch, arguments, "cli.voice.result") == (130, "similia: stopped\n")
     assert (folder / "done.similia").exists()
-    to_terminal = interrupted(monkeypatch, "predict m.similia words.csv", "models.print_stream")
+    to_terminal = interrupted(monkeypatch, "predict m.similia words.csv", "scale.stream.print_stream")
     assert to_terminal == (130, "similia: stopped\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "where", "line"),
     [
-        ("index search index words.csv", "search.read_objects", NOTHING),
-        ("predict m.similia words.csv -o out.csv", "models.write_stream", GOES_ON),
+        ("index search index words.csv", "cli.inputs.read_objects", NOTHING),
+        ("predict m.similia words.csv -o out.csv", "scale.stream.write_stream", GOES_ON),
     ],
 )
 def test_a_process_ends_with_one_line_however_often(folder, arguments, where, line):

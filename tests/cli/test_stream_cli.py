@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 import similia as sm
 from similia.cli import encoders
-from similia.cli import search as commands
+from similia.cli import index as commands
 from similia.cli.app import app
 from similia.cli.encode import encode as cli_encode
 from similia.cli.encoders import sample_of
 from similia.cli.inputs import open_objects, read_objects
-from similia.cli.models import predict_with_model
 from similia.cli.options import parse_workers
+from similia.cli.predict import predict
 from similia.core import progress as _progress
 from similia.search.on_disk import SearchFolder
 from similia.sources.source import Held
@@ -128,7 +128,7 @@ def test_predictions_are_complete_or_not_there(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", stopping_at(4, Journal.append))
         with pytest.raises(KeyboardInterrupt):
-            predict_with_model(tmp_path / "m.similia", data, output, text="text", chunk=8)
+            predict(tmp_path / "m.similia", data, {"text": "text"}, output, chunk=8)
     assert not output.exists()
     assert capsys.readouterr().err == "similia: stopped after 24 objects; run the same command again to resume\n"
     shown = invoke("predict", tmp_path / "m.similia", data, "-o", output, "--chunk", 9).output
@@ -163,7 +163,7 @@ def test_an_unfinished_addition_whose_length_is_not_known(tmp_path, monkeypatch,
     with monkeypatch.context() as patch:
         patch.setattr(SearchFolder, "_append", stopping_at(3, SearchFolder._append))
         with pytest.raises(KeyboardInterrupt):
-            commands.add_to_index(second, folder, text="text", again=False, chunk=13)
+            commands.add(second, {"text": "text"}, folder, chunk=13)
     assert "stopped after 26 objects" in capsys.readouterr().err
     assert re.search("26 objects.*not finished: run the same command again", invoke("index", "info", folder).output)
     done = invoke("index", "search", folder, first, "-k", 1, "-o", tmp_path / "x.csv")
@@ -370,7 +370,7 @@ def test_codes_go_on_from_the_other_side(began, tmp_path, monkeypatch):
         sm.scale.encode_stream(sm.load(encoder), data, codes, chunk=10)
 
     def command():
-        cli_encode(data, codes, model=encoder, chunk=10)
+        cli_encode(data, {}, codes, model=encoder, chunk=10)
 
     stopped(monkeypatch, 4, python if began == "python" else command)
     stops = appended(monkeypatch)
@@ -382,11 +382,11 @@ def test_codes_go_on_from_the_other_side(began, tmp_path, monkeypatch):
 def test_python_finishes_codes_of_an_encoder_that_the_command_fitted(tmp_path, monkeypatch):
     data, codes = fasta(tmp_path / "a.fasta"), tmp_path / "codes.npy"
     options = {"kernel": "Spectrum(k=2)", "bits": 64, "landmarks": 16}
-    stopped(monkeypatch, 3, lambda: cli_encode(data, codes, model=None, chunk=10, **options))
+    stopped(monkeypatch, 3, lambda: cli_encode(data, {}, codes, chunk=10, **options))
     encoder = sm.load(tmp_path / "codes.encoder.similia")
     stopped(monkeypatch, 3, lambda: sm.scale.encode_stream(encoder, data, codes, chunk=10))
     stops = appended(monkeypatch)
-    cli_encode(data, codes, model=None, chunk=10, **options)
+    cli_encode(data, {}, codes, chunk=10, **options)
     assert stops == [50, 60, 70, 80, 90]
     np.testing.assert_array_equal(np.load(codes), encoder.transform(WORDS))
 
@@ -402,7 +402,7 @@ def test_predictions_go_on_from_the_other_side(began, ending, tmp_path, monkeypa
         sm.scale.predict_stream(sm.load(tmp_path / "model.similia"), data, labels, scores=True, chunk=10)
 
     def command():
-        predict_with_model(tmp_path / "model.similia", data, labels, scores=True, chunk=10)
+        predict(tmp_path / "model.similia", data, {}, labels, scores=True, chunk=10)
 
     python()
     whole = labels.read_bytes()

@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from similia.cli import search as commands
+from similia.cli import index as commands
 from similia.cli.encode import encode
 from similia.search.on_disk import SearchFolder, is_search
 
-OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 8, "text": "text", "seed": 0}
+OPTIONS = {"kernel": "Spectrum(k=2)", "distance": None, "bits": 64, "landmarks": 8, "seed": 0}
+TABLE: dict[str, Any] = {"text": "text"}
 COMMANDS = ("encode", "build", "add")
 BUILD = {"rerank": "Levenshtein()", "kind": "exact", "candidates": 5}
 
@@ -41,11 +42,11 @@ def run(command: str, folder: Path, chunk: int) -> None:
     """Run one command to its end."""
     first, second = str(folder / "first.fasta"), str(folder / "second.fasta")
     if command == "encode":
-        encode(first, folder / "codes.npy", model=None, **OPTIONS, chunk=chunk)
+        encode(first, TABLE, folder / "codes.npy", **OPTIONS, chunk=chunk)
     elif command == "build":
-        commands.build_index(first, folder / "index", **OPTIONS, **BUILD, chunk=chunk)
+        commands.build(first, TABLE, folder / "index", **OPTIONS, **BUILD, chunk=chunk)
     else:
-        commands.add_to_index(second, folder / "index", text="text", again=False, chunk=chunk)
+        commands.add(second, TABLE, folder / "index", chunk=chunk)
 
 
 def killed(command: str, folder: Path, chunk: int, delay: float) -> bool:

@@ -1,12 +1,13 @@
-"""Choose the encoder that a command fits by default, by the kind and properties of the objects.
+"""Load the encoder of a command, or choose one by the kind and properties of the objects, and fit it.
 
-Measured, these encoders found most of the true neighbours (``benchmarks/similarity_search.py --encoders``, the
-experiment hashing-objects); for strings, of the near ones.
+In measurements, these encoders found most of the true neighbours (``benchmarks/similarity_search.py --encoders``, the
+experiment hashing-objects); for strings, most of those at a small distance.
 """
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,16 @@ from sklearn.preprocessing import StandardScaler
 
 import similia as sm
 from similia.cli.inputs import Objects
+from similia.cli.model_data import DEFAULT_KERNEL, remember_columns
+from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.specs import parse_distance, parse_kernel
-from similia.cli.voice import note
-from similia.core.errors import BadParameter
+from similia.cli.voice import console, note
+from similia.core.errors import BadFile, BadParameter
 from similia.pipelines import Pipeline
-from similia.scale.stream import FIT_ON
+from similia.scale.stream import FIT_ON, digest_of, identity, places_named
+from similia.search.on_disk import SearchFolder
 from similia.sources.source import Source, sample
+from similia.storage.journal import Journal
 
 FIT_BYTES = 2**28  # maximum bytes of objects to fit to
 _N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mers of DNA, 2-mers of proteins
@@ -47,7 +52,7 @@ def default_encoder(
     if data.kind == "strings" and not kernel and (not distance or isinstance(parse_distance(distance), edits)):
         return _of_strings(data, bits, landmarks, seed)
     if kernel or (data.kind == "graphs" and not distance):
-        kernel = kernel or "WeisfeilerLehman(n_iter=3, normalize=True)"
+        kernel = kernel or DEFAULT_KERNEL["graphs"]
         return f"kernel {kernel}", _by_kernel(parse_kernel(kernel), data, bits, landmarks, seed)
     distance = distance or ("DTW()" if data.kind == "series" else "ModifiedHausdorff()")
     n, own = min(landmarks, len(data.objects)), sm.embeddings.Representatives()
@@ -91,16 +96,16 @@ def kmer_length(strings: Any) -> int:
 
 
 def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:
-    sample = data.objects
-    kernel = sm.kernels.Spectrum(k=kmer_length(sample), normalize=True)
+    strings = data.objects
+    kernel = sm.kernels.Spectrum(k=kmer_length(strings), normalize=True)
     counts = sm.KernelFeatures(kernel, _COLUMNS)
-    pca = sm.GeneralizedNystroemPCA(bits, min(len(sample), 4 * bits), 1.0, random_state=seed)
-    features = counts.transform(sample)
-    met = len(np.unique(features.indices))
-    if met > bits and _has_directions(pca, features):  # as many k-mers: spare the trial
+    pca = sm.GeneralizedNystroemPCA(bits, min(len(strings), 4 * bits), 1.0, random_state=seed)
+    features = counts.transform(strings)
+    n_kmers = len(np.unique(features.indices))
+    if n_kmers > bits and _has_directions(pca, features):  # with fewer k-mers, the PCA cannot have enough directions
         itq = sm.ITQ(bits, max_iter=20, random_state=seed, max_samples=10_000)
         return f"{kernel.k}-mers, PCA and ITQ", Pipeline([("kmers", counts), ("pca", pca), ("itq", itq)])
-    _note_fewer(min(met, len(sample)), bits, f"kernel {kernel}", f"{kernel.k}-mers, PCA and ITQ")
+    _note_fewer(min(n_kmers, len(strings)), bits, f"kernel {kernel}", f"{kernel.k}-mers, PCA and ITQ")
     return f"kernel {kernel}", _by_kernel(kernel, data, bits, landmarks, seed)
 
 
@@ -142,3 +147,57 @@ def _has_directions(pca: Any, X: Any) -> bool:
             raise
         return False
     return True
+
+
+# ---- encoders in files
+def load_model(path: Path) -> Any:
+    """Return a saved model, or the encoder of the index in a folder."""
+    return SearchFolder.open(path).search.encoder_ if path.is_dir() else sm.load(path)
+
+
+def encoder_of(model: Any) -> Any:
+    """Return the steps of a pipeline before its learner; other models unchanged."""
+    return model[:-1] if hasattr(model, "steps") and not hasattr(model[-1], "transform") else model
+
+
+def check_bits(encoder: Any, path: Path, stream: Source) -> None:
+    """Raise if a model does not return packed bits for the first object."""
+    if not hasattr(encoder, "transform"):
+        made = "predictions only"
+    else:
+        try:
+            rows = encoder.transform(stream.take([0]))
+        except (TypeError, ValueError) as error:
+            why = " ".join(str(error).split())[:150]
+            raise BadFile(stream.source, f"holds {stream.called}, which {path} does not encode ({why})") from error
+        if getattr(rows, "dtype", None) == np.uint8:
+            return
+        made = f"vectors of {rows.shape[1]} numbers" if np.ndim(rows) == 2 or hasattr(rows, "toarray") else "no bits"
+    raise ValueError(
+        f"{path} makes {made}, and similia encode writes packed bits; leave --model out to fit an encoder, or give a "
+        "model that 'similia fit --kernel' or 'similia encode' wrote"
+    )
+
+
+def of_interrupted_run(
+    journal: Journal, stream: Source, path: Path, options: dict[str, Any]
+) -> tuple[int | None, Any] | None:
+    """Return n and the encoder of an interrupted run of the same data and options, if the encoder still exists."""
+    header = journal.header or {}
+    if header.get("options") != options or not path.is_file() or header["belongs"]["data"] != identity(stream):
+        return None
+    encoder = sm.load(path)
+    return (header.get("n"), encoder) if header["belongs"]["model"] == digest_of(encoder) else None
+
+
+def fit_encoder(stream: Source, path: Path, options: dict[str, Any], data: str, table: Any) -> tuple[int, Any]:
+    """Fit an encoder to a sample of `data` and write it; return the number of objects, and the encoder."""
+    with stoppable(lambda: 0, stream.n), meters():
+        n, drawn, numbers = sample_of(stream, options["seed"])
+    with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
+        spec, encoder = default_encoder(drawn, **options)
+        console().print(f"{n} {stream.called}; {options['bits']} bits by {spec}")
+        encoder.fit(drawn.objects)
+        remember_columns(encoder, data, table)
+        sm.save(encoder, path)
+    return n, sm.load(path)

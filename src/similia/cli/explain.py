@@ -44,8 +44,9 @@ def explain(
 
     [bold]similia explain model.similia molecules.zip --object 5 --labels 0=C,1=N,2=O[/bold]
     """
-    from similia.cli.columns import with_columns_of
+    from similia.cli.encoders import load_model
     from similia.cli.inputs import read_objects
+    from similia.cli.model_data import with_columns_of
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, result, voice, written
     from similia.explanations import explain as explained
@@ -54,17 +55,17 @@ def explain(
 
     if (pair is None) == (one is None):
         raise ValueError(
-            "give either --pair A B (why are two objects similar?) or --object A (why is it predicted so?)"
+            "give either --pair A B (why are two objects similar?) or --object A (why is this its predicted label?)"
         )
     if output is not None:
         check_output(output, data, model)
     names = _label_names(labels)
     if model.is_dir() and pair is None:
         raise ValueError(f"{model} is an index, which predicts nothing; --pair explains why two objects are similar")
-    what = _model(model)
-    read = read_objects(data, labelled=False, **with_columns_of(what, data, table))
+    fitted = load_model(model)
+    read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table))
     objects = [take(read.objects, [_number(which, read)]) for which in pair or [str(one)]]
-    found = explained(what, *objects, top=top, label_names=names)
+    found = explained(fitted, *objects, top=top, label_names=names)
     if output is not None:
         page = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>similia</title>{found.to_html()}</html>\n"
         write_atomically(output, page.encode())
@@ -77,15 +78,11 @@ def explain(
 def as_dict(explanation: Any) -> dict[str, Any]:
     """Return an explanation as a dict for JSON."""
     names = ("title", "kind", "value", "residual", "omitted", "n_omitted", "unexplained", "note")
-    lists = {"parts": explanation.parts, "groups": explanation.groups}
-    listed = {
-        key: [
-            {"name": p.name, "contribution": p.contribution, "in_x": p.in_x.tolist(), "in_y": p.in_y.tolist()}
-            for p in parts
-        ]
-        for key, parts in lists.items()
-    }
-    return {name: getattr(explanation, name) for name in names} | listed
+    facts = {name: getattr(explanation, name) for name in names}
+    for name in ("parts", "groups"):
+        parts = getattr(explanation, name)
+        facts[name] = [{key: getattr(part, key) for key in ("name", "contribution", "in_x", "in_y")} for part in parts]
+    return facts
 
 
 def _number(which: str, read: Any) -> int:
@@ -109,16 +106,6 @@ def _number(which: str, read: Any) -> int:
             f"{read.source} holds {n} {read.called}, numbered from 0 to {n - 1}; there is no number {number}"
         )
     return number
-
-
-def _model(path: Path) -> Any:
-    """Return a model, or the encoder of a search."""
-    import similia as sm
-    from similia.search.on_disk import SearchFolder
-
-    if path.is_dir():
-        return SearchFolder.open(path).search.encoder_
-    return sm.load(path)
 
 
 def _label_names(labels: str | None) -> dict[int, str] | None:

@@ -69,8 +69,8 @@ def fit(
     """
     import similia as sm
     from similia.cli import training
-    from similia.cli.columns import columns_of
     from similia.cli.inputs import read_labelled
+    from similia.cli.model_data import remember_columns
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, result, written
 
@@ -88,8 +88,7 @@ def fit(
         model, facts = training.chosen(part, seconds, cv, voters)
     else:
         model, facts = training.made(part, kernel, distance, bits, landmarks)
-    if columns := columns_of(data, table):
-        model.table_columns_ = columns
+    remember_columns(model, data, table)
     sm.save(model, output)
     size = output.stat().st_size
     result({"objects": len(y), "kind": read.kind, "task": decided, **facts, "model": output, "bytes": size})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,16 +12,14 @@ from typing import Annotated, Any
 import typer
 
 
-def _kernels(incomplete: str) -> list[str]:
-    import similia.kernels
+def _classes_of(room: str) -> Callable[[str], list[str]]:
+    """Return a function that completes the names of the classes of a room."""
 
-    return [name for name in similia.kernels.__all__ if name[0].isupper() and name.startswith(incomplete)]
+    def complete(incomplete: str) -> list[str]:
+        names = importlib.import_module(f"similia.{room}").__all__
+        return [name for name in names if name[0].isupper() and name.startswith(incomplete)]
 
-
-def _distances(incomplete: str) -> list[str]:
-    import similia.distances
-
-    return [name for name in similia.distances.__all__ if name[0].isupper() and name.startswith(incomplete)]
+    return complete
 
 
 def _data(incomplete: str) -> list[str]:
@@ -52,115 +51,80 @@ Folder = Annotated[Path, typer.Argument(help="Folder of the index.")]
 Kernel = Annotated[
     str | None,
     typer.Option(
-        help="A kernel of similia.kernels with its parameters, e.g. 'GappyKmers(k=4, gaps=1)'.", autocompletion=_kernels
+        help="A kernel of similia.kernels with its parameters, e.g. 'GappyKmers(k=4, gaps=1)'.",
+        autocompletion=_classes_of("kernels"),
     ),
 ]
 Distance = Annotated[
     str | None,
     typer.Option(
-        help="A distance of similia.distances instead of a kernel, e.g. 'DTW(window=0.1)'.", autocompletion=_distances
+        help="A distance of similia.distances instead of a kernel, e.g. 'DTW(window=0.1)'.",
+        autocompletion=_classes_of("distances"),
     ),
 ]
 Bits = Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")]
 Landmarks = Annotated[int, typer.Option(min=1, help="Number of landmarks of the kernel or distance.")]
 Table = dict[str, Any]  # how data are read: each command that reads any has all options of `READING`
-_TABLES = "How data are read"
 
 
-def _reading(help: str, *flags: str, metavar: str | None = None) -> Any:
-    return typer.Option(*flags, help=help, metavar=metavar, rich_help_panel=_TABLES)
+def _option(kind: Any, default: Any, help: str, *flags: str, metavar: str | None = None) -> tuple[Any, Any]:
+    """Return the annotation and the default of an option that tells how data are read."""
+    return Annotated[
+        kind, typer.Option(*flags, help=help, metavar=metavar, rich_help_panel="How data are read")
+    ], default
 
 
-READING: dict[str, tuple[Any, Any]] = {  # what `similia.sources.read_objects` calls it: its annotation and default
-    "text": (
-        Annotated[str | None, _reading("Column with the strings; 'text', or the only one of text, if not given.")],
+READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources.read_objects`
+    "text": _option(str | None, None, "Column with the strings; 'text', or the only one of text, if not given."),
+    "smiles": _option(
+        str | None, None, "Instead: column with SMILES, for molecules (needs similia\\[molecules]).", "--smiles"
+    ),
+    "values": _option(str | None, None, "Instead: columns of numbers, e.g. x,y,z; each row is a vector."),
+    "series": _option(bool, False, "Each row of numbers is a time series.", "--series"),
+    "label": _option(
+        str | None,
         None,
+        "Column with the labels (field of SDF, array of .npz, label=... of FASTA headers); 'label' by default.",
     ),
-    "smiles": (
-        Annotated[
-            str | None, _reading("Instead: column with SMILES, for molecules (needs similia\\[molecules]).", "--smiles")
-        ],
+    "names": _option(
+        str | None, None, "Column with the names of the objects; FASTA has its own.", "--id", metavar="COLUMN"
+    ),
+    "time": _option(
+        str | None, None, "The table is long: a row is one time point, at this time, of the series that --id names."
+    ),
+    "axes": _option(str | None, None, "Of a 3-D array of series: 'time, channel' or 'channel, time'."),
+    "sep": _option(
+        str | None, None, "What separates cells: a character, tab or space; by the ending of the file if not given."
+    ),
+    "encoding": _option(str, "utf-8", "Of text files, e.g. latin-1 or utf-16."),
+    "no_header": _option(bool, False, "The table has no line of names; columns are numbers from 0.", "--no-header"),
+    "decimal": _option(str, ".", "What stands before decimals: . or ,"),
+    "on_error": _option(
+        str, "stop", "stop or skip: bad rows, bad SMILES and missing labels are left out, counted and listed."
+    ),
+    "skipped": _option(
+        Path | None,
         None,
-    ),
-    "values": (
-        Annotated[str | None, _reading("Instead: columns of numbers, e.g. x,y,z; each row is a vector.")],
-        None,
-    ),
-    "series": (Annotated[bool, _reading("Each row of numbers is a time series.", "--series")], False),
-    "label": (
-        Annotated[
-            str | None,
-            _reading(
-                "Column with the labels (field of SDF, array of .npz, label=... of FASTA headers); 'label' by default."
-            ),
-        ],
-        None,
-    ),
-    "names": (
-        Annotated[
-            str | None, _reading("Column with the names of the objects; FASTA has its own.", "--id", metavar="COLUMN")
-        ],
-        None,
-    ),
-    "time": (
-        Annotated[
-            str | None,
-            _reading("The table is long: a row is one time point, at this time, of the series that --id names."),
-        ],
-        None,
-    ),
-    "axes": (
-        Annotated[str | None, _reading("Of a 3-D array of series: 'time, channel' or 'channel, time'.")],
-        None,
-    ),
-    "sep": (
-        Annotated[
-            str | None,
-            _reading("What separates cells: a character, tab or space; by the ending of the file if not given."),
-        ],
-        None,
-    ),
-    "encoding": (Annotated[str, _reading("Of text files, e.g. latin-1 or utf-16.")], "utf-8"),
-    "no_header": (
-        Annotated[bool, _reading("The table has no line of names; columns are numbers from 0.", "--no-header")],
-        False,
-    ),
-    "decimal": (Annotated[str, _reading("What stands before decimals: . or ,")], "."),
-    "on_error": (
-        Annotated[
-            str,
-            _reading("stop or skip: bad rows, bad SMILES and missing labels are left out, counted and listed."),
-        ],
-        "stop",
-    ),
-    "skipped": (
-        Annotated[
-            Path | None,
-            _reading(
-                "CSV file for the list of what is skipped; OUTPUT.skipped.csv, of an index FOLDER.DATA.skipped.csv, if "
-                "not given."
-            ),
-        ],
-        None,
+        "CSV file for the list of skipped rows; by default OUTPUT.skipped.csv, for an index FOLDER.DATA.skipped.csv.",
     ),
 }
 
 
 def reading(arguments: dict[str, Any]) -> Table:
-    """Take the options of `READING` out of the arguments of a command, and return them as `read_objects` has them."""
+    """Move the options of `READING` out of the arguments of a command, renamed to the parameters of `Reading`."""
     how = {name: arguments.pop(name) for name in READING}
     how["header"] = not how.pop("no_header")
     if how["on_error"] == "stop" and how["skipped"] is not None:
-        raise ValueError("--skipped names the list of what --on-error skip leaves out; add that, or drop --skipped")
+        raise ValueError("--skipped lists what --on-error skip leaves out; add --on-error skip, or drop --skipped")
     if how["on_error"] == "skip" and how["skipped"] is None:
         how["skipped"] = _list_beside(arguments)
     return how
 
 
 def _list_beside(arguments: dict[str, Any]) -> Path | None:
-    """Return the list of skipped rows that belongs to what a command writes; None if it writes no file."""
+    """Return the default file for the list of skipped rows: beside the output of the command; None without one."""
     target, ending = arguments.get("output"), ".skipped.csv"
-    if target is None and "folder" in arguments and "queries" not in arguments:  # an index, to which files are added
+    if target is None and "folder" in arguments and "queries" not in arguments:  # files are added to an index
         target, data = arguments["folder"], str(arguments["data"])
         ending = f".{'stdin' if data == '-' else Path(data).name}{ending}"
     if target is None or Path(target) == Path("-"):
@@ -175,8 +139,7 @@ Chunk = Annotated[
     int, typer.Option(min=1, help="Maximum number of objects per chunk; each chunk is saved when it is done.")
 ]
 Memory = Annotated[
-    str | None,
-    typer.Option("--max-memory", help="Working memory, e.g. 512MiB; smaller chunks, same results."),
+    str | None, typer.Option("--max-memory", help="Working memory, e.g. 512MiB; smaller chunks, same results.")
 ]
 Cluster = Annotated[
     str | None,
@@ -192,7 +155,7 @@ Scheduler = Annotated[
 
 @contextmanager
 def working(max_memory: str | None, cluster: str | None, scheduler: str | None) -> Iterator[Any]:
-    """Set the working memory, and yield the workers."""
+    """Set the working memory, and yield the workers as `parse_workers` returns them."""
     from similia.core.config import config
 
     with config(max_memory=max_memory):
@@ -200,12 +163,12 @@ def working(max_memory: str | None, cluster: str | None, scheduler: str | None) 
 
 
 def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
-    """Return what ``--cluster local[:N]`` or ``--scheduler ADDRESS`` ask for, as `similia.scale.stream` takes it."""
+    """Return the `workers` of `similia.scale.encode_stream`: N of ``--cluster local:N``, an address, or None."""
     from similia.core.threads import n_threads
     from similia.scale.workers import import_dask
 
     if cluster is not None and scheduler is not None:
-        raise ValueError("--cluster and --scheduler exclude each other: the first starts workers, the second has some")
+        raise ValueError("--cluster and --scheduler exclude each other: the first starts workers, the second uses some")
     if cluster is not None or scheduler is not None:
         import_dask()
     if cluster is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,32 @@ def predict(
 
     [bold]similia predict model.similia new.csv --text sequence --id read --scores -o predictions.tsv[/bold]
     """
-    from similia.cli.models import predict_with_model
+    import similia as sm
+    from similia.cli.inputs import open_objects
+    from similia.cli.model_data import as_series, check_comparison, comparison_in, with_columns_of
+    from similia.cli.outputs import Spoken, check_output, meters, stoppable
+    from similia.cli.voice import console, result, voice
+    from similia.scale.predictions import Predictions, form_of
+    from similia.scale.stream import print_stream, write_stream
 
+    form_name = "jsonl" if voice().json else "csv"
+    if output is not None:
+        check_output(output, data, model)
+        form_name = form_of(output)
     with working(max_memory, cluster, scheduler) as workers:
-        predict_with_model(model, data, output, scores=scores, chunk=chunk, workers=workers, **table)
+        fitted = sm.load(model)
+        if not hasattr(fitted, "predict"):
+            raise ValueError(f"{model} makes no predictions (is it an encoder?); 'similia fit' writes models that do")
+        compared = comparison_in(fitted)
+        table = as_series(data, compared, with_columns_of(fitted, data, table))
+        stream = open_objects(data, chunk=chunk, workers=workers, **table)
+        form = Predictions(fitted, form_name, scores, table.get("names"))  # raises if the model has no scores
+        check_comparison(compared, stream, stream.take([0]), fitted=True)
+        if output is None:
+            print_stream(form, stream, sys.stdout, workers=workers)
+            return
+        progress = Spoken()
+        with stoppable(lambda: progress.done, stream.n), meters():
+            write_stream(form, stream, output, workers=workers, progress=progress)
+    console().print(f"wrote {progress.done} predictions to {output}")
+    result({"predictions": progress.done, "output": output})

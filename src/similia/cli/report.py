@@ -30,8 +30,8 @@ def report(
     [bold]similia report model.similia reads.csv --text sequence --label species -o report.html[/bold]
     """
     import similia as sm
-    from similia.cli.columns import with_columns_of
     from similia.cli.inputs import read_objects
+    from similia.cli.model_data import with_columns_of
     from similia.cli.outputs import bars, check_output
     from similia.cli.voice import console, note, result, written
     from similia.report import write_report

@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_sco
 
 import similia as sm
 from similia.cli.inputs import Objects
-from similia.cli.models import _DEFAULT_DISTANCE, _DEFAULT_KERNEL, _as_compared, _check_comparison
+from similia.cli.model_data import DEFAULT_DISTANCE, DEFAULT_KERNEL, as_series, check_comparison
 from similia.cli.outputs import meters
 from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
 from similia.cli.voice import console, note
@@ -148,7 +148,7 @@ def made(
     """Score NysHD or D2KE on the held-out part, then fit to all; return the model and the facts for JSON."""
     recipe = _recipe(part, kernel, distance, bits, landmarks)
     objects = part.read.objects
-    _check_comparison(recipe.compared, part.read, objects)
+    check_comparison(recipe.compared, part.read, objects)
     say = console()
     say.print(f"{part.described()}; {recipe.spec}")
     if recipe.folds:
@@ -184,8 +184,8 @@ def _recipe(part: Part, kernel: str | None, distance: str | None, bits: int | No
             f"{part.read.source} holds vectors, for which 'similia fit' chooses; drop --kernel, --distance and their "
             "options"
         )
-    if distance or (not kernel and kind not in _DEFAULT_KERNEL):
-        spec = distance or _DEFAULT_DISTANCE[kind]
+    if distance or (not kernel and kind not in DEFAULT_KERNEL):
+        spec = distance or DEFAULT_DISTANCE[kind]
         compared = parse_distance(spec)
         for option, value in (("--bits", bits), ("--landmarks", landmarks)):
             if value is not None:
@@ -195,7 +195,7 @@ def _recipe(part: Part, kernel: str | None, distance: str | None, bits: int | No
         folds = 5 if n < _FEWER_FOLDS else 3
         d2ke = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=part.task, cv=folds)
         return _Recipe(d2ke, compared, f"distance {spec}", folds)
-    spec = kernel or _DEFAULT_KERNEL[kind]
+    spec = kernel or DEFAULT_KERNEL[kind]
     compared = parse_kernel(spec)
     n_bits = 10_000 if bits is None else bits
     if n_bits < 8 or n_bits % 8:
@@ -268,7 +268,7 @@ def check_options(
 def as_compared(data: str, kernel: str | None, distance: str | None, table: dict[str, Any]) -> dict[str, Any]:
     """Return how to read data for a kernel or distance: rows of numbers as series, where it compares series only."""
     compared = parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None
-    return _as_compared(data, compared, table)
+    return as_series(data, compared, table)
 
 
 def targets_of(read: Objects, task: str, scoring: str | None, label: str | None = None) -> tuple[npt.NDArray, str]:

@@ -1,0 +1,179 @@
+"""The steps of the commands of ``similia index``: create a folder, measure its recall, add to it, describe it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+import similia as sm
+from similia.cli.encoders import default_encoder, sample_of
+from similia.cli.inputs import Objects, has_columns
+from similia.cli.model_data import remember_columns
+from similia.cli.outputs import bars, meters, stoppable
+from similia.cli.specs import parse_comparison
+from similia.cli.voice import called, console, note, result
+from similia.core.errors import BadFile
+from similia.scale.stream import add_stream, of, places_named
+from similia.search import HammingIndex, SimilaritySearch
+from similia.search.metric import function_of
+from similia.search.on_disk import SearchFolder
+from similia.similarity import diagonal
+from similia.sources.source import Held, Source
+
+_GROWS = 2  # a kernel grows with the size of objects if its largest k(x, x) is over this many times the smallest
+_QUERIES, _NEIGHBOURS = 100, 10  # to measure the recall
+_LITTLE = 0.8  # a recall below this gives a warning
+_OPTIONS = "bits", "landmarks", "seed", "rerank", "index", "candidates"
+_KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
+
+
+def create(
+    folder: Path, stream: Source, data: str, table: dict[str, Any], asked: dict[str, Any], made_by: dict[str, Any]
+) -> int:
+    """Fit an encoder to a sample and create the folder of a search; return the number of objects of the stream.
+
+    `asked` holds all options, and the folder stores them; `made_by` holds those of the encoder.
+    """
+    sort, seed = asked["rerank"], asked["seed"]
+    how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
+    index = HammingIndex(asked["bits"], kind=asked["index"], random_state=seed)
+    with stoppable(lambda: 0, stream.n), meters():
+        n, sample, numbers = sample_of(stream, seed)
+    if getattr(sample.objects, "dtype", None) == np.uint8:
+        note(
+            f"note: {called(data)} holds bytes, read as numbers; search codes of 'similia encode' with "
+            "similia.HammingIndex"
+        )
+    with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
+        spec, encoder = default_encoder(sample, **made_by)
+        search = SimilaritySearch(encoder, how, n_candidates=asked["candidates"], index=index)
+        console().print(f"{n} {stream.called}; {asked['bits']} bits by {spec}, sorted by {sort}")
+        search.fit(sample.objects)
+        remember_columns(search.encoder_, data, table)
+        SearchFolder.create(folder, search, {**asked, "encoder": spec})
+        _show_recall(search, sample.objects, sort, seed, folder)
+    return n
+
+
+def not_the_same(opened: SearchFolder, data: str) -> ValueError:
+    """Return the error for building an index from `data` in a folder that has another one."""
+    meta, holds = opened.store.meta, "; ".join(_unfinished(opened))
+    if meta and (holds or not len(opened)):
+        how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
+        return ValueError(
+            f"{opened.folder} is not finished (it holds {holds or 'nothing yet'}); it was built with bits by "
+            f"{meta.get('encoder')} and{how}: run that again to resume, or delete the folder to start again"
+        )
+    return ValueError(f"{opened.folder} is an index already; add to it with: similia index add {data} {opened.folder}")
+
+
+def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
+    """Return the progress of each partly added source; `but` is the fingerprint of one to leave out."""
+    sources = opened.store.progress.items()
+    return [f"{of(s['done'], s['n'])} from {s['name']}" for key, s in sources if s["done"] != s["n"] and key != but]
+
+
+def note_unfinished(opened: SearchFolder, but: str = "") -> None:
+    for state in _unfinished(opened, but):
+        note(
+            f"note: {opened.folder} is not finished: it holds {state}; run the command that added them again to resume"
+        )
+
+
+def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
+    """Print the recall of some objects' true neighbours among the objects to which the encoder was fitted."""
+    n = len(search)
+    k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
+    if k < 1:
+        return
+    compares = function_of(search.encoder)[0] is not None
+    if sort == "none" and not compares:
+        how = "recall(queries, metric=similia.kernels.Cosine('projection'), objects=all_of_them)"
+        line = f"recall not measured: only the bits are compared; in Python: SimilaritySearch.load('{folder}').{how}"
+        console().print(line, markup=False)
+        return
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[:_QUERIES])
+    queries = sm.objects.take(sample, rows)
+    by = "projected" if sort == "projected" else "kernel"
+    with_itself = search.recall(queries, k + 1, metric=by, objects=sample).recall
+    share = max(0.0, ((k + 1) * with_itself - 1) / k)  # ignore that an object finds itself
+    own = "the kernel or distance of the encoder"
+    by = {"projected": "the cosine of their vectors", "kernel": own, "none": own}.get(sort, sort)
+    asked = f"{len(rows)} of the {n}" if len(rows) < n else f"all {n}"
+    console().print(
+        f"recall {share:.2f}: with {asked} objects as queries, the share of their {k} nearest by {by} found"
+    )
+    if share < _LITTLE and sort == "none":
+        note(f"warning: the recall is below {_LITTLE}; --rerank kernel compares the --candidates again and finds more")
+    elif share < _LITTLE:
+        note(f"warning: the recall is below {_LITTLE}; more --candidates (here {search.n_candidates}) find more")
+    if share < _LITTLE and sort in ("kernel", "none"):
+        _note_growth(*function_of(search.encoder), queries)
+
+
+def _note_growth(function: Any, is_kernel: bool, objects: Any) -> None:
+    """Warn if kernel values grow with the size of objects, so that size would decide which objects are near."""
+    if not is_kernel:
+        return
+    own = diagonal(function, objects)
+    if own.max() > _GROWS * own.min():
+        spec = " ".join(repr(function).split())
+        note(
+            f"warning: values of {spec} grow with the size of objects, so that size decides which objects are near; "
+            f"--kernel 'Normalized({spec})' compares regardless of size"
+        )
+
+
+def add(
+    folder: SearchFolder,
+    stream: Source,
+    key: str,
+    n: int | None,
+    once_more: str,
+    again: bool = False,
+    workers: Any = None,
+) -> None:
+    def done() -> int:
+        return int(folder.store.progress.get(key, {"done": 0})["done"])
+
+    before = len(folder)
+    with stoppable(done, n), meters():
+        if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console().print):
+            console().print(f"{called(stream.source)} is in the index already; {once_more}")
+    console().print(f"{folder.folder}: {len(folder)} objects")
+    result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
+
+
+def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[Any, Any, float]:
+    """Return the distances and ids of the k neighbours of each query, and the seconds of the search alone."""
+    with places_named(Held(read)):
+        search.kneighbors(sm.objects.take(read.objects, [0]), k)  # compile first
+        start = time.perf_counter()
+        distances, ids = search.kneighbors(read.objects, k)
+        return distances, ids, time.perf_counter() - start
+
+
+def settings_of(opened: SearchFolder) -> dict[str, Any]:
+    """Return the options that an index was built with; of a folder that Python saved, the parameters of the search."""
+    search = opened.search
+    steps = search.encoder.steps if isinstance(search.encoder, Pipeline) else [("", search.encoder)]
+    saved = {
+        "kind": _KINDS.get(type(opened.example).__name__, "objects"),
+        "encoder": " -> ".join(" ".join(repr(step).split()) for _, step in steps),
+        "rerank": "none" if search.rerank is None else search.rerank,
+        "candidates": search.n_candidates,
+        "index": opened.store.settings.get("kind", "exact"),
+    }
+    return saved | opened.store.meta
+
+
+def check_kind(found: Objects | Source, opened: SearchFolder) -> None:
+    kind = opened.store.meta.get("kind", found.kind)
+    if found.kind != kind:
+        molecules = found.kind == "graphs" and kind == "strings" and has_columns(found.source)
+        hint = "; --text instead of --smiles reads them as strings" if molecules else ""
+        raise BadFile(found.source, f"holds {found.called}, and {opened.folder} is an index of {kind}{hint}")

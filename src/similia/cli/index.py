@@ -1,0 +1,255 @@
+"""``similia index`` builds and searches an index on disk; interrupted runs resume.
+
+Objects are added in chunks. Each chunk is committed in one step with the position in the file, so the next run repeats
+only what a killed run had not committed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Annotated, Any
+
+import typer
+
+from similia.cli.options import (
+    Bits,
+    Chunk,
+    Cluster,
+    CsvOut,
+    Data,
+    Distance,
+    Folder,
+    Kernel,
+    Landmarks,
+    Memory,
+    Scheduler,
+    Seed,
+    Table,
+    working,
+)  # fmt: skip
+from similia.cli.voice import command
+
+index = typer.Typer(help="Search by similarity: build an index on disk, add to it, search it.", no_args_is_help=True)
+
+
+@command(index, "build")
+def build(
+    data: Data,
+    table: Table,
+    folder: Folder,
+    kernel: Kernel = None,
+    distance: Distance = None,
+    rerank: Annotated[
+        str | None,
+        typer.Option(
+            help="What sorts the candidates: 'kernel' (the kernel or distance that makes the bits), another kernel or "
+            "distance such as 'Levenshtein()', 'projected' (the cosine of the vectors that the bits are made of) or "
+            "'none' (the Hamming distance of the bits). Default: the --kernel or --distance that you name; if you name "
+            "none, 'Levenshtein()' for strings, 'projected' for vectors, 'kernel' for all else."
+        ),
+    ] = None,
+    kind: Annotated[str, typer.Option(help="exact, ivf, hnsw or multihash.")] = "exact",
+    bits: Bits = 256,
+    landmarks: Landmarks = 256,
+    candidates: Annotated[
+        int, typer.Option(min=1, help="Number of nearest codes that are compared again by --rerank.")
+    ] = 100,
+    seed: Seed = 0,
+    chunk: Chunk = 10_000,
+    max_memory: Memory = None,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Make an index of objects. Interrupted runs resume when the command is repeated.
+
+    [bold]similia index build proteins.fasta proteins.index[/bold]
+
+    [bold]similia index build proteins.csv proteins.index --text sequence --id accession[/bold]
+
+    [bold]similia index build NCI1 molecules.index --kernel 'WeisfeilerLehman(n_iter=5)'[/bold]
+    """
+    from similia.cli import folders
+    from similia.cli.encoders import check_options, default_rerank
+    from similia.cli.inputs import open_objects
+    from similia.search.on_disk import SearchFolder, is_search
+
+    check_options(kernel, distance, bits)
+    with working(max_memory, cluster, scheduler) as workers:
+        stream = open_objects(data, chunk=chunk, workers=workers, **table)
+        key, n = stream.fingerprint(), stream.n
+        sort = default_rerank(stream, kernel, distance) if rerank is None else rerank
+        sort = distance if distance and sort == "kernel" else sort
+        made_by: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits}
+        made_by |= {"landmarks": landmarks, "seed": seed}
+        asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, **made_by}
+        asked |= {} if table.get("names") is None else {"id": table["names"]}
+        if is_search(folder):
+            opened = SearchFolder.open(folder)
+            meta = {name: value for name, value in opened.store.meta.items() if name != "encoder"}
+            if meta != asked or (key not in opened.store.progress and len(opened)):
+                raise folders.not_the_same(opened, data)
+            n = opened.store.progress.get(key, {"n": n})["n"]
+        else:
+            n = folders.create(folder, stream, data, table, asked, made_by)
+        once_more = f"to add its objects again: similia index add --again {data} {folder}"
+        folders.add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
+
+
+@command(index, "add")
+def add(
+    data: Data,
+    table: Table,
+    folder: Folder,
+    again: Annotated[bool, typer.Option("--again", help="Add a file again that was added before.")] = False,
+    chunk: Chunk = 10_000,
+    max_memory: Memory = None,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Add objects to an index. Interrupted runs resume when the command is repeated.
+
+    similia recognises a file by its content, not by its name, and adds it only once. If you change a file,
+    even by one object, it counts as a new file, and all of its objects are added. So does the same table when you read
+    its objects from another column (such as --text); other names (--id) make no new file. Tables are read as the table
+    that the index was built from, unless options name other columns.
+    """
+    from similia.cli import folders
+    from similia.cli.inputs import has_columns, open_objects
+    from similia.cli.model_data import with_columns_of
+    from similia.search.on_disk import SearchFolder
+
+    with working(max_memory, cluster, scheduler) as workers:
+        opened = SearchFolder.open(folder)
+        built_with = opened.store.meta.get("id")
+        if table.get("names") is None and built_with is not None and has_columns(data, **table):
+            table = table | {"names": built_with}
+        table = with_columns_of(opened.search.encoder_, data, table)
+        stream = open_objects(data, chunk=chunk, workers=workers, **table)
+        folders.check_kind(stream, opened)
+        key = stream.fingerprint()
+        folders.note_unfinished(opened, but=key)
+        n = opened.store.progress.get(key, {"n": stream.n})["n"]
+        once_more = f"--again adds its {n} {stream.called} again"
+        folders.add(opened, stream, key, n, once_more, again=again, workers=workers)
+
+
+@command(index, "remove")
+def remove(
+    folder: Folder,
+    ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names if they have names.")],
+    by: Annotated[str | None, typer.Option(help="id or name: how to read a number that could be either.")] = None,
+) -> None:
+    """Remove objects from an index by their ids or names.
+
+    [bold]similia index remove proteins.index 17 P53_HUMAN[/bold]
+    """
+    import numpy as np
+
+    from similia.cli.voice import console, result
+    from similia.search.on_disk import SearchFolder
+
+    if by not in (None, "id", "name"):
+        raise ValueError(f"--by must be id or name, got {by}")
+    opened = SearchFolder.open(folder)
+    search, names = opened.load_named(mmap=True)
+    there, named_so = set(search.ids_.tolist()), defaultdict[str, set[int]](set)
+    for i, name in names.items():
+        if i in there:
+            named_so[name].add(i)
+    wanted: set[int] = set()
+    for text in ids:
+        named = named_so[text] if by != "id" else set()
+        own = {int(text)} & there if text.isdecimal() and by != "name" else set()
+        if not named | own:
+            raise ValueError(f"{folder} holds no object with the {by or 'id or name'} {text}; nothing was removed")
+        if named and own - named:
+            raise ValueError(
+                f"{text} is the id of one object and the name of another, whose id is {min(named)}; nothing was "
+                "removed; choose with --by id or --by name"
+            )
+        wanted |= named | own
+    opened.remove(np.array(sorted(wanted)))
+    console().print(f"removed {len(wanted)}; {folder}: {len(opened)} objects")
+    result({"folder": folder, "removed": sorted(wanted), "objects": len(opened)})
+
+
+@command(index, "search")
+def search(
+    folder: Folder,
+    queries: Data,
+    table: Table,
+    k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each query.")] = 10,
+    candidates: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of nearest codes that are compared again; as built if not given."),
+    ] = None,
+    output: CsvOut = None,
+) -> None:
+    """Find the objects most similar to each query.
+
+    [bold]similia index search proteins.index queries.fasta -k 5[/bold]
+    """
+    from similia.cli import folders
+    from similia.cli.inputs import read_objects
+    from similia.cli.model_data import with_columns_of
+    from similia.cli.outputs import check_output, write_csv
+    from similia.cli.voice import note, result, voice
+    from similia.search.on_disk import SearchFolder
+    from similia.storage.store import Store, consistent
+
+    if output is not None:
+        check_output(output, queries)
+    opened = SearchFolder.open(folder)
+    read = read_objects(queries, labelled=False, **with_columns_of(opened.search.encoder_, queries, table))
+    folders.check_kind(read, opened)
+    if len(opened) == 0:
+        raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
+    folders.note_unfinished(opened)
+    consistent(opened.store.folder, Store.verify)  # a search reads all codes anyway
+    loaded, called = opened.load_named(mmap=True)
+    if k > len(loaded):
+        note(f"note: -k {k} is more than the {len(loaded)} objects of the index; all are listed")
+        k = len(loaded)
+    candidates = candidates or loaded.n_candidates
+    if k > candidates and loaded.rerank is not None:
+        note(f"note: -k {k} is more than the {candidates} candidates; {k} candidates are compared")
+    loaded.set_params(n_candidates=max(k, candidates))
+    distances, ids, seconds = folders.timed_neighbours(loaded, read, k)
+    rows = [
+        {"query": query, "rank": rank, "id": i} | ({"name": called.get(i, "")} if called else {}) | {"distance": value}
+        for query, found, values in zip(read.names or range(len(ids)), ids.tolist(), distances.tolist(), strict=True)
+        for rank, (i, value) in enumerate(zip(found, values, strict=True), start=1)
+    ]
+    if output is not None or not voice().json:
+        lines = [{**row, "distance": f"{row['distance']:.6g}"}.values() for row in rows]
+        write_csv([list(rows[0]), *map(list, lines)], output)
+    each = 1000 * seconds / len(ids)
+    result({"query_milliseconds": each, "objects": len(loaded), "neighbours": rows})
+    note(f"{each:.2f} ms for each of {len(ids)} queries among {len(loaded)}, start-up not counted")
+
+
+@command(index, "info")
+def info(folder: Folder) -> None:
+    """Show what an index holds and what was added to it."""
+    from rich.table import Table as Grid
+
+    from similia.cli import folders
+    from similia.cli.voice import console, result
+    from similia.scale.stream import of
+    from similia.search.on_disk import SearchFolder
+
+    opened = SearchFolder.open(folder)
+    store, meta = opened.store, folders.settings_of(opened)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    facts = {"objects": f"{len(opened)} {meta['kind']}".removesuffix(" objects"), "bits": store.n_bits}
+    facts |= {name: meta[name] for name in ("encoder", "rerank", "candidates", "index", "id", "seed") if name in meta}
+    sources = [{name: source[name] for name in ("name", "done", "n", "times")} for source in store.progress.values()]
+    result({**facts, "objects": len(opened), "kind": meta["kind"], "bytes": size, "sources": sources})
+    grid = Grid(title=str(folder), title_justify="left", show_header=False)
+    for name, value in {**facts, "size on disk": f"{size / 1e6:.1f} MB"}.items():
+        grid.add_row(name, str(value))
+    for source in sources:
+        times = f", {source['times']} times" if source["times"] > 1 else ""
+        state = "" if source["done"] == source["n"] else " (not finished: run the same command again)"
+        grid.add_row("added", f"{of(source['done'], source['n'])}{times}{state}\nfrom {source['name']}")
+    console().print(grid)

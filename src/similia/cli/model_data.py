@@ -1,0 +1,144 @@
+"""Read data as a fitted model or a similarity needs them, and check that they suit it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import similia as sm
+from similia.cli.inputs import Objects, has_columns
+from similia.cli.voice import called, note
+from similia.core.errors import BadFile, BadItem, DataError
+from similia.core.text import short
+from similia.pipelines import parts_of
+from similia.planning.costs import kind_of
+from similia.sources.reading import Reading, ending_of
+from similia.sources.rows import parquet_file
+from similia.sources.source import Source
+from similia.sources.streams import ObjectStream, is_table, table_of
+
+DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
+DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
+_NAMING = ("text", "smiles", "values", "series", "time", "axes")  # options that say what the objects are
+_OTHER = {
+    "strings": "; --text names another column, of strings",
+    "graphs": "; --smiles names another column, of molecules",
+    "series": "; --values names other columns, of numbers",
+}
+
+
+# ---- the columns of a table, which a model remembers
+def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that name the columns read as objects and labels; none for other files."""
+    path, reading = Path(data), Reading(**table)
+    if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
+        return {}
+    stream = ObjectStream(path, reading, 1, 2**26)
+    label = table.get("label") or "label"
+    if stream.kind in ("strings", "graphs"):
+        return {"text" if stream.kind == "strings" else "smiles": stream.columns[0], "label": label}
+    return {"values": stream.columns, "series": stream.kind == "series", "label": label}
+
+
+def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
+    """Store with a fitted model which columns of a table were its objects and labels."""
+    if columns := columns_of(data, table):
+        model.table_columns_ = columns
+
+
+def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: bool = False) -> dict[str, Any]:
+    """Return `table` with the columns that the model remembers, if the file has them and no option names others."""
+    known = getattr(model, "table_columns_", {})
+    path, reading = Path(data), Reading(**table)
+    if not known or not path.is_file() or not is_table(path, reading) or not reading.header:
+        return table
+    if path.suffix == ".parquet":
+        with parquet_file(path) as file:
+            names = set(file.schema_arrow.names)
+    else:
+        names = set(table_of(path, reading).first)
+    added = {option: value for option, value in known.items() if option != "label"}
+    column = next(iter(added.values()))  # or a list of columns of numbers
+    there = names.issuperset([column] if isinstance(column, str) else column)
+    if not there or any(table.get(option) for option in _NAMING):
+        added = {}
+    if added and isinstance(column, str) and column != "text":
+        note(f"note: {called(data)}: the objects are in column {column!r}, as the model was fitted")
+    if labelled and table.get("label") is None and known["label"] in names:
+        added = added | {"label": known["label"]}
+    return table | added
+
+
+# ---- the similarity by which a model compares objects
+def comparison_in(model: Any) -> Any:
+    """Return the kernel or distance of a model (of models that vote, of the first), or None."""
+    found = parts_of(model).comparison(fitted=False)
+    return found.function if found is not None and hasattr(found.function, "as_objects") else None
+
+
+def as_series(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
+    """Return how to read data: rows of numbers as series, if a kernel or distance compares series only."""
+    path, reading = Path(data), Reading(**table)
+    if not path.is_file() or reading.kind not in (None, "vectors") or kind_of(compared) != "series":
+        return table
+    numbers = ending_of(path) == ".npz"
+    if not numbers and is_table(path, reading):
+        numbers = ObjectStream(path, reading, 1, 2**26).kind == "vectors"
+    if not numbers:
+        return table
+    note(f"note: {called(data)} is read as series, which {compared} compares")
+    return {**table, "series": True}
+
+
+def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted: bool = False) -> None:
+    """Raise if a kernel or distance does not compare objects of this kind, or if one of the objects is invalid."""
+    if compared is None:
+        return
+    try:
+        compared.as_objects(objects)
+    except (TypeError, ValueError) as error:
+        if kind_of(compared) == read.kind:
+            if isinstance(error, BadItem) and error.index is not None:
+                raise error.changed(path=str(read.source), at=_place(error.index, read)) from error
+            if isinstance(error, DataError):
+                raise error.changed(path=str(read.source)) from error
+            raise BadFile(read.source, f"cannot be compared: {error}") from error
+        advice = ""
+        if (kind_of(compared), read.kind) == ("graphs", "strings"):
+            advice = "; --smiles instead of --text reads SMILES as molecules"
+        elif read.kind == "graphs" and has_columns(read.source) and _takes_strings(compared):
+            advice = "; --text instead of --smiles reads the column as strings"
+        columns = ""
+        if fitted:
+            columns, other = _other_columns(compared, read.columns)
+            advice = advice or other
+        else:
+            fitting = [d[read.kind] for d in (DEFAULT_KERNEL, DEFAULT_DISTANCE) if read.kind in d]
+            advice = f"; use e.g. {' or '.join(fitting)}{advice}"
+        found = f"holds {read.called}{columns}, which {compared} does not compare{advice}"
+        raise BadFile(read.source, found) from error
+
+
+def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
+    """Return which columns of a table hold the objects, and what else to give to a model that does not compare them."""
+    wanted = kind_of(compared)
+    if not columns:
+        return "", f"; give a file of {wanted}" if wanted else ""
+    shown = ", ".join(map(short, columns[:4])) + (f" … {short(columns[-1])}" if len(columns) > 4 else "")
+    return f" (column{'s' * (len(columns) > 1)} {shown})", _OTHER.get(str(wanted), "")
+
+
+def _place(i: int, read: Objects | Source) -> str:
+    """Return the line and name of an object."""
+    lines, names = getattr(read, "lines", None), getattr(read, "names", None)
+    place = f"object {i} (from 0)" if lines is None else f"line {lines[i]}"
+    return place + ("" if names is None else f", {short(names[i])}")
+
+
+def _takes_strings(compared: Any) -> bool:
+    try:
+        compared.as_objects(sm.objects.as_strings(["C"]))
+    except (TypeError, ValueError):
+        return False
+    return True
