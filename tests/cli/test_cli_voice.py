@@ -252,8 +252,8 @@ def test_a_name_like_no_other_is_not_guessed():
 def test_what_a_shell_completes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "promised.csv").touch()
-    assert options._kernels("Spec") == ["Spectrum"]
-    assert options._distances("Lev") == ["Levenshtein"]
+    assert options._classes_of("kernels")("Spec") == ["Spectrum"]
+    assert options._classes_of("distances")("Lev") == ["Levenshtein"]
     assert {"promoters", "promised.csv"} <= set(options._data("prom"))
     assert set(options._data("no-such-folder/x")) == set()
 

@@ -97,7 +97,7 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     table.write_text("text,n\nAC,1\nGT\nGG,3\n")
     shown = invoke("predict", model, table, "--on-error", "skip", "--skipped", tmp_path / "left.csv")
     assert [line.split(",")[0] for line in shown.stdout.split()] == ["item", "0", "2"]
-    assert "--skipped names the list of what --on-error skip leaves out" in refused(
+    assert "--skipped lists what --on-error skip leaves out" in refused(
         "predict", model, table, "--skipped", tmp_path / "x.csv"
     )
 
