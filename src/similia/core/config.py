@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Any
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -21,8 +22,7 @@ class Settings:
     lazy: bool = False  # while reading one part of a Dask collection
 
 
-_DEFAULTS = Settings()
-_settings: ContextVar[Settings] = ContextVar("similia_settings", default=_DEFAULTS)
+_settings: ContextVar[Settings] = ContextVar("similia_settings", default=Settings())  # noqa: B039, it is frozen
 
 
 def settings() -> Settings:
@@ -54,11 +54,6 @@ def config(
     Settings
         The settings in force inside the block.
 
-    Raises
-    ------
-    ValueError
-        If `max_memory` is not positive or has an unknown unit.
-
     Examples
     --------
     >>> import similia as sm
@@ -66,18 +61,11 @@ def config(
     ...     inside.max_memory
     67108864
     """
-    changes: dict[str, object] = {}
     if max_memory is not None:
-        changes["max_memory"] = _parse_bytes(max_memory)
-    if n_jobs is not None:
-        changes["n_jobs"] = n_jobs
-    if progress is not None:
-        changes["progress"] = progress
-    token = _settings.set(replace(settings(), **changes))  # type: ignore[arg-type]
-    try:
+        max_memory = _parse_bytes(max_memory)
+    given = {"max_memory": max_memory, "n_jobs": n_jobs, "progress": progress}
+    with _changed(**{name: value for name, value in given.items() if value is not None}):
         yield settings()
-    finally:
-        _settings.reset(token)
 
 
 @contextmanager
@@ -87,7 +75,13 @@ def part_of_more(*, lazy: bool = False) -> Iterator[None]:
     A `lazy` part of a Dask collection counts as a collection of its own, unless it has only a few objects, which say
     little about the whole.
     """
-    token = _settings.set(replace(settings(), part=not lazy, lazy=lazy))
+    with _changed(part=not lazy, lazy=lazy):
+        yield
+
+
+@contextmanager
+def _changed(**changes: Any) -> Iterator[None]:
+    token = _settings.set(replace(settings(), **changes))
     try:
         yield
     finally:

@@ -22,18 +22,12 @@ _NOT_CODE = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations_
 
 
 def fingerprint(value: Any, what: str) -> str:
-    """Return a digest of a value; functions and classes in it count by their code.
-
-    Raises
-    ------
-    TypeError
-        If something in the value cannot be pickled; `what` names the value in the message.
-    """
+    """Return a digest of a value, or raise TypeError if it cannot be pickled; `what` names the value in the message."""
     try:
         return str(_Hasher(hash_name="sha1").hash(value))
     except Exception as error:
         text = " ".join(str(error).split())[:200]
-        raise TypeError(f"{what} holds what cannot be told from other objects of its kind: {text}") from error
+        raise TypeError(f"{what} has no digest, because a part of it cannot be pickled: {text}") from error
 
 
 class _Hasher(NumpyHasher):

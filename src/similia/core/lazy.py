@@ -8,15 +8,9 @@ from typing import Any
 
 
 def attach(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``(__getattr__, __dir__)`` for `package`.
+    """Return ``(__getattr__, __dir__)`` for `package`, from its public names and the submodules that define them.
 
-    Parameters
-    ----------
-    package : str
-        ``__name__`` of the package.
-    names : mapping of str to str
-        Public name to the submodule (relative to `package`, unless it begins with ``similia.``) that
-        defines it; an empty string means that the name is itself a submodule.
+    A submodule is relative to `package` unless it begins with ``similia.``; "" means that the name is a submodule.
     """
 
     def __getattr__(name: str) -> Any:

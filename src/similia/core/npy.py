@@ -25,13 +25,7 @@ class Header(NamedTuple):
 
 
 def read_header(stream: IO[bytes]) -> Header:
-    """Return the header of a .npy file and leave the stream where the data begin.
-
-    Raises
-    ------
-    ValueError
-        If it is not a .npy file, its shape is impossible, or it holds Python objects, which are pickles.
-    """
+    """Return the header of a .npy file and leave the stream where the data begin; raise ValueError if it is invalid."""
     try:
         with warnings.catch_warnings(action="ignore"):  # about code in the header, which is parsed, not run
             shape, fortran, dtype = _READERS[npy.read_magic(stream)](stream)

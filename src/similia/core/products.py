@@ -62,27 +62,10 @@ def panels(W: Floats, n: int | None = None) -> Panels:
 def row_product(
     X: npt.NDArray, W: Floats | Panels, out: npt.NDArray | None = None, *, threads: bool = True
 ) -> npt.NDArray:
-    """Return X @ W; each entry depends only on its row of X and its column of W, bit for bit.
+    """Return X @ W, shape (n, m), in the dtype of W; each entry depends only on its row of X and its column of W.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, K)
-        Numbers of any type and layout; they are converted to the dtype of W.
-    W : ndarray of float32 or float64, shape (K, m), or Panels
-        Matrix; use `panels` for one that is used many times.
-    out : C-contiguous ndarray of the dtype of W, shape (n, m), optional
-        Array for the product.
-    threads : bool, default=True
-        Whether to share the work among threads. Pass False from one of several threads.
-
-    Returns
-    -------
-    ndarray of the dtype of W, shape (n, m)
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not match.
+    `X`, shape (n, K), may have any type and layout; `W` is float32 or float64, shape (K, m); convert a matrix that is
+    used many times with `panels`. `out` is a C-contiguous array for the product. Pass ``threads=False`` inside threads.
     """
     if X.ndim != 2 or len(W.shape) != 2 or X.shape[1] != W.shape[0]:  # the loop does not look at bounds
         raise ValueError(f"rows of shape {X.shape} do not fit a matrix of shape {W.shape}; fit again")
@@ -90,9 +73,8 @@ def row_product(
     if not isinstance(W, Panels):
         W = panels(W, n)
     dtype = W.values.dtype
-    if out is None:
-        out = np.empty((n, m), dtype)
-    elif out.shape != (n, m) or out.dtype != dtype or not out.flags.c_contiguous:
+    out = np.empty((n, m), dtype) if out is None else out
+    if out.shape != (n, m) or out.dtype != dtype or not out.flags.c_contiguous:
         raise ValueError(
             f"out has shape {out.shape} and dtype {out.dtype}, expected {(n, m)} and {dtype}, C-contiguous"
         )
@@ -108,11 +90,9 @@ def row_product(
 
     if n <= _ROWS:
         few = np.ascontiguousarray(X, dtype)
-        run = columns
-        total, work = n_panels, n * K * LANES
+        run, total, work = columns, n_panels, n * K * LANES
     else:
-        run = rows
-        total, work = n, K * m
+        run, total, work = rows, n, K * m
     if threads and total * work >= 2 * _WORTH_A_THREAD:
         grain = -(-_WORTH_A_THREAD // max(1, work))
         run_in_ranges(run, total, -(-grain // _ROWS) * _ROWS if run is rows else grain)

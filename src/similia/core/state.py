@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 Sizes = dict[str, int]
 Check = Callable[[Any, Sizes], bool]
@@ -67,19 +68,14 @@ def array(types: str, *shape: Any, most: float | None = None) -> Check:
     """Check for an array of one of some types (``"f4 f8"``) and of a shape, with numbers below `most`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
-        known = isinstance(value, np.ndarray) and value.dtype.isnative and value.dtype.str[1:] in types.split()
-        if not known:
+        if not isinstance(value, np.ndarray) or not value.dtype.isnative or value.dtype.str[1:] not in types.split():
             return False
-        if value.dtype.kind in "fc" and not (np.abs(value) < (most or _huge(value.dtype))).all():  # NaN is not
+        huge = 1e15 if value.dtype in (np.float32, np.complex64) else 1e150  # squares of smaller numbers can be summed
+        if value.dtype.kind in "fc" and not (np.abs(value) < (most or huge)).all():  # False for NaN
             return False
         return value.ndim == len(shape) and all(map(_same, shape, value.shape, [sizes] * value.ndim))
 
     return check
-
-
-def _huge(dtype: np.dtype[Any]) -> float:
-    """Return a bound far above any number of a model, whose square can still be summed."""
-    return 1e15 if dtype in (np.float32, np.complex64) else 1e150
 
 
 def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
@@ -151,8 +147,6 @@ def objects(name: str) -> Check:
 
 
 def is_sparse(value: Any) -> bool:
-    import scipy.sparse as sp
-
     return isinstance(value, sp.csr_array | sp.csr_matrix)
 
 

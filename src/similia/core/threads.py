@@ -177,26 +177,24 @@ def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) 
     Tasks that fill a small tile and use it at once gain: the use also runs in parallel, while the tile is in cache.
     """
     workers = n_threads() if work >= _WORTH_THREADS else 1
-    if workers == 1:
-        for argument in arguments:
-            task(argument)
+    if workers > 1:
+        in_threads(task, arguments, workers)
         return
-    in_threads(task, arguments, workers)
+    for argument in arguments:
+        task(argument)
 
 
 def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
-    """Call `task` on each argument in as many threads as BLAS may use, while BLAS is limited to one thread.
+    """Call `task` like `run_tasks`, in as many threads as BLAS may use, while BLAS itself is limited to one thread.
 
-    Tasks that multiply small tiles and use the product at once gain: the use also runs in parallel, and threads do not
-    wait for one another after each tile. `work` counts multiplications. A call with little work, or while BLAS is
-    limited to one thread, starts no threads.
+    Threads then do not wait for one another after each tile. If BLAS is limited already, no threads start.
     """
-    if work < _WORTH_THREADS or _Shared.users:
-        for argument in arguments:
-            task(argument)
+    if work >= _WORTH_THREADS and not _Shared.users:
+        with one_blas_thread() as workers:
+            in_threads(task, arguments, workers)
         return
-    with one_blas_thread() as workers:
-        in_threads(task, arguments, workers)
+    for argument in arguments:
+        task(argument)
 
 
 _list: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("similia_warnings", default=None)

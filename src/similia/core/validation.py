@@ -84,15 +84,13 @@ def check_n_bits(n_bits: Any) -> int:
 def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> npt.NDArray[np.uint8]:
     """Return packed bits as a C-contiguous uint8 array (n, n_bits // 8), or raise."""
     codes = np.asarray(unmasked(codes, name))
-    if codes.dtype == np.uint8 and codes.ndim == 1:
-        raise ValueError(
-            f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got shape {codes.shape}; "
-            "one code is code[None]"
-        )
     if codes.dtype != np.uint8 or codes.ndim != 2:
+        remedy = "similia.SignRandomProjection makes them from vectors, numpy.packbits from bits"
+        if codes.dtype == np.uint8 and codes.ndim == 1:
+            remedy = "one code is code[None]"
         raise ValueError(
             f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got dtype {codes.dtype} "
-            f"and shape {codes.shape}; similia.SignRandomProjection makes them from vectors, numpy.packbits from bits"
+            f"and shape {codes.shape}; {remedy}"
         )
     if n_bits is not None and codes.shape[1] * 8 != n_bits:
         raise ValueError(f"{name} have {codes.shape[1] * 8} bits, expected {n_bits}: both must come from one encoder")
@@ -109,19 +107,14 @@ def unmasked(X: Any, name: str = "X") -> Any:
         if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):
             place = [*([i] if rows is X else []), *np.argwhere(np.ma.getmaskarray(row))[0].tolist()]
             first, *others = place
-            raise BadValue(
-                first,
-                "is masked",
-                "data without gaps",
-                "fill masked values (X.filled(value)) or drop them",
-                collection=name,
-                place=f"entry {', '.join(map(str, others))}" if others else "",
-            )
+            entry = f"entry {', '.join(map(str, others))}" if others else ""
+            remedy = "fill masked values (X.filled(value)) or drop them"
+            raise BadValue(first, "is masked", "data without gaps", remedy, collection=name, place=entry)
     return X
 
 
 def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
-    """Return a finite 2-D float32/float64 array in C order, or raise naming the first bad row.
+    """Return a finite 2-D float32 or float64 array in C order, or raise an error that names the first bad row.
 
     In another memory order, numpy would add the numbers of a row in another order and round differently.
     `n_features` is the width in `fit`, and `by` the fitted estimator.
@@ -149,8 +142,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
         raise wrong_width(X.shape[1], n_features, by, name)
     finite = np.isfinite(X).all(axis=1)
     if not finite.all():
-        row = int(np.argmin(finite))
-        raise not_finite(row, name)
+        raise not_finite(int(np.argmin(finite)), name)
     return np.ascontiguousarray(X)
 
 
@@ -209,8 +201,8 @@ def refuse_fractions(y: Any) -> None:
     finite = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
     if finite and any(value != int(value) for value in values):
         raise ValueError(
-            "y holds fractions (a continuous target), which a classifier takes for no labels; round or bin them into "
-            'classes, or take a regressor, such as sm.KernelRidge or sm.recipes.d2ke(..., task="regression")'
+            "y holds fractions (a continuous target), which are no labels of a classifier; round or bin them into "
+            'classes, or use a regressor, such as sm.KernelRidge or sm.recipes.d2ke(..., task="regression")'
         )
 
 
