@@ -45,15 +45,15 @@ def test_gram_matrix_is_the_definition(landmarks, rank):
     assert nystroem.rank_ == min(rank, 12)
 
 
-def test_ensemble_is_the_weighted_mixture():
+@pytest.mark.parametrize("parts", [[[0, 3, 5], [10, 11, 12, 13], [40, 41]], [[0, 3, 5], [10, 11, 12, 13]]])
+def test_ensemble_is_the_weighted_mixture(parts):
     X = normal(80, 3)
-    parts = [[0, 3, 5], [10, 11, 12, 13], [40, 41]]
     nystroem = sm.Nystroem(rbf_kernel, landmarks=parts, random_state=0)
     Z = nystroem.fit_transform(X)
     K = rbf_kernel(X)
     expected = sum(w * naive.nystroem(K, part) for w, part in zip(nystroem.weights_, parts, strict=True))
     np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-10)
-    equal = sum(naive.nystroem(K, part) / 3 for part in parts)
+    equal = sum(naive.nystroem(K, part) / len(parts) for part in parts)
     assert np.linalg.norm(K - expected) < np.linalg.norm(K - equal)
 
 
@@ -149,6 +149,17 @@ def test_raise_policy_and_no_positive_direction():
     for K, sentence in ((-np.eye(3), "no positive eigenvalue"), (np.zeros((3, 3)), "too short or too small")):
         with pytest.raises(ValueError, match=sentence):
             sm.Nystroem("precomputed", 3, spectrum="flip").fit(K)
+
+
+@pytest.mark.parametrize(("smallest", "refused"), [(-1e-3, True), (-1e-9, True), (-1e-11, False), (1e-3, False)])
+def test_how_negative_an_eigenvalue_may_be(smallest, refused):
+    K = QUARTER @ np.diag([1.0, 0.5, smallest]) @ QUARTER.T
+    nystroem = sm.Nystroem("precomputed", landmarks=[0, 1, 2], spectrum="raise")
+    if refused:
+        with pytest.raises(ValueError, match="not positive semi-definite"):
+            nystroem.fit(K)
+    else:
+        assert nystroem.fit(K).rank_ == 2 + (smallest > 0)
 
 
 def test_rounding_is_not_indefinite():

@@ -26,7 +26,8 @@ run in one process. *Lost* and *doubled* are rows or objects, *wrong* what diffe
 commands; some with `--cluster local:2`), in fits (NysHD with RPCholesky landmarks and bundled prototypes, ITQ,
 GeneralizedNystroemPCA), in `ShardedIndex` (built, nearest and radius neighbours) and `index build`. *Scheduler*:
 `dask scheduler` is killed and started again, or another client restarts the workers; a run that has lost its
-scheduler ends with one sentence and resumes when it is run again. *Disk full*: RLIMIT_FSIZE at a random byte, and a tmpfs of random size (left out
+scheduler ends with one sentence and resumes when it is run again.
+*Disk full*: RLIMIT_FSIZE at a random byte, and a tmpfs of random size (left out
 where none may be mounted), for encode, predict, index build and add. *Damaged partial file*: `kill -9` or Ctrl-C,
 then a bit of `data` or `journal` flipped, the file cut or deleted. *Damaged index*: the same to any file of an index.
 Loading into memory and `verify()` compare checksums of everything; opening compares the checksum of the manifest and
