@@ -64,7 +64,7 @@ def test_graphs_without_arcs_need_no_edge_labels_and_weights_are_filled_with_one
         [GraphBatch.from_arrays([0, 2], arcs), GraphBatch.from_arrays([0, 2], arcs, edge_weights=[2, 3])]
     )
     assert whole.edge_weights.tolist() == [1, 1, 2, 3]  # as in as_graphs
-    with pytest.raises(ValueError, match="some batches have edge_labels and others have none"):
+    with pytest.raises(ValueError, match=r"batches\[1\] has no edge_labels, but batches\[2\] has"):
         concatenate(
             [dots, GraphBatch.from_arrays([0, 2], arcs), GraphBatch.from_arrays([0, 2], arcs, edge_labels=[7, 7])]
         )
@@ -73,7 +73,7 @@ def test_graphs_without_arcs_need_no_edge_labels_and_weights_are_filled_with_one
 def test_what_does_not_fit_together():
     plain = GraphBatch.from_arrays([0, 2], [[0, 1], [1, 0]])
     labelled = GraphBatch.from_arrays([0, 2], [[0, 1], [1, 0]], node_labels=[1, 2])
-    with pytest.raises(ValueError, match="some batches have node_labels and others have none"):
+    with pytest.raises(ValueError, match=r"batches\[.\] has no node_labels, but batches\[.\] has"):
         concatenate([plain, labelled])
     with pytest.raises(ValueError, match="expected at least one"):
         concatenate([])

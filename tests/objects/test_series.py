@@ -237,7 +237,7 @@ def test_batches_survive_pickling_and_change_of_dtype(series):
 
 
 DAMAGED = {
-    "offsets beyond": ({"offsets": np.array([0, 2, 900])}, "offsets end at 900, but there are 3 vectors"),
+    "offsets beyond": ({"offsets": np.array([0, 2, 900])}, "offsets end at 900, but there are 3 values"),
     "offsets decrease": ({"offsets": np.array([0, 4, 3])}, "offsets .* never decreases"),
     "offsets from 1": ({"offsets": np.array([1, 2, 3])}, "offsets .* starts at 0"),
     "an empty series": ({"offsets": np.array([0, 3, 3])}, "series 1 has length 0"),

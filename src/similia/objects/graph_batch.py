@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadValue
 from similia.core.validation import unmasked
-from similia.objects.sequences import Batch, check_array, check_offsets, joined, resolve_indices, segments
+from similia.objects.sequences import Batch, check_array, check_offsets, joined, offsets_of, resolve_indices, segments
+
+SIDE = ("node_labels", "node_attributes", "edge_labels", "edge_weights")  # columns beside the nodes or the arcs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,11 +39,9 @@ class GraphBatch(Batch):
 
     Examples
     --------
-    A triangle and a single edge:
-
     >>> from similia.objects import GraphBatch
     >>> arcs = [[0, 1, 1, 2, 2, 0, 3, 4], [1, 0, 2, 1, 0, 2, 4, 3]]
-    >>> graphs = GraphBatch.from_arrays([0, 3, 5], arcs)
+    >>> graphs = GraphBatch.from_arrays([0, 3, 5], arcs)  # a triangle and a single edge
     >>> graphs, graphs.n_nodes, graphs[1].indices
     (<GraphBatch of 2 objects>, 5, array([1, 0]))
     """
@@ -71,37 +72,24 @@ class GraphBatch(Batch):
 
         Parameters
         ----------
-        node_offsets : array-like of int, shape (n_graphs + 1,)
-            Nodes of graph g are ``node_offsets[g]:node_offsets[g + 1]``.
+        node_offsets, node_labels, node_attributes, edge_labels, edge_weights : array-like
+            The attributes of the batch, with labels and weights of edges in the order of `edge_index`.
         edge_index : array-like of int, shape (2, n_arcs)
-            Source and target of each arc, numbered over the whole batch. An undirected edge is
-            given in both directions.
-        node_labels : array-like of int, shape (n_nodes,), optional
-        node_attributes : array-like of float, shape (n_nodes, n_attributes), optional
-        edge_labels : array-like of int, shape (n_arcs,), optional
-            A repeated arc keeps its first label.
-        edge_weights : array-like of float, shape (n_arcs,), optional
+            Source and target of each arc, numbered over the whole batch; an undirected edge is two arcs.
         repeated : {"sum", "first"}
-            Weight of a repeated arc: the sum of its weights, or the first.
+            Weight of a repeated arc: the sum of its weights, or the first. Its label is always the first.
 
         Raises
         ------
         ValueError
-            If shapes do not fit, labels are not integers, an arc leaves its graph or the batch, or
-            attributes or weights are NaN or infinite; the message names the node or arc.
+            If shapes do not fit, labels are not integers, an arc leaves its graph or the batch, or attributes or
+            weights are NaN or infinite; the message names the node or arc.
         """
         offsets = check_offsets(node_offsets, "node_offsets")
         n_nodes = int(offsets[-1])
         arcs = _check_arcs(edge_index, offsets)
-        side = _check_side(
-            {
-                "node_labels": node_labels,
-                "node_attributes": node_attributes,
-                "edge_labels": edge_labels,
-                "edge_weights": edge_weights,
-            },
-            {"node": n_nodes, "edge": arcs.shape[1]},
-        )
+        columns = (node_labels, node_attributes, edge_labels, edge_weights)
+        side = _checked_side(dict(zip(SIDE, columns, strict=True)), n_nodes, arcs.shape[1])
         order, first = _sorted_arcs(arcs, n_nodes)
         kept = order[first]
         if side["edge_labels"] is not None:
@@ -110,8 +98,7 @@ class GraphBatch(Batch):
             weights = side["edge_weights"]
             summed = repeated == "sum" and len(kept) < len(order)
             side["edge_weights"] = np.add.reduceat(weights[order], first) if summed else weights[kept]
-        indptr = np.zeros(n_nodes + 1, dtype=np.int64)
-        np.cumsum(np.bincount(arcs[0, kept], minlength=n_nodes), out=indptr[1:])
+        indptr = offsets_of(np.bincount(arcs[0, kept], minlength=n_nodes))
         return cls(offsets, indptr, arcs[1, kept], **side)
 
     def __len__(self) -> int:
@@ -138,26 +125,22 @@ class GraphBatch(Batch):
         return np.stack([np.repeat(np.arange(self.n_nodes, dtype=np.int64), self.degrees), self.indices])
 
     def take(self, indices: npt.ArrayLike) -> Self:
-        """Return the batch of the graphs at `indices` (in that order, repeats allowed)."""
         nodes, node_offsets = segments(self.node_offsets, resolve_indices(indices, len(self)))
         arcs, indptr = segments(self.indptr, nodes)
         shift = np.repeat(np.arange(len(nodes), dtype=np.int64) - nodes, np.diff(indptr))
-        side = {
-            field.name: None if (value := getattr(self, field.name)) is None
-            else value[nodes if field.name.startswith("node") else arcs]
-            for field in fields(self)[3:]
-        }  # fmt: skip
+        side = {name: column if column is None else column[nodes if name.startswith("node") else arcs]
+                for name, column in self._side().items()}  # fmt: skip
         return type(self)(node_offsets, indptr, self.indices[arcs] + shift, **side)
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
         """Return the graphs of one or more batches in order; raise if only some have labels or attributes.
 
-        As in `as_graphs`, arcs without weights among weighted ones weigh 1, and batches without nodes (or arcs) need
-        no labels for them.
+        As in `as_graphs`, missing weights are 1, and batches without nodes (or arcs) need no labels for them.
         """
-        side = {field.name: _joined_side(field.name, batches) for field in fields(cls)[3:]}
-        firsts = np.cumsum([0, *(batch.n_nodes for batch in batches[:-1])])
+        nodes, arcs = [batch.n_nodes for batch in batches], [len(batch.indices) for batch in batches]
+        side = joined_side([batch._side() for batch in batches], nodes, arcs, collection="batches")
+        firsts = offsets_of(nodes)[:-1]
         return cls(
             joined([batch.node_offsets for batch in batches]),
             joined([batch.indptr for batch in batches]),
@@ -166,38 +149,56 @@ class GraphBatch(Batch):
         )
 
     def _check(self) -> None:
-        side = {field.name: getattr(self, field.name) for field in fields(self)[3:]}
         for name in ("node_offsets", "indptr", "indices"):
             check_array(getattr(self, name), name, np.int64)
-        for name, value in side.items():
+        for name, value in self._side().items():
             if value is not None:
-                numbers = name in ("node_attributes", "edge_weights")
-                check_array(value, name, np.float64 if numbers else np.int64, 2 if name == "node_attributes" else 1)
+                dtype = np.int64 if name.endswith("labels") else np.float64
+                check_array(value, name, dtype, 2 if name == "node_attributes" else 1)
         offsets, indptr = check_offsets(self.node_offsets, "node_offsets"), check_offsets(self.indptr, "indptr")
         if offsets[-1] != self.n_nodes or indptr[-1] != len(self.indices):
             raise ValueError(
                 f"node_offsets end at {offsets[-1]} and indptr at {indptr[-1]}, "
                 f"but there are {self.n_nodes} nodes and {len(self.indices)} arcs"
             )
-        _check_side(side, {"node": self.n_nodes, "edge": len(self.indices)})
+        _checked_side(self._side(), self.n_nodes, len(self.indices))
         _check_arcs(self.edge_index, offsets)
+
+    def _side(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SIDE}
 
     def _one(self, index: int) -> Self:
         return self.take(np.array([index], dtype=np.int64))
 
 
-def _joined_side(name: str, batches: Sequence[GraphBatch]) -> npt.NDArray[Any] | None:
-    """Return one column of all batches, or None if none has it."""
-    columns = [getattr(batch, name) for batch in batches]
-    if all(column is None for column in columns):
+def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], **naming: str) -> dict[str, Any]:
+    """Join the columns of collections with these numbers of nodes and arcs; errors take `naming` (see `BadItem`).
+
+    A collection without nodes (or arcs) may lack a column of them; missing weights are 1.
+    """
+    return {
+        name: _joined_column(name, [side[name] for side in sides], nodes if name.startswith("node") else arcs, naming)
+        for name in SIDE
+    }
+
+
+def _joined_column(name: str, columns: list[Any], sizes: list[int], naming: dict[str, Any]) -> Any:
+    """Return a column of all collections, or None if none has it."""
+    having = [i for i, column in enumerate(columns) if column is not None]
+    if not having:
         return None
     if name == "edge_weights":
-        columns = [np.ones(len(b.indices)) if c is None else c for b, c in zip(batches, columns, strict=True)]
-    sizes = [batch.n_nodes if name.startswith("node") else len(batch.indices) for batch in batches]
-    if any(column is None and size for column, size in zip(columns, sizes, strict=True)):
-        raise ValueError(f"some batches have {name} and others have none; give them to all, or to none")
-    having = [column for column in columns if column is not None]
-    return np.concatenate([column for column in having if len(column)] or having[:1])
+        columns = [np.ones(size) if column is None else column for column, size in zip(columns, sizes, strict=True)]
+    first = next((i for i in having if len(columns[i])), having[0])  # one with rows, if there is any
+    for i, (column, size) in enumerate(zip(columns, sizes, strict=True)):
+        if column is None and size:
+            found, remedy = f"has no {name}, but {{other}} has", "give them to all graphs or to none"
+            raise BadValue(i, found, remedy=remedy, other=first, **naming)
+        if column is not None and size and column.shape[1:] != columns[first].shape[1:]:
+            width = columns[first].shape[1:]
+            found = f"has node attributes of shape {column.shape}, but {{other}} has {width} for each node"
+            raise BadValue(i, found, other=first, **naming)
+    return np.concatenate([column for column in columns if column is not None and len(column)] or [columns[first]])
 
 
 def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -207,9 +208,7 @@ def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> np
     if arcs.ndim != 2 or arcs.shape[0] != 2 or not np.issubdtype(arcs.dtype, np.integer):
         raise ValueError(f"edge_index must be integers of shape (2, n_arcs), got {arcs.dtype} of shape {arcs.shape}")
     arcs = arcs.astype(np.int64)
-    outside = ((arcs < 0) | (arcs >= offsets[-1])).any(axis=0)
-    if outside.any():
-        arc = int(np.argmax(outside))
+    if (arc := first_outside(arcs, offsets[-1])) is not None:
         raise ValueError(f"arc {arc} joins nodes {arcs[:, arc].tolist()}, but there are {offsets[-1]} nodes, from 0")
     graph = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     across = graph[arcs[0]] != graph[arcs[1]]
@@ -220,12 +219,19 @@ def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> np
     return arcs
 
 
-def _check_side(side: dict[str, Any], sizes: dict[str, int]) -> dict[str, Any]:
+def first_outside(arcs: npt.NDArray[np.int64], n_nodes: int) -> int | None:
+    """Return the first arc whose source or target is not a node, or None."""
+    outside = ((arcs < 0) | (arcs >= n_nodes)).any(axis=0)
+    return int(np.argmax(outside)) if outside.any() else None
+
+
+def _checked_side(side: dict[str, Any], n_nodes: int, n_arcs: int) -> dict[str, Any]:
     """Return labels as int64 and attributes and weights as float64, or raise."""
     return {
-        name: None if value is None else _check_column(name, np.asarray(unmasked(value, name)), sizes[name[:4]])
-        for name, value in side.items()
-    }
+        name: None if column is None else
+        _check_column(name, np.asarray(unmasked(column, name)), n_nodes if name.startswith("node") else n_arcs)
+        for name, column in side.items()
+    }  # fmt: skip
 
 
 def _check_column(name: str, value: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

@@ -1,31 +1,29 @@
 """Read a single graph of any supported form as arrays (`Part`).
 
-Each form has a function that recognises it, by type or attributes without importing a library, and one that reads it.
-Node numbers are local to the graph.
+Forms are recognised by type or attributes, without importing a library. Node numbers are local to the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
 from similia.core.text import short
+from similia.objects.graph_batch import SIDE
 from similia.objects.vectors import endless
 
-if TYPE_CHECKING:
-    from similia.objects.graph_batch import GraphBatch
+_KEYS = ("edge_index", "n_nodes", *SIDE)
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(NamedTuple):
     """Names under which networkx and igraph store labels, attributes and weights (None: leave out)."""
 
     node_label: str | None = "label"
@@ -33,10 +31,14 @@ class Names:
     edge_label: str | None = "label"
     edge_weight: str | None = "weight"
 
+    def chosen(self, columns: Iterable[Any]) -> list[Any]:
+        """Return the columns of `SIDE`, with None for those to leave out."""
+        return [column if name else None for name, column in zip(self, columns, strict=True)]
+
 
 @dataclass
 class Part:
-    """One graph as arrays; missing data is None."""
+    """One graph as arrays."""
 
     n_nodes: int
     edge_index: npt.NDArray[np.int64]
@@ -59,16 +61,16 @@ class Part:
 
 def is_graph(X: Any) -> bool:
     """Return whether `X` is a single graph, not a collection."""
-    return any(known(X) for known, _ in _FORMS)
+    return _reader_of(X) is not None
 
 
 def read_graph(graph: Any, names: Names) -> Part:
     """Return one graph as arrays, or raise a `BadItem` without the graph's number."""
     if graph is None:
         raise BadType(None, "is NoneType (None)", "a graph", "drop what is missing")
-    for known, read in _FORMS:
-        if known(graph):
-            return read(graph, names)
+    read = _reader_of(graph)
+    if read is not None:
+        return read(graph, names)
     hint = "from_smiles reads molecules written as SMILES" if isinstance(graph, str | bytes) else ""
     raise BadType(
         None,
@@ -79,12 +81,27 @@ def read_graph(graph: Any, names: Names) -> Part:
     )
 
 
-# --- networkx and igraph: a dict of values for each node and edge ------------------------------
+def _reader_of(graph: Any) -> Callable[[Any, Names], Part] | None:
+    """Return the function that reads this form of a graph, or None if it is not a single graph."""
+    if getattr(graph, "kind", None) == "graphs":
+        return _from_batch
+    for attributes, read in _LIBRARIES.items():
+        if all(hasattr(graph, attribute) for attribute in attributes):
+            return read
+    if hasattr(graph, "tocoo") and len(graph.shape) == 2:
+        return _from_matrix
+    if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.dtype.kind in "biuf":
+        return _from_matrix
+    if isinstance(graph, Mapping):
+        return _from_dict
+    if isinstance(graph, tuple) and len(graph) in (2, 3) and isinstance(graph[1], Integral):
+        return _from_tuple if len(graph) == 2 or isinstance(graph[2], Mapping) else None
+    return None
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The attribute dicts of the nodes (or edges) of one graph."""
+    """The attribute dicts of the nodes (or edges) of one graph of networkx or igraph."""
 
     what: str
     keys: list[Any]
@@ -100,9 +117,8 @@ class _Table:
             return None
         for i in missing:
             if default is None:
-                raise BadValue(
-                    None, f"has no {name!r} at {self.at(i)}, but at others", remedy="give it to all or to none"
-                )
+                found = f"has no {name!r} at {self.at(i)}, but at others"
+                raise BadValue(None, found, remedy="give it to all or to none")
             values[i] = default
         return values
 
@@ -148,10 +164,6 @@ def _from_tables(nodes: _Table, edges: _Table, pairs: list[tuple[int, int]], dir
     return part if directed else part.both_directions()
 
 
-def _is_networkx(graph: Any) -> bool:
-    return hasattr(graph, "is_multigraph") and hasattr(graph, "nodes") and hasattr(graph, "edges")
-
-
 def _from_networkx(graph: Any, names: Names) -> Part:
     nodes = _Table("node", list(graph.nodes), [data for _, data in graph.nodes(data=True)])
     ends = list(graph.edges(data=True))
@@ -159,10 +171,6 @@ def _from_networkx(graph: Any, names: Names) -> Part:
     number = {node: i for i, node in enumerate(nodes.keys)}
     pairs = [(number[u], number[v]) for u, v in edges.keys]
     return _from_tables(nodes, edges, pairs, graph.is_directed(), names)
-
-
-def _is_igraph(graph: Any) -> bool:
-    return hasattr(graph, "get_edgelist") and hasattr(graph, "vcount")
 
 
 def _from_igraph(graph: Any, names: Names) -> Part:
@@ -203,64 +211,29 @@ def _array(value: Any, what: str) -> npt.NDArray[Any]:
         raise BadValue(None, f"has {what} {short(value)}, more than fit") from None
 
 
-# --- adjacency matrices -----------------------------------------------------------------------
-
-
-def _is_sparse(graph: Any) -> bool:
-    return hasattr(graph, "tocoo") and len(graph.shape) == 2
-
-
-def _from_sparse(graph: Any, names: Names) -> Part:
+def _from_matrix(graph: Any, names: Names) -> Part:
+    """Read the nonzero entries of an adjacency matrix as arcs, and as weights unless all are 1."""
+    dense = isinstance(graph, np.ndarray)
     if graph.shape[0] != graph.shape[1]:
-        raise BadValue(None, f"is a sparse matrix of shape {graph.shape}", "a square adjacency matrix")
-    if graph.dtype.kind in "iu":  # sums of int8 would overflow
-        graph = graph.astype(np.float64)
-    matrix = graph.tocoo().copy()
-    matrix.sum_duplicates()  # also sorts, without CSR's array of rows, which a wrong size would make huge
-    return _from_entries(graph.shape[0], matrix.row, matrix.col, matrix.data, names)
-
-
-def _is_dense(graph: Any) -> bool:
-    return isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.dtype.kind in "biuf"
-
-
-def _from_dense(graph: Any, names: Names) -> Part:
-    if graph.shape[0] != graph.shape[1]:
-        raise BadValue(None, f"is an array of shape {graph.shape}", "a square adjacency matrix")
-    row, col = np.nonzero(_array(graph, "entries"))
-    return _from_entries(len(graph), row, col, graph[row, col], names)
-
-
-def _from_entries(n: int, row: Any, col: Any, weight: Any, names: Names) -> Part:
-    """Read nonzero entries as arcs, and as weights unless all are 1; an explicit zero is not an arc."""
-    kept = np.flatnonzero(weight)
+        found = f"is {'an array' if dense else 'a sparse matrix'} of shape {graph.shape}"
+        raise BadValue(None, found, "a square adjacency matrix")
+    if dense:
+        row, col = np.nonzero(_array(graph, "entries"))
+        weight = graph[row, col]
+    else:
+        matrix = (graph.astype(np.float64) if graph.dtype.kind in "iu" else graph).tocoo().copy()  # int8 would overflow
+        matrix.sum_duplicates()  # also sorts, without CSR's array of rows, which a wrong size would make huge
+        row, col, weight = matrix.row, matrix.col, matrix.data
+    kept = np.flatnonzero(weight)  # a sparse matrix may store zeros
     weights = np.asarray(weight[kept], dtype=np.float64)
-    part = Part(n, np.stack([row[kept], col[kept]]).astype(np.int64))
+    part = Part(graph.shape[0], np.stack([row[kept], col[kept]]).astype(np.int64))
     if names.edge_weight is not None and (weights != 1).any():
         part.edge_weights = weights
     return part
 
 
-# --- arrays: (edge_index, n_nodes), dict, PyG Data --------------------------------------------
-
-_KEYS = ("edge_index", "n_nodes", "node_labels", "node_attributes", "edge_labels", "edge_weights")
-
-
-def _is_arrays(graph: Any) -> bool:
-    return (
-        isinstance(graph, tuple)
-        and len(graph) in (2, 3)
-        and isinstance(graph[1], Integral)
-        and (len(graph) == 2 or isinstance(graph[2], Mapping))
-    )
-
-
-def _from_arrays(graph: Any, names: Names) -> Part:
+def _from_tuple(graph: Any, names: Names) -> Part:
     return _from_dict({**(graph[2] if len(graph) == 3 else {}), "edge_index": graph[0], "n_nodes": graph[1]}, names)
-
-
-def _is_dict(graph: Any) -> bool:
-    return isinstance(graph, Mapping)
 
 
 def _from_dict(graph: Any, names: Names) -> Part:
@@ -269,23 +242,12 @@ def _from_dict(graph: Any, names: Names) -> Part:
         problem = f"an unknown key {short(unknown[0])}" if unknown else "no key 'edge_index'"
         raise BadValue(None, f"is a dict with {problem}", remedy=f"keys are {', '.join(_KEYS)}")
     n_nodes = graph.get("n_nodes")
-    if n_nodes is None:  # also where what tells it is left out
+    if n_nodes is None:  # columns count even if `names` leaves them out
         sizes = [len(graph[key]) for key in ("node_labels", "node_attributes") if graph.get(key) is not None]
         if not sizes:
             raise BadValue(None, "has no n_nodes", "the number of nodes (isolated ones are not in edge_index)")
         n_nodes = sizes[0]
-    return _part(
-        graph["edge_index"],
-        n_nodes,
-        graph.get("node_labels") if names.node_label else None,
-        graph.get("node_attributes") if names.node_attributes else None,
-        graph.get("edge_labels") if names.edge_label else None,
-        graph.get("edge_weights") if names.edge_weight else None,
-    )
-
-
-def _is_pyg(graph: Any) -> bool:
-    return hasattr(graph, "edge_index") and hasattr(graph, "num_nodes")
+    return _checked(graph["edge_index"], n_nodes, *names.chosen(map(graph.get, SIDE)))
 
 
 def _from_pyg(graph: Any, names: Names) -> Part:
@@ -294,20 +256,17 @@ def _from_pyg(graph: Any, names: Names) -> Part:
         weights = graph.edge_weight
     node_labels, found = _pyg_labels(graph, names.node_label)
     use_x = names.node_attributes and getattr(graph, "x", None) is not None and found != ("x",)
-    part = _part(graph.edge_index, graph.num_nodes, node_labels, graph.x if use_x else None, labels, weights)
+    part = _checked(graph.edge_index, graph.num_nodes, node_labels, graph.x if use_x else None, labels, weights)
     part.node_names = found
     return part
 
 
 def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
     """Return the labels of a name that the user chose (integers or one-hot rows), and the name if it exists."""
-    values = None if name in (None, Names.node_label) else getattr(graph, str(name), None)
+    values = None if name in (None, Names().node_label) else getattr(graph, str(name), None)
     if values is None:
         return None, ()
-    array = _array(values, str(name))
-    one_hot = array.ndim == 2 and array.shape[1] > 1 and bool(((array == 1).sum(axis=1) == 1).all())
-    if one_hot and np.count_nonzero(array) == len(array):
-        array = array.argmax(axis=1)
+    array = _undo_one_hot(_array(values, str(name)))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or not (array.dtype.kind in "biu" or np.array_equal(array, np.trunc(array))):
@@ -325,26 +284,31 @@ def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
     attr = getattr(graph, "edge_attr", None)
     if attr is None or (names.edge_label is None and names.edge_weight is None):
         return None, None
-    attr = np.asarray(attr)
+    attr = _undo_one_hot(np.asarray(attr))
     if attr.ndim == 2 and attr.shape[1] > 1:
-        if not ((attr == 1).sum(axis=1) == 1).all() or np.count_nonzero(attr) != len(attr):
-            raise BadValue(
-                None,
-                f"has edge_attr of {attr.shape[1]} columns",
-                "one column or one-hot rows (an edge has one label and one weight)",
-                "leave it out with edge_label=None, edge_weight=None",
-            )
-        attr = attr.argmax(axis=1)
+        raise BadValue(
+            None,
+            f"has edge_attr of {attr.shape[1]} columns",
+            "one column or one-hot rows (an edge has one label and one weight)",
+            "leave it out with edge_label=None, edge_weight=None",
+        )
     attr = attr.reshape(-1)
     if attr.dtype.kind in "biu":
         return (attr if names.edge_label else None), None
     return None, (attr if names.edge_weight else None)
 
 
-def _part(
+def _undo_one_hot(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the column of the 1 in each row if all rows of several columns are one-hot, else `array`."""
+    if array.ndim != 2 or array.shape[1] < 2 or not ((array == 1).sum(axis=1) == 1).all():
+        return array
+    return array.argmax(axis=1) if np.count_nonzero(array) == len(array) else array
+
+
+def _checked(
     edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any
 ) -> Part:
-    """Check a user's arrays: arcs as given, labels of any kind."""
+    """Convert a user's arrays, with labels of any kind."""
     arcs = _array(edge_index, "edge_index")
     if arcs.size == 0:
         arcs = np.zeros((2, 0), dtype=np.int64)
@@ -371,13 +335,6 @@ def _label_array(values: Any) -> npt.NDArray[np.int64]:
     return hash_labels(array) if array.dtype.kind in "bi" else _labels(array.tolist())
 
 
-# --- molecules ---------------------------------------------------------------------------------
-
-
-def _is_molecule(graph: Any) -> bool:
-    return hasattr(graph, "GetAtoms") and hasattr(graph, "GetBonds")
-
-
 def _from_molecule(graph: Any, names: Names) -> Part:
     """Read atoms as nodes labelled by symbol, bonds as edges labelled as in SMILES (``-=#:``), others by name."""
     n, bonds = graph.GetNumAtoms(), [graph.GetBondWithIdx(i) for i in range(graph.GetNumBonds())]
@@ -393,41 +350,19 @@ def _bond(bond: Any) -> str:
     return {1: "-", 2: "=", 3: "#", 12: ":"}.get(int(kind), str(kind))
 
 
-# --- batches of one graph ---------------------------------------------------------------------
-
-
-def _is_batch(graph: Any) -> bool:
-    return getattr(graph, "kind", None) == "graphs"
-
-
-def _from_batch(graph: GraphBatch, names: Names) -> Part:
+def _from_batch(graph: Any, names: Names) -> Part:
     if len(graph) != 1:
-        raise BadValue(
-            None, f"is a GraphBatch of {len(graph)} graphs", "one graph", "a batch is a collection by itself"
-        )
-    return Part(
-        graph.n_nodes,
-        graph.edge_index,
-        graph.node_labels if names.node_label else None,
-        graph.node_attributes if names.node_attributes else None,
-        graph.edge_labels if names.edge_label else None,
-        graph.edge_weights if names.edge_weight else None,
-    )
+        found = f"is a GraphBatch of {len(graph)} graphs"
+        raise BadValue(None, found, "one graph", "a batch is a collection by itself")
+    return Part(graph.n_nodes, graph.edge_index, *names.chosen(getattr(graph, name) for name in SIDE))
 
 
-_FORMS = (
-    (_is_batch, _from_batch),
-    (_is_networkx, _from_networkx),
-    (_is_igraph, _from_igraph),
-    (_is_sparse, _from_sparse),
-    (_is_dense, _from_dense),
-    (_is_arrays, _from_arrays),
-    (_is_dict, _from_dict),
-    (_is_pyg, _from_pyg),
-    (_is_molecule, _from_molecule),
-)
-
-
+_LIBRARIES = {  # attributes by which a graph is recognised, and its reader
+    ("is_multigraph", "nodes", "edges"): _from_networkx,
+    ("get_edgelist", "vcount"): _from_igraph,
+    ("edge_index", "num_nodes"): _from_pyg,
+    ("GetAtoms", "GetBonds"): _from_molecule,
+}
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -460,10 +395,6 @@ _ELEMENTS = (
     "Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts "
     "Og"
 )
-
-
 # Texts that are recovered from their hash to show molecules; * is RDKit's atom of any kind.
 SYMBOLS = {_hash_text(symbol): symbol for symbol in _ELEMENTS.split()}
-
-
 BONDS = {_hash_text(bond): bond for bond in "-=#:"}

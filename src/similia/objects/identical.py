@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,15 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from similia.core.errors import BadValue
-from similia.objects.graph_batch import GraphBatch
-from similia.objects.sequences import n_objects
-from similia.objects.series import SeriesBatch
-from similia.objects.sets import SetBatch
-from similia.objects.strings import StringBatch
+from similia.objects.graph_batch import SIDE, GraphBatch
+from similia.objects.sequences import Ragged
 
 
 def identical(batch: Any) -> npt.NDArray[np.int64]:
-    """Return a number for each object, shape (n,), equal for identical objects; numbers count first appearances from 0.
+    """Number the objects, shape (n,): identical objects share a number, and numbers count first appearances from 0.
 
-    Parameters
-    ----------
-    batch : batch, ndarray, sparse matrix or sequence
-        Objects in the layout of their kind. The order of points in a set does not matter. Equal graphs with different
-        node numbers are not recognised. Objects of an unknown kind are identical if they print the same.
+    The order of points in a set does not matter. Equal graphs with different node numbers count as different. Objects
+    of an unknown kind are identical if they print the same.
     """
     numbers: dict[bytes, int] = {}
     found = [numbers.setdefault(_digest(part), len(numbers)) for part in _bytes(batch)]
@@ -34,26 +29,17 @@ def identical(batch: Any) -> npt.NDArray[np.int64]:
 
 
 def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int64]:
-    """Return the group of each object after joining groups that share identical objects (equal numbers in `same`).
-
-    Parameters
-    ----------
-    same : ndarray of int64, shape (n,)
-        Result of `identical`.
-    groups : array-like of shape (n,)
-        Names or numbers of the groups.
-    """
+    """Return the group of each object after joining groups that share identical objects (equal numbers in `same`)."""
     n, groups = len(same), np.asarray(groups)
     if groups.shape != (n,):
         raise ValueError(f"groups must be one name or number per object, shape ({n},), got shape {groups.shape}")
     missing = np.array([name is None or name != name for name in groups.tolist()])
     if missing.any():
         i = int(np.argmax(missing))
-        raise BadValue(
-            i, f"is {groups[i]}", "a name or number", "give an object alone its own group", collection="groups"
-        )
+        remedy = "give an object alone its own group"
+        raise BadValue(i, f"is {groups[i]}", "a name or number", remedy, collection="groups")
     given = np.unique(groups.astype(str) if groups.dtype == object else groups, return_inverse=True)[1]
-    rows = np.arange(n)
+    rows = np.arange(n)  # nodes of a graph: objects, then their numbers in `same`, then their groups
     links = sp.coo_array((np.ones(2 * n), (np.r_[rows, rows], np.r_[n + same, 2 * n + given])), shape=(3 * n, 3 * n))
     found: npt.NDArray[np.int64] = connected_components(links, directed=False)[1][:n].astype(np.int64)
     return found
@@ -61,29 +47,28 @@ def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int6
 
 def are_among(batch: Any, others: Any) -> npt.NDArray[np.bool_]:
     """Return a mask of the objects of a batch that occur in another batch of the same layout."""
-    met = {_digest(part) for part in _bytes(others)}
-    return np.array([_digest(part) in met for part in _bytes(batch)], dtype=bool)
+    known = {_digest(part) for part in _bytes(others)}
+    return np.array([_digest(part) in known for part in _bytes(batch)], dtype=bool)
 
 
 def _digest(data: bytes) -> bytes:
+    """Return short data unchanged, and longer data as a hash."""
     return data if len(data) < 32 else hashlib.blake2b(data, digest_size=32).digest()
 
 
 def _bytes(batch: Any) -> Iterator[bytes]:
-    n = n_objects(batch)
+    """Yield the content of each object as bytes."""
     if isinstance(batch, GraphBatch):
-        yield from (_graph_bytes(batch, g) for g in range(n))
-    elif isinstance(batch, StringBatch | SeriesBatch | SetBatch):
-        for i in range(n):
-            part = batch.values[batch.offsets[i] : batch.offsets[i + 1]]
-            if isinstance(batch, SetBatch):
-                part = part[np.lexsort(part.T)]
-            yield _plain(part)
+        yield from (_graph_bytes(batch, g) for g in range(len(batch)))
+    elif isinstance(batch, Ragged):
+        for first, last in pairwise(batch.offsets):
+            part = batch.values[first:last]
+            yield _plain(part[np.lexsort(part.T)] if batch.kind == "sets" else part)
     elif sp.issparse(batch):
         rows = sp.csr_array(batch, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
-        for first, last in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+        for first, last in pairwise(rows.indptr):
             yield rows.indices[first:last].astype(np.int64).tobytes() + _plain(rows.data[first:last])
     elif isinstance(batch, np.ndarray) and batch.dtype != object:
         yield from map(_plain, batch)
@@ -109,9 +94,6 @@ def _graph_bytes(batch: GraphBatch, g: int) -> bytes:
     first, last = batch.node_offsets[g : g + 2]
     arcs = slice(batch.indptr[first], batch.indptr[last])
     found = [batch.indptr[first : last + 1] - batch.indptr[first], batch.indices[arcs] - first]
-    for values, where in (
-        (batch.node_labels, slice(first, last)), (batch.node_attributes, slice(first, last)),
-        (batch.edge_labels, arcs), (batch.edge_weights, arcs),
-    ):  # fmt: skip
-        found.extend([] if values is None else [values[where]])
+    columns = {name: getattr(batch, name) for name in SIDE if getattr(batch, name) is not None}
+    found += [column[first:last] if name.startswith("node") else column[arcs] for name, column in columns.items()]
     return b"|".join(map(_plain, found))

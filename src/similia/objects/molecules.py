@@ -1,9 +1,8 @@
 """Read molecules from SMILES as graphs, with RDKit (``pip install 'similia[molecules]'``).
 
 The label of an atom is its symbol, as in a networkx graph with nodes labelled "C" and "O", stored as a 64-bit hash.
-Symbols are few, so a fixed table (`_labels.SYMBOLS`) recovers them after slicing, joining, saving and in other
-processes, without further data beside the labels. Atomic numbers would be ambiguous: in many data sets, 6 is an atom
-other than carbon.
+Symbols are few, so a fixed table (`graph_forms.SYMBOLS`) recovers them from the hash in any process. Atomic numbers
+would be ambiguous: in many data sets, 6 is an atom other than carbon.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
     Returns
     -------
     GraphBatch
-        Atoms are nodes, labelled by symbol; bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:``
-        (aromatic). Labels are 64-bit hashes, like all text labels; ``explain`` and reports show the texts. RDKit
-        determines aromaticity, regardless of how the SMILES writes it.
+        Atoms are nodes, labelled by symbol; bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:`` (aromatic,
+        as RDKit decides). Labels are 64-bit hashes, like all text labels; ``explain`` and reports show the texts.
 
     Raises
     ------
@@ -64,10 +62,6 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
     >>> ethanol, benzene = from_smiles(["CCO", "c1ccccc1"])
     >>> ethanol.n_nodes, benzene.degrees
     (3, array([2, 2, 2, 2, 2, 2]))
-    >>> from similia.kernels import WeisfeilerLehman
-    >>> WeisfeilerLehman(n_iter=1)(from_smiles(["CCO", "OCC"]))
-    array([[8., 8.],
-           [8., 8.]])
     >>> import similia as sm
     >>> [part.name for part in sm.explain(sm.kernels.EdgeHistogram(), ethanol, ethanol).parts]
     ['C-C', 'C-O']
@@ -117,10 +111,7 @@ def has_rdkit() -> bool:
 
 
 def in_the_plane(symbols: Sequence[str], bonds: Iterable[tuple[int, int, str]]) -> Any:
-    """Return an RDKit molecule with 2-D coordinates from atoms and bonds ``-``, ``=``, ``#`` and ``:``.
-
-    Nothing is added or checked: no hydrogens, no charges, aromatic bonds stay aromatic.
-    """
+    """Return an unchecked RDKit molecule with 2-D coordinates from atoms and bonds ``-``, ``=``, ``#`` and ``:``."""
     from rdkit import Chem
     from rdkit.Chem import rdDepictor
 

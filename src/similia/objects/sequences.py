@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,8 +21,8 @@ def n_objects(X: Any) -> int:
     Parameters
     ----------
     X : sequence of objects
-        List, tuple, array (its rows), sparse matrix (its rows), pandas or polars Series or
-        frame (its rows), Arrow array, `StringBatch` or `GraphBatch`.
+        List, tuple, batch, pandas or polars Series, or Arrow array; the objects of an array, a sparse matrix or a frame
+        are its rows.
 
     Raises
     ------
@@ -86,21 +86,19 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
         return X.iloc[positions]
     if hasattr(X, "tocsr"):  # scipy sparse; not all formats take indices
         return as_csr(X)[positions]
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray) or hasattr(X, "get_columns"):  # polars frame
         return X[positions]
-    if not isinstance(X, list | tuple) and hasattr(X, "to_pylist"):  # Arrow
+    if hasattr(X, "to_pylist"):  # Arrow
         return X.take(positions)
-    if not isinstance(X, list | tuple) and hasattr(X, "gather"):  # polars Series
+    if hasattr(X, "gather"):  # polars Series
         return X.gather(positions)
-    if hasattr(X, "get_columns"):  # polars frame
-        return X[positions]
     return [X[i] for i in positions.tolist()]
 
 
 def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return the distinct objects at positions, and the index of each position among them."""
-    met, places = np.unique(np.asarray(numbers), return_inverse=True)
-    return take(X, met), places.astype(np.int64, copy=False)
+    """Return the distinct objects among ``X[numbers]``, and the index of each of `numbers` among them."""
+    distinct, places = np.unique(np.asarray(numbers), return_inverse=True)
+    return take(X, distinct), places.astype(np.int64, copy=False)
 
 
 def concatenate(collections: Sequence[Any]) -> Any:
@@ -154,14 +152,9 @@ class Batch:
     """A sequence of objects in one memory layout.
 
     An integer index gives an object; a slice, an index array or a boolean mask gives a batch.
-
-    Attributes
-    ----------
-    kind : {"strings", "graphs", "series", "sets"}
-        Kind of the objects.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # "strings", "graphs", "series" or "sets"
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -212,6 +205,34 @@ class Batch:
         return f"<{type(self).__name__} of {len(self)} objects>"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Ragged(Batch):
+    """A batch whose object i is ``values[offsets[i]:offsets[i + 1]]``."""
+
+    values: npt.NDArray[Any]
+    offsets: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, indices: npt.ArrayLike) -> Self:
+        positions, offsets = segments(self.offsets, resolve_indices(indices, len(self)))
+        return replace(self, values=self.values[positions], offsets=offsets)
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[Self]) -> Self:
+        values = np.concatenate([batch.values for batch in batches])
+        return replace(batches[0], values=values, offsets=joined([batch.offsets for batch in batches]))
+
+    def _check(self) -> None:
+        check_array(self.offsets, "offsets", np.int64)
+        if check_offsets(self.offsets, "offsets")[-1] != len(self.values):
+            raise ValueError(f"offsets end at {self.offsets[-1]}, but there are {len(self.values)} values")
+
+    def _one(self, index: int) -> Any:
+        return self.values[self.offsets[index] : self.offsets[index + 1]]
+
+
 def resolve_indices(key: Any, n: int) -> npt.NDArray[np.int64]:
     """Return non-negative int64 positions for a slice, an index array or a boolean mask."""
     if isinstance(key, slice):
@@ -248,22 +269,26 @@ def check_offsets(offsets: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
     raise ValueError(f"{name} must be a 1-D array of integers that starts at 0 and never decreases")
 
 
+def offsets_of(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the offsets of rows of these lengths."""
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+
 def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return (positions, new offsets) that gather the ragged rows `indices` of a values + offsets layout."""
+    """Return the positions of the values of the rows `indices`, and the offsets of these rows after gathering."""
     lengths = (offsets[1:] - offsets[:-1])[indices]
-    new_offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    new_offsets = offsets_of(lengths)
     shift = np.repeat(offsets[indices] - new_offsets[:-1], lengths)
     return np.arange(new_offsets[-1], dtype=np.int64) + shift, new_offsets
 
 
 def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return the offsets of the concatenated ragged rows of several collections."""
-    lengths = np.concatenate([np.diff(part) for part in offsets])
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    """Return the offsets of the concatenated rows of several collections."""
+    return offsets_of(np.concatenate([np.diff(part) for part in offsets]))
 
 
 def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Yield consecutive slices of ragged rows with at most `most` values each, but at least one row."""
+    """Yield consecutive slices of rows with at most `most` values each, but at least one row."""
     start, n = 0, len(offsets) - 1
     while start < n:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)

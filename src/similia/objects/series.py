@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
 from similia.core.text import counted, short
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import at_least_one, offsets_of
 from similia.objects.tables import is_missing, wide_series
-from similia.objects.vectors import VectorsBatch, check_finite, collection, laid_out, read_each
+from similia.objects.vectors import VectorsBatch, check_finite, collection, read_each
 
 _AXES = ("time, channel", "channel, time")
 
@@ -47,17 +47,16 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
         - a list, tuple or object array of arrays (or lists of numbers) of shape ``(length,)`` or
           ``(length, n_channels)``, whose lengths may differ;
         - a pandas or polars Series of lists or arrays, an Arrow list array, or a data frame of one such column;
-        - a 2-D array ``(n, length)``: n series of one channel. Pass a single series x of shape
-          ``(length, n_channels)`` as ``[x]``, as it looks like n series of one channel;
-        - a wide data frame of numbers, one series of one channel in each row;
+        - a 2-D array ``(n, length)`` or a wide data frame of numbers: n series of one channel. Pass a single series x
+          of several channels as ``[x]``;
         - a 3-D array, which requires `axes`;
         - a `SeriesBatch`, which is returned unchanged.
 
         In 2-D and 3-D arrays, trailing time points with NaN in all channels are padding and left out.
     axes : {"time, channel", "channel, time"}, optional
-        Order of the last two axes. tslearn keeps ``(n, length, n_channels)``, which is ``"time, channel"``; aeon
-        and sktime keep ``(n, n_channels, length)``, which is ``"channel, time"``. Required for a 3-D array, as both
-        orders are common and a wrong guess would go unnoticed. 2-D arrays in a list are ``"time, channel"`` by default.
+        Order of the last two axes: ``"time, channel"`` in tslearn, ``"channel, time"`` in aeon and sktime. A 3-D array
+        requires it, since a wrong guess would go unnoticed. For 2-D arrays in a list, the default is
+        ``"time, channel"``.
 
     Returns
     -------
@@ -67,12 +66,11 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     Raises
     ------
     TypeError
-        If `X` is a single series, another kind of table (use `series_from_long` for long ones) or not a sequence, or
-        if an item does not hold real numbers.
+        If `X` is a single series, another kind of table (`series_from_long` reads long ones) or not a sequence, or if
+        an item does not hold real numbers.
     ValueError
-        If `X` is empty, or a table that may be long or wide; if a series has length 0, holds NaN or infinity or
-        differs from the first in its number of channels; or if `axes` is wrong or missing. The message names the
-        series.
+        If `X` is empty, or a table that may be long or wide; if a series is empty, holds NaN or infinity, or differs
+        from the first in its number of channels; or if `axes` is wrong or missing. The message names the series.
 
     Examples
     --------
@@ -81,14 +79,10 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     >>> batch = as_series([[1.0, 2.0, 3.0], [4.0, 5.0]])
     >>> batch, batch.lengths, batch[1]
     (<SeriesBatch of 2 objects>, array([3, 2]), array([[4.], [5.]]))
-
-    Three series of six channels and at most 50 time points:
-
-    >>> X = np.zeros((3, 6, 50), dtype=np.float32)
+    >>> X = np.zeros((3, 6, 50), dtype=np.float32)  # three series of six channels
     >>> X[2, :, 40:] = np.nan
-    >>> batch = as_series(X, axes="channel, time")
-    >>> batch.lengths, batch.n_dims, batch.values.dtype
-    (array([50, 50, 40]), 6, dtype('float32'))
+    >>> as_series(X, axes="channel, time").lengths
+    array([50, 50, 40])
     """
     if axes not in (None, *_AXES):
         raise ValueError(f"axes must be {_AXES[0]!r} or {_AXES[1]!r}, got {axes!r}")
@@ -113,8 +107,7 @@ def series_from_long(
     id : str
         Column with the series of each row: numbers, strings, categories or dates.
     time : str
-        Column that sorts the rows of a series: numbers or dates. Only the order matters, not the distances between time
-        points.
+        Column that sorts the rows of a series: numbers or dates. Distances between time points are ignored.
     values : str or sequence of str
         One column for each channel.
 
@@ -158,8 +151,7 @@ def series_from_long(
             f"rows {one} and {two} are both of {id} {ids[one]} at {time} {times[one]}, expected "
             "one row for each series and time; drop or average repeated rows"
         )
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(codes)))).astype(np.int64)
-    return SeriesBatch(np.column_stack(channels)[order], offsets), ids[firsts]
+    return SeriesBatch(np.column_stack(channels)[order], offsets_of(np.bincount(codes))), ids[firsts]
 
 
 def from_aeon(X: Any) -> SeriesBatch:
@@ -168,32 +160,21 @@ def from_aeon(X: Any) -> SeriesBatch:
     Parameters
     ----------
     X : array or sequence of n series
-        One of aeon's collection types
-
-        - "numpy3D": an array ``(n, n_channels, length)``;
-        - "np-list": a list of arrays ``(n_channels, length)`` of any lengths; 1-D arrays have one channel;
-        - "numpy2D" and "pd-wide": an array or frame ``(n, length)``, one channel;
-        - "df-list", "nested_univ" and "pd-multiindex", which come from sktime: see `from_sktime`.
+        "numpy3D", an array ``(n, n_channels, length)``; "np-list", a list of arrays ``(n_channels, length)``; "numpy2D"
+        and "pd-wide", an array or frame ``(n, length)`` of one channel; or a format of `from_sktime`.
 
     Returns
     -------
     SeriesBatch
         Series without padding: trailing time points that are NaN in all channels are left out.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `as_series` does; the sentence names the series.
-
     Examples
     --------
     >>> import numpy as np
     >>> from similia.objects.series import from_aeon
-    >>> batch = from_aeon(np.zeros((3, 2, 50)))
-    >>> batch, batch.lengths, batch.n_dims
-    (<SeriesBatch of 3 objects>, array([50, 50, 50]), 2)
-    >>> from_aeon([np.zeros((2, 50)), np.zeros((2, 40))]).lengths
-    array([50, 40])
+    >>> batch = from_aeon([np.zeros((2, 50)), np.zeros((2, 40))])
+    >>> batch.lengths, batch.n_dims
+    (array([50, 40]), 2)
     """
     if hasattr(X, "columns") or _is_frames(X):
         return from_sktime(X)
@@ -208,25 +189,18 @@ def from_sktime(X: Any) -> SeriesBatch:
     Parameters
     ----------
     X : panel of n series
-        One of sktime's types
+        One of
 
         - "nested_univ": a pandas frame of n rows whose cells are series, one column for each channel;
-        - "pd-multiindex": a pandas frame with an index of two levels, instance and time, one column for each channel;
+        - "pd-multiindex": a pandas frame with an index (instance, time), one column for each channel;
         - "df-list": a list of frames ``(length, n_channels)``;
-        - "numpy3D": an array ``(n, n_channels, length)``, channels first;
+        - "numpy3D": an array ``(n, n_channels, length)``;
         - "numpyflat" and "pd-wide": an array or a frame of numbers ``(n, length)``, one channel.
 
     Returns
     -------
     SeriesBatch
         Series in the order of the rows, or of the first appearance of each instance.
-
-    Raises
-    ------
-    TypeError
-        If `X` is none of these, or does not hold numbers.
-    ValueError
-        If `X` is empty, the channels of a row have different lengths, or a value is missing; the message names it.
 
     Examples
     --------
@@ -235,22 +209,17 @@ def from_sktime(X: Any) -> SeriesBatch:
     >>> nested = pd.DataFrame({"pulse": [pd.Series([1.0, 2.0, 3.0]), pd.Series([4.0, 5.0])]})
     >>> from_sktime(nested).lengths
     array([3, 2])
-    >>> index = pd.MultiIndex.from_tuples([("a", 0), ("a", 1), ("b", 0)])
-    >>> from_sktime(pd.DataFrame({"pulse": [1.0, 2.0, 4.0]}, index=index)).lengths
-    array([2, 1])
     """
     if not hasattr(X, "columns"):
-        if _is_frames(X):
-            return as_series([_table(i, frame) for i, frame in enumerate(X)])
-        return as_series(X) if isinstance(X, np.ndarray) and X.ndim == 2 else as_series(X, axes="channel, time")
+        return as_series([_table(i, frame) for i, frame in enumerate(X)]) if _is_frames(X) else from_aeon(X)
     if not hasattr(X, "index"):
         raise BadType(None, f"is {type(X).__name__} of {type(X).__module__}", "a pandas frame", "use .to_pandas()")
     at_least_one(X)
     levels = getattr(X.index, "nlevels", 1)
     if levels == 2:
         names = [f"column {i}" for i in range(X.shape[1])]
-        frame = X.set_axis(names, axis=1).reset_index(names=[_INSTANCE, _TIME])
-        return series_from_long(frame, id=_INSTANCE, time=_TIME, values=names)[0]
+        frame = X.set_axis(names, axis=1).reset_index(names=["instance", "time"])
+        return series_from_long(frame, id="instance", time="time", values=names)[0]
     if levels > 2:
         raise BadType(None, f"has an index of {levels} levels", "two: instance and time")
     if X.shape[1] and {dtype.kind for dtype in X.dtypes} == {"O"}:
@@ -272,19 +241,13 @@ def from_tslearn(X: Any) -> SeriesBatch:
     SeriesBatch
         Series without padding: trailing time points that are NaN in all channels are left out.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `as_series` does; the sentence names the series.
-
     Examples
     --------
     >>> import numpy as np
     >>> from similia.objects.series import from_tslearn
     >>> X = np.array([[[1.0], [2.0], [3.0]], [[4.0], [5.0], [np.nan]]])
-    >>> batch = from_tslearn(X)
-    >>> batch.lengths, batch[1].ravel()
-    (array([3, 2]), array([4., 5.]))
+    >>> from_tslearn(X).lengths
+    array([3, 2])
     """
     if isinstance(X, np.ndarray) and X.ndim != 1:
         return as_series(X, axes="time, channel" if X.ndim == 3 else None)
@@ -322,7 +285,7 @@ def _from_array(X: npt.NDArray, axes: str | None) -> SeriesBatch:
     if lengths.min() == 0:
         raise BadValue(int(lengths.argmin()), "is all NaN (padding)", "at least one time point", kind="series")
     values = np.ascontiguousarray(X[np.arange(X.shape[1]) < lengths[:, None]])
-    return SeriesBatch(values, np.concatenate(([0], np.cumsum(lengths))).astype(np.int64))
+    return SeriesBatch(values, offsets_of(lengths))
 
 
 def _from_each(X: Any, axes: str | None) -> SeriesBatch:
@@ -345,7 +308,7 @@ def _from_each(X: Any, axes: str | None) -> SeriesBatch:
                 kind="series",
                 other=0,
             )
-    return SeriesBatch(*laid_out(arrays, _float_type(*{array.dtype for array in arrays})))
+    return SeriesBatch.from_arrays(arrays, _float_type(*{array.dtype for array in arrays}))
 
 
 def _float_type(*dtypes: np.dtype) -> type[np.floating]:
@@ -367,19 +330,11 @@ def _column(frame: Any, name: str) -> npt.NDArray[Any]:
     return np.asarray(frame[name])
 
 
-def _first_missing(column: npt.NDArray[Any]) -> int | None:
-    """Return the first row that holds None, NaN, NaT or NA, or None if none does."""
-    missing = (
-        np.array([is_missing(value) for value in column])
-        if column.dtype == object
-        else column != column  # true of NaN and NaT
-    )
-    return int(missing.argmax()) if missing.any() else None
-
-
 def _refuse_missing(column: npt.NDArray[Any], name: str, hint: str) -> None:
-    row = _first_missing(column)
-    if row is not None:
+    """Raise at the first None, NaN, NaT or NA."""
+    missing = np.array([is_missing(value) for value in column]) if column.dtype == object else column != column
+    if missing.any():
+        row = int(missing.argmax())
         raise ValueError(f"row {row} of column {name!r} is missing ({column[row]}); {hint}")
 
 
@@ -421,9 +376,6 @@ def _floats(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.floating]:
             f"row {int(np.isinf(column).argmax())} of column {name!r} is infinite, expected finite numbers"
         )
     return column
-
-
-_INSTANCE, _TIME = "instance", "time"
 
 
 def _is_frames(X: Any) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
 from similia.objects.sequences import at_least_one
 from similia.objects.tables import objects_in
-from similia.objects.vectors import VectorsBatch, check_finite, collection, laid_out, read_each
+from similia.objects.vectors import VectorsBatch, check_finite, collection, read_each
 
 
 class SetBatch(VectorsBatch):
@@ -40,14 +39,14 @@ def as_sets(X: Any) -> SetBatch:
         - a 3-D array ``(n, size, p)``: n sets of one size;
         - a `SetBatch`, which is returned unchanged.
 
-        A set may be empty: an array of shape ``(0, p)``, or an empty list beside nonempty sets. The order of the points
-        in a set does not matter; a point may occur more than once.
+        A set may be empty: an array of shape ``(0, p)``, or an empty list beside nonempty sets. The order of points
+        does not matter; a point may occur more than once.
 
     Returns
     -------
     SetBatch
-        Of length n; float32 if float32 holds all values exactly (float32 and narrower floats, integers of 8 and 16
-        bits such as SIFT descriptors), otherwise float64. `X` is not changed.
+        Of length n. Values are float32 if all sets are float32, float16 or integers of 8 or 16 bits, otherwise float64.
+        `X` is not changed.
 
     Raises
     ------
@@ -72,14 +71,14 @@ def as_sets(X: Any) -> SetBatch:
         if isinstance(X, np.ndarray) and X.ndim == 2:
             raise BadType(None, f"is one array of shape {X.shape}", "a collection of sets", "write one set as [X]")
         at_least_one(X)
-        X = SetBatch(*_from_each(X))
+        X = _from_each(X)
         check_finite(X, "set")
     at_least_one(X)
     return X
 
 
-def _from_each(X: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
-    """Return values and offsets of a collection of arrays."""
+def _from_each(X: Any) -> SetBatch:
+    """Return the sets of a collection of arrays."""
     arrays = read_each(X, "set")
     for i, array in enumerate(arrays):
         if array.ndim != 2 and array.shape != (0,):
@@ -100,4 +99,4 @@ def _from_each(X: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
     # Ignore the dtype of empty sets: numpy makes float64 of [].
     dtypes = {array.dtype for array in arrays if array.size} or {array.dtype for array in arrays}
     dtype = np.float32 if np.can_cast(np.result_type(*dtypes), np.float32) else np.float64
-    return laid_out([array.reshape(-1, p) for array in arrays], dtype)
+    return SetBatch.from_arrays([array.reshape(-1, p) for array in arrays], dtype)

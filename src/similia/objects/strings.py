@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
 from similia.core.text import short
-from similia.objects.sequences import Batch, check_array, check_offsets, joined, resolve_indices, segments
+from similia.objects.sequences import Ragged, check_array, offsets_of
 from similia.objects.tables import is_frame, is_missing, not_a_column, objects_in
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StringBatch(Batch):
+class StringBatch(Ragged):
     """A collection of strings.
 
     Attributes
@@ -40,61 +40,45 @@ class StringBatch(Batch):
 
     kind = "strings"
 
-    values: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
-    offsets: npt.NDArray[np.int64]
     is_bytes: bool = False
 
     @classmethod
     def from_list(cls, strings: list[str] | list[bytes]) -> Self:
         """Make a batch from a list that holds only str or only bytes (unchecked; `as_strings` checks)."""
-        offsets = np.zeros(len(strings) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, strings), np.int64, len(strings)), out=offsets[1:])
+        offsets = offsets_of(np.fromiter(map(len, strings), np.int64, len(strings)))
         if strings and isinstance(strings[0], bytes):
             return cls(_array(b"".join(strings), np.uint8), offsets, True)
-        joined = "".join(strings)  # type: ignore[arg-type]
-        if joined.isascii():
-            return cls(_array(joined.encode("ascii"), np.uint8), offsets)
-        return cls(_array(joined.encode("utf-32-le", "surrogatepass"), np.uint32), offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def take(self, indices: npt.ArrayLike) -> Self:
-        """Return the batch of the strings at `indices` (in that order, repeats allowed)."""
-        positions, offsets = segments(self.offsets, resolve_indices(indices, len(self)))
-        return type(self)(self.values[positions], offsets, self.is_bytes)
+        text = "".join(strings)  # type: ignore[arg-type]
+        if text.isascii():
+            return cls(_array(text.encode("ascii"), np.uint8), offsets)
+        return cls(_array(text.encode("utf-32-le", "surrogatepass"), np.uint32), offsets)
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
         """Return the strings of one or more batches, one batch after another; raise if str meet bytes."""
         if len({batch.is_bytes for batch in batches}) > 1:
             raise TypeError("some batches hold str and others bytes, expected one kind; use bytes.decode or str.encode")
-        values = np.concatenate([batch.values for batch in batches])
-        return cls(values, joined([batch.offsets for batch in batches]), batches[0].is_bytes)
+        return super().concatenate(batches)
 
     def tolist(self) -> list[str] | list[bytes]:
         """Return the strings as a list."""
-        data, segments = self.values.tobytes(), pairwise(self.offsets.tolist())
+        data, bounds = self.values.tobytes(), pairwise(self.offsets.tolist())
         if self.is_bytes:
-            return [data[start:end] for start, end in segments]
+            return [data[start:end] for start, end in bounds]
         text = data.decode(self._encoding, "surrogatepass")
-        return [text[start:end] for start, end in segments]
+        return [text[start:end] for start, end in bounds]
 
     def _check(self) -> None:
         wide = getattr(self.values, "dtype", None) == np.uint32 and not self.is_bytes
         check_array(self.values, "values", np.uint32 if wide else np.uint8)
-        check_array(self.offsets, "offsets", np.int64)
+        super()._check()
         limit = sys.maxunicode if wide else 255 if self.is_bytes else 127
         if self.values.max(initial=0) > limit:
             raise ValueError(f"values reach {self.values.max()}, expected code points of at most {limit}")
-        if check_offsets(self.offsets, "offsets")[-1] != len(self.values):
-            raise ValueError(f"offsets end at {self.offsets[-1]}, but there are {len(self.values)} values")
 
     def _one(self, index: int) -> str | bytes:
-        data = self.values[self.offsets[index] : self.offsets[index + 1]].tobytes()
-        if self.is_bytes:
-            return data
-        return data.decode(self._encoding, "surrogatepass")
+        data: bytes = super()._one(index).tobytes()
+        return data if self.is_bytes else data.decode(self._encoding, "surrogatepass")
 
     @property
     def _encoding(self) -> str:
@@ -107,11 +91,9 @@ def as_strings(X: Any) -> StringBatch:
     Parameters
     ----------
     X : sequence of str, of bytes or of Biopython sequences
-        List, tuple, numpy array (object, str, bytes or `StringDType`), pandas or polars Series,
-        Arrow array (plain, large, dictionary-encoded, chunked), a data frame of one column, a Biopython
-        alignment (its rows, gaps included) or a `StringBatch`, which is returned unchanged. A Biopython ``Seq`` or
-        ``SeqRecord`` counts as its letters. Strings are compared by Unicode code point (no normalisation), bytes by
-        byte. Empty strings are allowed.
+        List, tuple, numpy array, pandas or polars Series, Arrow array, data frame of one column, Biopython alignment
+        (its rows, gaps included) or `StringBatch`, which is returned unchanged. A Biopython ``Seq`` or ``SeqRecord``
+        becomes its letters. Texts are Unicode code points (not normalised). Empty strings are allowed.
 
     Returns
     -------
@@ -158,34 +140,30 @@ def _items(X: Any) -> list[str] | list[bytes]:
         raise BadType(None, f"is {found} {X.shape}", "one column of strings", "select a column")
     items = _to_list(X)
     kinds = set(map(type, items))
-    if kinds <= {str} or kinds <= {bytes}:
-        return items
-    return _checked(items)
+    return items if kinds <= {str} or kinds <= {bytes} else _checked(items)
 
 
 def _to_list(X: Any) -> list:
     for method in ("to_pylist", "to_list", "tolist"):  # Arrow, pandas and polars, numpy
-        if not isinstance(X, list | tuple) and hasattr(X, method):
+        if hasattr(X, method):
             return list(getattr(X, method)())
     return list(X)
 
 
 def _checked(items: list) -> list:
     """Convert scalars of other libraries to str or bytes, or raise an error that names the first bad item."""
-    kind: type | None = None
-    checked = []
+    checked: list[Any] = []
     for i, item in enumerate(items):
         value = item.as_py() if hasattr(item, "as_py") else item
         if _is_biological(value):
             value = _letters(i, value)
-        found = str if isinstance(value, str) else bytes if isinstance(value, bytes) else None
-        if found is None:
+        if not isinstance(value, str | bytes):
             raise _no_string(i, value)
-        if kind is not None and kind is not found:
+        checked.append(str(value) if isinstance(value, str) else bytes(value))
+        found, first = type(checked[i]), type(checked[0])
+        if found is not first:
             remedy = "give all strings as str (bytes.decode) or all as bytes (str.encode)"
-            raise BadType(i, f"is {found.__name__} among {kind.__name__}", remedy=remedy)
-        kind = found
-        checked.append(found(value))
+            raise BadType(i, f"is {found.__name__} among {first.__name__}", remedy=remedy)
     return checked
 
 

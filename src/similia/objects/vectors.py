@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
 from similia.core.text import short
-from similia.objects.sequences import Batch, check_array, check_offsets, joined, resolve_indices, segments
+from similia.objects.sequences import Batch, Ragged, check_array, offsets_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VectorsBatch(Batch):
+class VectorsBatch(Ragged):
     """A collection of objects, each a sequence of vectors of one dimension.
 
     Attributes
@@ -27,19 +27,12 @@ class VectorsBatch(Batch):
         Object i is ``values[offsets[i]:offsets[i + 1]]``.
     """
 
-    values: npt.NDArray[np.floating]
-    offsets: npt.NDArray[np.int64]
-
     @classmethod
-    def from_arrays(cls, arrays: Iterable[npt.NDArray]) -> Self:
-        """Make a batch from (length, p) float arrays of one dtype (unchecked; `as_series` and `as_sets` check)."""
+    def from_arrays(cls, arrays: Iterable[npt.NDArray], dtype: npt.DTypeLike | None = None) -> Self:
+        """Make a batch from (length, p) arrays, converted to `dtype` if given (`as_series` and `as_sets` check)."""
         arrays = list(arrays)
-        offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
-        np.cumsum([len(array) for array in arrays], out=offsets[1:])
-        return cls(np.ascontiguousarray(np.concatenate(arrays)), offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
+        values = np.concatenate(arrays, dtype=dtype, casting="unsafe")
+        return cls(np.ascontiguousarray(values), offsets_of([len(array) for array in arrays]))
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -51,18 +44,13 @@ class VectorsBatch(Batch):
         """Dimension p of the vectors."""
         return int(self.values.shape[1])
 
-    def take(self, indices: npt.ArrayLike) -> Self:
-        """Return the batch of the objects at `indices` (in that order, repeats allowed)."""
-        positions, offsets = segments(self.offsets, resolve_indices(indices, len(self)))
-        return type(self)(self.values[positions], offsets)
-
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
         """Return the objects of one or more batches, one batch after another; raise if their dimensions differ."""
         dimensions = sorted({batch.n_dims for batch in batches})
         if len(dimensions) > 1:
             raise ValueError(f"the batches have vectors of {dimensions} dimensions, expected one dimension")
-        return cls(np.concatenate([batch.values for batch in batches]), joined([batch.offsets for batch in batches]))
+        return super().concatenate(batches)
 
     def astype(self, dtype: npt.DTypeLike) -> Self:
         """Return the batch with values converted to float32 or float64."""
@@ -71,20 +59,12 @@ class VectorsBatch(Batch):
     def _check(self) -> None:
         single = getattr(self.values, "dtype", None) == np.float32
         check_array(self.values, "values", np.float32 if single else np.float64, ndim=2)
-        check_array(self.offsets, "offsets", np.int64)
-        if check_offsets(self.offsets, "offsets")[-1] != len(self.values):
-            raise ValueError(f"offsets end at {self.offsets[-1]}, but there are {len(self.values)} vectors")
-
-    def _one(self, index: int) -> Any:
-        return self.values[self.offsets[index] : self.offsets[index + 1]]
-
-
-_PLURAL = {"series": "series", "set": "sets"}
+        super()._check()
 
 
 def collection(X: Any, noun: str) -> Any:
     """Return `X` as an array of at least two axes or an iterable of objects, or raise."""
-    many = _PLURAL[noun]
+    many = {"series": "series", "set": "sets"}[noun]
     if isinstance(X, Batch):
         raise BadType(None, f"is a {type(X).__name__}", many, "list(X) takes its objects out")
     if hasattr(X, "columns"):
@@ -112,7 +92,7 @@ def endless(item: Any) -> bool:
 
 def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
     """Return object i as an array of numbers, keeping its dtype, or raise."""
-    if hasattr(item, "as_py"):  # an Arrow scalar: take the values of a list directly, not as Python floats
+    if hasattr(item, "as_py"):  # an Arrow list: keep its values, which as_py would turn into Python floats
         item = item.values if hasattr(item, "values") else item.as_py()
     readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)
     if not readable or isinstance(item, str | bytes):  # numpy would take the keys of a dict, set or graph
@@ -144,13 +124,6 @@ def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:
             raise BadType(i, f"is one number ({array})", "an array", f"write a single {noun} x as [x]", kind=noun)
         arrays.append(array)
     return arrays
-
-
-def laid_out(arrays: list[npt.NDArray], dtype: npt.DTypeLike) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
-    """Return the vectors of all (length, p) arrays as one new array, and the offsets."""
-    offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
-    np.cumsum([len(array) for array in arrays], out=offsets[1:])
-    return np.ascontiguousarray(np.concatenate(arrays, dtype=dtype, casting="unsafe")), offsets
 
 
 def check_finite(batch: VectorsBatch, noun: str = "", collection: str = "X") -> None:
