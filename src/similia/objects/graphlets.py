@@ -7,9 +7,8 @@ A graphlet of k nodes v_0 .. v_{k-1} (k from 2 to 11), in the order they were dr
 so it has D = k (k - 1) / 2 bits, and the low bits are the code of the first nodes. Graphs become simple and
 undirected: an arc in either direction is an edge, self-loops are dropped, weights and labels are ignored.
 
-Cost: a uniform graphlet takes k draws, a random walk as many steps as it needs to see k nodes; both take
-k (k - 1) / 2 lookups in a bit matrix. Memory: n**2 / 8 bytes for a graph of n nodes, at most 4 MiB for each
-thread; larger graphs look edges up among sorted neighbours, with the same results.
+Cost: a uniform graphlet takes k draws, a random walk as many steps as it needs to see k nodes; both take D lookups in
+a bit matrix of n**2 / 8 bytes for a graph of n nodes, or among sorted neighbours if the matrix would exceed 4 MiB.
 Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
 """
 
@@ -28,13 +27,13 @@ from similia.core.errors import BadValue
 from similia.core.progress import track
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
+from similia.objects import _graphlets as loops
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graphs import as_graphs
-from similia.objects.sequences import runs
+from similia.objects.sequences import offsets_of, runs
 
 _GRAIN = 2048  # minimum number of graphlets per call of the compiled loop
-_MOMENT_GRAIN = 2**14  # the same for the loop of moments
-_MOST_SUBSETS = 2 * 10**8
+_MOST_SUBSETS = 2 * 10**8  # of one graph, and of the graphs between two updates of the progress
 SAMPLINGS = ("uniform", "random_walk")
 
 
@@ -78,10 +77,7 @@ class _Simple(NamedTuple):
 
 
 def as_structures(X: Any) -> GraphBatch:
-    """Return graphs like `as_graphs`, without labels, attributes and weights (a batch is returned unchanged).
-
-    Labels and attributes that are not compared may be missing in some graphs or have any type.
-    """
+    """Return graphs like `as_graphs`, without labels, attributes and weights (a batch is returned unchanged)."""
     return as_graphs(X, node_label=None, node_attributes=None, edge_label=None, edge_weight=None)
 
 
@@ -99,25 +95,22 @@ def sample_graphlets(
     Parameters
     ----------
     graphs : sequence of n graphs
-        Anything that `similia.objects.as_graphs` reads.
+        In any form that `similia.objects.as_graphs` reads.
     size : int
         Number of nodes k of a graphlet, 2 to 11.
     n_samples : int
         Number of graphlets to draw from each graph.
     sampling : {"random_walk", "uniform"}
-        ``"uniform"``: k distinct nodes in random order. ``"random_walk"``: the first k distinct nodes of a
-        walk, in the order of the first visit. The walk starts at a uniform node among those in components of at least
-        k nodes. Each step returns to the start with probability `flyback`, or else goes to a uniform neighbour. If no
-        component has k nodes, the walk starts at any node; when it has seen its whole component, it restarts at a
-        uniform unvisited node.
+        ``"uniform"`` takes k distinct nodes in random order. ``"random_walk"`` takes the first k distinct nodes of a
+        walk from a uniform node in a component of at least k nodes (if no component is so large, from any node, and
+        again from a uniform unvisited node when the component is exhausted).
     flyback : float, default=0.15
-        Probability of a jump back to the start, at least 0 and below 1. Not used by ``"uniform"``.
+        Probability that a step of the walk returns to its start instead of a uniform neighbour, at least 0 and below 1.
     small : {"pad", "raise"}
         How to treat a graph with fewer than k nodes: add isolated nodes, or raise an error.
     seed : int, default=0
-        The graphlets of a graph depend only on the seed and on the graph's edges and number of nodes, not on other
-        graphs or threads. A smaller `n_samples` gives the first graphlets of a larger one. Equal graphs get equal
-        graphlets.
+        The graphlets of a graph depend only on the seed and on the graph's edges and number of nodes. A smaller
+        `n_samples` gives the first graphlets of a larger one.
 
     Returns
     -------
@@ -132,9 +125,8 @@ def sample_graphlets(
 
     Notes
     -----
-    `flyback` is exact to 2**-32, and each probability of a uniform choice among d nodes to d 2**-32. If a walk takes 64
-    steps without a new node (a flyback near 1, a long path), its next new node is drawn from the exact distribution of
-    the node by which the walk leaves the visited ones. So any flyback takes bounded time.
+    Probabilities are exact to d 2**-32 for a choice among d nodes. After 64 steps without a new node (a flyback near 1,
+    a long path), the next new node is drawn from its exact distribution, so any flyback takes bounded time.
 
     References
     ----------
@@ -143,19 +135,12 @@ def sample_graphlets(
 
     Examples
     --------
-    Three nodes of a path of three always form the path, numbered in the order of the walk:
-
-    >>> from similia.objects.graphlets import sample_graphlets, unpack_graphlets
+    >>> from similia.objects.graphlets import sample_graphlets
     >>> path = ([[0, 1, 1, 2], [1, 0, 2, 1]], 3)
     >>> codes = sample_graphlets([path], size=3, n_samples=1000)
-    >>> codes.shape, sorted({int(code) for code in codes[0]})
+    >>> codes.shape, sorted({int(code) for code in codes[0]})  # paths 1-0-2 and 0-1-2 or 0-2-1, by order of visit
     ((1, 1000), [3, 5])
-    >>> unpack_graphlets([3, 5], size=3)  # edges (0, 1), (0, 2), (1, 2)
-    array([[1, 1, 0],
-           [1, 0, 1]], dtype=uint8)
     """
-    from similia.objects import _graphlets as loops
-
     size, n_samples = _check_size(size), check_positive_int(n_samples, "n_samples")
     _check_sampling(sampling, flyback, small, seed)
     simple = _simple(graphs, size, small)
@@ -196,8 +181,6 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
     >>> patterns.codes, patterns.counts, patterns.offsets
     (array([1, 3, 0], dtype=uint64), array([1, 2, 3]), array([0, 2, 3]))
     """
-    from similia.objects import _graphlets as loops
-
     codes = np.ascontiguousarray(_as_codes(codes, 2))
     n, n_samples = codes.shape
     small = codes.max(initial=0) >> np.uint64(loops.TABLE_BITS) == 0
@@ -217,10 +200,7 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
         run_in_ranges(work, len(distinct), max(1, _GRAIN // max(1, n_samples)))
         kept = np.arange(n_samples) < lengths[rows, None]
         parts.append((distinct[kept], counts[kept]))
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    if not parts:
-        return Patterns(np.empty(0, np.uint64), np.empty(0, np.int64), offsets)
-    return Patterns(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), offsets)
+    return _joined(parts, lengths)
 
 
 def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
@@ -244,21 +224,17 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
 
     Examples
     --------
-    A path of four nodes has four subsets of three: two are paths (code 5), two an edge and a node (codes 1 and 4):
-
     >>> from similia.objects.graphlets import enumerate_graphlets
     >>> path = ([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]], 4)
     >>> patterns = enumerate_graphlets([path], size=3)
-    >>> patterns.codes, patterns.counts
+    >>> patterns.codes, patterns.counts  # code 5 is a path; 1 and 4 are an edge and a node
     (array([1, 4, 5], dtype=uint64), array([1, 1, 2]))
     """
     return count_subsets(graphs, _check_size(size), f"sample_graphlets(graphs, size={size}, n_samples=...)")
 
 
 def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
-    """Return `enumerate_graphlets` of a checked size; `instead` is the advice in the error for too large graphs."""
-    from similia.objects import _graphlets as loops
-
+    """Return `enumerate_graphlets` for a valid size; the error for a too large graph recommends `instead`."""
     simple = _simple(graphs, 0, "pad")
     subsets = [comb(int(n), size) for n in np.diff(simple.offsets)]
     for g, n_subsets in enumerate(subsets):
@@ -278,11 +254,16 @@ def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
             order = np.argsort(codes)
             found[g] = codes[order], counts[order]
 
-    batches = list(runs(np.concatenate(([0], np.cumsum(subsets))), _MOST_SUBSETS))  # about a second each
+    batches = list(runs(offsets_of(subsets), _MOST_SUBSETS))  # about a second each
     for batch in track(batches, "graphlets", len(batches)):
         run_in_ranges(partial(work, batch.start), batch.stop - batch.start, 1)
-    offsets = np.concatenate(([0], np.cumsum([len(codes) for codes, _ in found]))).astype(np.int64)
-    return Patterns(np.concatenate([codes for codes, _ in found]), np.concatenate([n for _, n in found]), offsets)
+    return _joined(found, [len(codes) for codes, _ in found])
+
+
+def _joined(parts: list[tuple], lengths: npt.ArrayLike) -> Patterns:
+    """Return the rows of these lengths from pairs (codes, counts) of one or more rows."""
+    codes, counts = zip((np.empty(0, np.uint64), np.empty(0, np.int64)), *parts, strict=True)
+    return Patterns(np.concatenate(codes), np.concatenate(counts), offsets_of(lengths))
 
 
 def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
@@ -321,25 +302,12 @@ def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
 
 
 def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.float64]:
-    """Return how often two edges of a graphlet occur together: the mean of a_p a_q over a graph's samples, p <= q.
+    """Return the mean of a_p a_q over the graphlets of each graph, for bits p <= q: how often two edges occur together.
 
-    Samples become bit planes, 64 at a time, so one AND and one popcount handle 64 samples. Cost for D bits:
-    s (D**2 / 128 + 9) word operations per graph.
-
-    Parameters
-    ----------
-    codes : ndarray of uint64, shape (n, s)
-        Graphlets, see `similia.objects.graphlets.sample_graphlets`; s at least 1.
-    size : int
-        Nodes of a graphlet.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, D (D + 1) / 2)
-        D = size (size - 1) / 2, pairs in the order of ``np.triu_indices(D)``. Exact integers over s.
+    Samples become bit planes, so one AND and one popcount handle 64 samples. The cost for s samples of D bits is
+    s (D**2 / 128 + 9) word operations per graph. The result has shape (n, D (D + 1) / 2), with pairs in the order of
+    ``np.triu_indices(D)``, and holds exact integers over s.
     """
-    from similia.objects import _graphlets as loops
-
     codes = np.ascontiguousarray(codes)
     n, s = codes.shape
     n_bits = n_pairs(size)
@@ -348,7 +316,7 @@ def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.f
     def work(start: int, stop: int) -> None:
         loops.second_moments(codes[start:stop], n_bits, moments[start:stop])
 
-    run_in_ranges(work, n, max(1, _MOMENT_GRAIN // s))
+    run_in_ranges(work, n, max(1, 8 * _GRAIN // s))
     return moments
 
 
@@ -366,15 +334,10 @@ def canonical_forms(size: int) -> CanonicalForms:
     CanonicalForms
         Read-only arrays, computed once and cached.
 
-    Raises
-    ------
-    ValueError
-        If `size` is out of range: at 8 the table would have 2**28 entries.
-
     Notes
     -----
     Classes are orbits of the codes under permutations of the nodes, generated by swapping the first two nodes and
-    rotating all.
+    rotating all. At size 8, the table would have 2**28 entries.
 
     Examples
     --------
@@ -383,8 +346,6 @@ def canonical_forms(size: int) -> CanonicalForms:
     >>> forms.representatives, forms.table
     (array([0, 1, 3, 7], dtype=uint64), array([0, 1, 1, 2, 1, 2, 2, 3], dtype=uint32))
     """
-    from similia.objects import _graphlets as loops
-
     if not 2 <= check_positive_int(size, "size") <= 7:
         raise ValueError(f"isomorphism classes are known for sizes 2 to 7, got size={size}; choose a smaller size")
     nodes = [*range(size)]
@@ -437,14 +398,12 @@ def _as_codes(codes: npt.ArrayLike, ndim: int) -> npt.NDArray[np.uint64]:
 
 def _simple(graphs: Any, size: int, small: str) -> _Simple:
     """Return the graphs without directions and loops, padded to at least `size` nodes."""
-    from similia.objects import _graphlets as loops
-
     graphs = as_structures(graphs)
     n_nodes = np.diff(graphs.node_offsets)
     if small == "raise" and (n_nodes < size).any():
         g = int(np.argmax(n_nodes < size))
         found, expected = f"has {n_nodes[g]} nodes", f"at least size={size}"
         raise BadValue(g, found, expected, "small='pad' adds nodes", kind="graph")
-    offsets = np.concatenate(([0], np.cumsum(np.maximum(n_nodes, size)))).astype(np.int64)
+    offsets = offsets_of(np.maximum(n_nodes, size))
     arrays = [np.ascontiguousarray(a, np.int64) for a in (graphs.node_offsets, graphs.indptr, graphs.indices)]
     return _Simple(offsets, *loops.simple_adjacency(*arrays, offsets))

@@ -24,14 +24,9 @@ def is_frame(X: Any) -> bool:
 
 
 def objects_in(X: Any, *, numbers: bool = False) -> Any:
-    """Return the column of a table that has only one; return anything else unchanged.
+    """Return the column of a frame, or of an array of objects or texts, that has only one; else return `X` unchanged.
 
-    Parameters
-    ----------
-    X : collection
-        Tables are data frames, Arrow tables, and arrays of objects or texts of shape (n, 1).
-    numbers : bool, default=False
-        Whether this includes a column of numbers; otherwise it remains a table of vectors.
+    A single column of numbers remains a table of vectors unless `numbers` is true.
     """
     if isinstance(X, np.ndarray):
         return X[:, 0] if X.ndim == 2 and X.shape[1] == 1 and X.dtype.kind in "OSUT" else X
@@ -49,14 +44,13 @@ def wide_series(X: Any) -> Any:
     if not all(map(_holds_real_numbers, _columns(X))):
         return X
     n, width = X.shape
-    names = [str(name) for name in getattr(X, "column_names", X.columns)]
     if width == 1:
         raise BadValue(
             None,
             f"is a table of one column of {n} numbers, which may be one series or {n} of one time point",
             remedy=f"write [X.to_numpy().ravel()] for one series, X.to_numpy() for {n}",
         )
-    long = [name for name in names if name.lower() in _OF_LONG_TABLES]
+    long = [name for name in _names(X) if name.lower() in _OF_LONG_TABLES]
     if long:
         raise BadValue(
             None,
@@ -72,8 +66,7 @@ def to_array(X: Any) -> npt.NDArray[Any]:
     columns = _columns(X)
     if not columns:
         raise BadValue(None, "is a table without columns", "a column of objects, or columns of numbers")
-    names = getattr(X, "column_names", X.columns)
-    for name, column in zip(names, columns, strict=True):
+    for name, column in zip(_names(X), columns, strict=True):
         if not _holds_real_numbers(column):
             raise BadType(
                 None,
@@ -82,6 +75,10 @@ def to_array(X: Any) -> npt.NDArray[Any]:
                 "(similia.objects.from_sktime takes nested tables)",
             )
     return np.column_stack([np.asarray(column) for column in columns])
+
+
+def _names(X: Any) -> list[str]:
+    return [str(name) for name in getattr(X, "column_names", X.columns)]  # of Arrow, or of pandas and polars
 
 
 def _columns(X: Any) -> list[Any]:
@@ -93,6 +90,7 @@ def _columns(X: Any) -> list[Any]:
 
 
 def _holds_numbers(column: Any) -> bool:
+    """Return whether a column holds numbers or times."""
     dtype = getattr(column, "dtype", None)
     if dtype is None:
         return str(column.type).startswith(_ARROW_NUMBERS)
@@ -107,7 +105,7 @@ def _holds_real_numbers(column: Any) -> bool:
 
 def not_a_column(X: Any, what: str) -> BadType:
     """Return the error for a table of several columns where one column of objects is expected."""
-    names = [str(name) for name in getattr(X, "column_names", X.columns)]
+    names = _names(X)
     shown = ", ".join([*map(short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
     found = f"is a table of {len(names)} columns ({shown})"
     return BadType(None, found, f"one column of {what}", "select it, as in X[[name]]")

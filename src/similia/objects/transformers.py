@@ -38,11 +38,6 @@ def as_column(X: Any) -> npt.NDArray[Any]:
     ndarray of object, shape (n, 1)
         The objects themselves, not copies.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `X` is not a collection, or empty.
-
     Examples
     --------
     >>> from sklearn.ensemble import BaggingClassifier
@@ -78,23 +73,7 @@ class FromColumn(ObjectsOut):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that there is one column.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, 1), or collection of n objects
-        y : ignored
-
-        Returns
-        -------
-        FromColumn
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If `X` is empty or has more than one column.
-        """
+        """Check that `X` has one column, or one axis."""
         self.transform(X)
         return self
 
@@ -108,11 +87,6 @@ class FromColumn(ObjectsOut):
         Returns
         -------
         ndarray of object, shape (n,), or `X` itself if it has one axis
-
-        Raises
-        ------
-        ValueError
-            If `X` is empty or has more than one column.
         """
         n = at_least_one(X)
         shape = tuple(getattr(X, "shape", (n,)))
@@ -138,7 +112,7 @@ class FromColumn(ObjectsOut):
 class AttributeScaler(ObjectsOut):
     """Shift and scale each node attribute to mean 0 and standard deviation 1 over the nodes seen in ``fit``.
 
-    A constant attribute becomes 0. The output is graphs again, so put it before `Nystroem` in a pipeline.
+    A constant attribute becomes 0. The output is graphs, so this can precede `Nystroem` in a pipeline.
 
     Attributes
     ----------
@@ -158,18 +132,7 @@ class AttributeScaler(ObjectsOut):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the mean and standard deviation of each attribute.
-
-        Parameters
-        ----------
-        X : sequence of n graphs with node attributes
-        y : ignored
-
-        Raises
-        ------
-        ValueError
-            If the graphs have no node attributes.
-        """
+        """Learn the mean and standard deviation of each attribute of n graphs; raise if they have none."""
         attributes = self._attributes(as_graphs(X))
         # Powers of two bring each attribute near 1, so that squares are neither 0 nor infinite.
         exponents = np.frexp(np.abs(attributes).max(axis=0, initial=0.0))[1]
