@@ -1,22 +1,25 @@
-"""Validate the description of a model file before any object is created from it.
+"""Validate the description of a model file, and create the objects that it describes.
 
 A model is a zip archive in the skops format: ``schema.json`` describes a tree of *nodes* (each with a loader, a class
-and its content), and arrays are separate members. skops checks classes against a list, but trusts everything else: that
-the nodes form a tree, that members have the size they claim, that arrays are not pickles. This module enforces that
+and its content), and arrays are separate members. The description is valid if
 
 - members are stored without compression and are together no larger than the file, which rules out zip bombs;
 - loaders are only those that models of similia need; none of them calls a function that the file names;
 - every node is written where it is used, so none can refer to itself, or repeatedly to a large one;
 - arrays hold no Python objects and have the stated length; indices of sparse arrays stay within bounds.
+
+Only then, and if all names are allowed (`refused_names`), does `Builder` create objects.
 """
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import json
 import sys
 import zipfile
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import PurePath
@@ -36,11 +39,11 @@ _SCALARS = {"bool", "bool_", "str_", "datetime64", "timedelta64"} | {
     f"{kind}{size}" for kind, sizes in (("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)), ("float", (16, 32, 64)))
     for size in sizes
 }  # fmt: skip
-_CONTAINERS = {"ListNode": "list", "TupleNode": "tuple", "SetNode": "set"}
-_PLAIN = ("JsonNode", "TypeNode", "FunctionNode", "SliceNode")  # without inner nodes; skops checks types by its list
-_FILES = ("NdArrayNode", "SparseMatrixNode", "BytesNode", "BytearrayNode")
+_CONTAINERS = {"ListNode": list, "TupleNode": tuple, "SetNode": set}
+_BYTES = {"BytesNode": bytes, "BytearrayNode": bytearray}
+_PLAIN = ("TypeNode", "FunctionNode", "SliceNode")  # without inner nodes
 _BUILTINS = {"int", "float", "str", "bool", "list", "set", "tuple"}
-_MADE_OF = {  # each of these loaders makes one kind of object
+_MADE_OF = {  # the classes that each of these loaders may make
     "DictNode": ("builtins.dict", "collections.OrderedDict"), "ListNode": ("builtins.list",),
     "TupleNode": ("builtins.tuple",), "SetNode": ("builtins.set",), "BytesNode": ("builtins.bytes",),
     "BytearrayNode": ("builtins.bytearray",), "SliceNode": ("builtins.slice",), "TreeNode": (TREE,),
@@ -85,6 +88,7 @@ def canonical(data: bytes, **facts: str | int) -> bytes:
 
 
 def _public(module: str, name: str) -> tuple[str, str]:
+    """Return the public name of a class of similia, and any other name unchanged."""
     found = getattr(sys.modules.get(module), name, None) if module.startswith("similia.") else None
     return (public_name(found) if isinstance(found, type) else None) or (module, name)
 
@@ -136,7 +140,7 @@ class _Description:
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
         self.left = sum(info.file_size for info in archive.infolist())  # total bytes that arrays may still take
-        self.written = 0  # number of nodes in the file
+        self.written = 0  # number of nodes met so far, each counted where it is written
         self.sizes: dict[Any, int] = {}  # number of nodes within each finished node, by id
         self.open: set[Any] = set()  # ids of the nodes that enclose the current one
 
@@ -145,7 +149,7 @@ class _Description:
             root = json.loads(self.archive.read(_SCHEMA))
         except (ValueError, RecursionError):
             raise ValueError("is damaged: its description is no JSON; save the model again") from None
-        if self._walk(root, 0) > 2 * self.written:  # skops visits a node again wherever its number occurs
+        if self._walk(root, 0) > 2 * self.written:  # a walk visits a node again wherever its number occurs
             raise _refused("has a description that refers to the same parts over and over")
         return root
 
@@ -159,7 +163,7 @@ class _Description:
         if name in self.open:
             raise _refused("has a part that holds itself")
         if name in self.sizes:
-            self.written += _count(node)
+            self.written += sum(1 for _ in nodes_of(node))
             return self.sizes[name]
         self.written += 1
         self.open |= {name} - {None}
@@ -174,10 +178,10 @@ class _Description:
         loader, cls, module = (node.get(key) for key in ("__loader__", "__class__", "__module__"))
         if not all(isinstance(text, str) for text in (loader, cls, module)):
             raise _refused("lacks a class in its description")
-        place, content = f"{module}.{cls}", node.get("content")
-        if loader in _CONTAINERS and place == f"builtins.{_CONTAINERS[loader]}":
+        content = node.get("content")
+        if loader in _CONTAINERS:
             return iter(_typed(content, list))
-        if loader == "DictNode" and place in ("builtins.dict", "collections.OrderedDict"):
+        if loader == "DictNode":
             return iter([node.get("key_types"), *_typed(content, dict).values()])
         if loader == "JsonNode":
             _typed(content, str)
@@ -186,21 +190,25 @@ class _Description:
             return iter(())
         if loader == "ObjectNode":
             return iter(() if content is None else (content,))
-        if loader == "NdArrayNode" and node.get("type") == "json" and place == "numpy.ndarray":
+        if loader == "NdArrayNode" and node.get("type") == "json" and (module, cls) == ("numpy", "ndarray"):
             return iter([node.get("shape"), *_typed(content, list)])
-        if loader == "NdArrayNode" and (place == "numpy.ndarray" or (module == "numpy" and cls in _SCALARS)):
-            self._check_array(node)
+        if loader == "NdArrayNode" and module == "numpy" and cls in _SCALARS | {"ndarray"}:
+            info = self._member(node)
+            with self.archive.open(info) as stream:
+                _check_npy(stream, info)
             return iter(())
-        if loader in _FILES[1:]:
-            self._check_member(node, sparse=loader == "SparseMatrixNode")
+        if loader in _BYTES or loader == "SparseMatrixNode":
+            info = self._member(node)
+            if loader == "SparseMatrixNode":
+                _check_sparse(self.archive.read(info))
             return iter(())
         if loader == "RandomStateNode":
             return iter([content])
         if loader in ("RandomGeneratorNode", "MaskedArrayNode"):
             return iter(_typed(content, dict).values())
-        if (loader == "LossNode" and place in LOSSES) or (loader == "TreeNode" and place == TREE):
+        if loader in ("LossNode", "TreeNode"):
             return iter([content, _typed(node.get("__reduce__"), dict).get("args")])
-        raise _refused(f"holds {short(place)} by way of {short(loader)}, which no model needs")
+        raise _refused(f"holds {short(f'{module}.{cls}')} by way of {short(loader)}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
         """Return the member that a node names and count its bytes; a member may be read only once."""
@@ -212,29 +220,6 @@ class _Description:
         if self.left < 0:
             raise _refused("has a description that refers to the same parts over and over")
         return info
-
-    def _check_array(self, node: dict[str, Any]) -> None:
-        info = self._member(node)
-        with self.archive.open(info) as stream:
-            _check_npy(stream, info)
-
-    def _check_member(self, node: dict[str, Any], sparse: bool) -> None:
-        info = self._member(node)
-        if sparse:
-            _check_sparse(self.archive.read(info))
-
-
-def _count(node: Any) -> int:
-    """Return the number of nodes written in a node, including itself."""
-    n, stack = 0, [node]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            n += "__loader__" in value
-            stack.extend(value.values())
-        elif isinstance(value, list):
-            stack.extend(value)
-    return n
 
 
 def _check_npy(stream: IO[bytes], info: zipfile.ZipInfo) -> None:
@@ -336,7 +321,7 @@ def _plain_type(node: dict[str, Any]) -> Any:
     """Return the type that a node names if it is a plain Python type or a numpy scalar type."""
     module, cls = node["__module__"], node["__class__"]
     if module == "builtins" and cls in _BUILTINS:
-        return {"int": int, "float": float, "str": str, "bool": bool, "list": list, "set": set, "tuple": tuple}[cls]
+        return getattr(builtins, cls)
     found = getattr(np, cls, None) if module == "numpy" else None
     return found if isinstance(found, type) and issubclass(found, np.generic) else None
 
@@ -353,55 +338,39 @@ class Builder:
         number = node.get("__id__")
         if number is not None and number in self.made:
             return self.made[number]
-        made = getattr(self, f"_{node['__loader__']}")(node)
+        made = self._made(node)
         if number is not None:
             self.made[number] = made
         return made
 
-    def _all(self, nodes: list[dict[str, Any]]) -> list[Any]:
-        return [self.make(node) for node in nodes]
+    def _made(self, node: dict[str, Any]) -> Any:
+        loader, content = node["__loader__"], node.get("content")
+        if loader in _CONTAINERS:
+            return _CONTAINERS[loader](map(self.make, content))
+        if loader in _BYTES:
+            return _BYTES[loader](self._read(node))
+        if loader == "JsonNode":
+            return json.loads(content)
+        if loader == "SliceNode":
+            return slice(*(content[name] for name in ("start", "stop", "step")))
+        if loader == "TypeNode":
+            return _plain_type(node)
+        if loader == "FunctionNode":
+            return _ufunc(node)
+        return getattr(self, f"_{loader}")(node)
 
     def _read(self, node: dict[str, Any]) -> bytes:
         return self.archive.read(node["file"])
 
-    def _JsonNode(self, node: dict[str, Any]) -> Any:
-        return json.loads(node["content"])
-
     def _DictNode(self, node: dict[str, Any]) -> Any:
-        from collections import OrderedDict
-
         content: dict[Any, Any] = OrderedDict() if node["__class__"] == "OrderedDict" else {}
         for kind, (key, value) in zip(self.make(node["key_types"]), node["content"].items(), strict=True):
             content[kind(key)] = self.make(value)
         return content
 
-    def _ListNode(self, node: dict[str, Any]) -> Any:
-        return self._all(node["content"])
-
-    def _TupleNode(self, node: dict[str, Any]) -> Any:
-        return tuple(self._all(node["content"]))
-
-    def _SetNode(self, node: dict[str, Any]) -> Any:
-        return set(self._all(node["content"]))
-
-    def _BytesNode(self, node: dict[str, Any]) -> Any:
-        return self._read(node)
-
-    def _BytearrayNode(self, node: dict[str, Any]) -> Any:
-        return bytearray(self._read(node))
-
-    def _SliceNode(self, node: dict[str, Any]) -> Any:
-        return slice(*(node["content"][name] for name in ("start", "stop", "step")))
-
-    def _TypeNode(self, node: dict[str, Any]) -> Any:
-        return _plain_type(node)
-
-    def _FunctionNode(self, node: dict[str, Any]) -> Any:
-        return _ufunc(node)
-
     def _NdArrayNode(self, node: dict[str, Any]) -> Any:
         if node["type"] == "json":
-            shape, items = self.make(node["shape"]), self._all(node["content"])
+            shape, items = self.make(node["shape"]), [self.make(item) for item in node["content"]]
             if len(shape) != 1:
                 return np.array(items, object)
             objects = np.empty(len(items), object)
