@@ -34,8 +34,7 @@ _FARTHEST = 1e295  # -log2 of a local similarity: sums over 10,000 time points s
 _MOST_UNITS = 1e145  # of a time point: squares of differences stay below _FARTHEST
 _LOWEST = -1023.0  # a summand with a smaller exponent does not change a sum of 1 or more
 _LOG_2 = log(2.0)
-# Of 2^r in r; the remainder is below 2e-16 for |r| <= 1/2.
-_C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12 = (_LOG_2**k / factorial(k) for k in range(1, 13))
+_POWERS = tuple(_LOG_2**k / factorial(k) for k in range(12, -1, -1))  # of 2^r in r, the remainder below 2e-16
 
 How = tuple[float, bool, int, int, float]
 
@@ -209,15 +208,7 @@ def _log_sum(x, y, p, how, widths, room, found):  # type: ignore[no-untyped-def]
 @njit()
 def _small_power(r):  # type: ignore[no-untyped-def]
     """Return 2^r in each lane, for |r| <= 1/2."""
-    value = lane.multiply_add(lane.splat(_C12), r, lane.splat(_C11))
-    value = lane.multiply_add(value, r, lane.splat(_C10))
-    value = lane.multiply_add(value, r, lane.splat(_C9))
-    value = lane.multiply_add(value, r, lane.splat(_C8))
-    value = lane.multiply_add(value, r, lane.splat(_C7))
-    value = lane.multiply_add(value, r, lane.splat(_C6))
-    value = lane.multiply_add(value, r, lane.splat(_C5))
-    value = lane.multiply_add(value, r, lane.splat(_C4))
-    value = lane.multiply_add(value, r, lane.splat(_C3))
-    value = lane.multiply_add(value, r, lane.splat(_C2))
-    value = lane.multiply_add(value, r, lane.splat(_C1))
-    return lane.multiply_add(value, r, lane.splat(1.0))
+    value = lane.splat(_POWERS[0])
+    for coefficient in _POWERS[1:]:
+        value = lane.multiply_add(value, r, lane.splat(coefficient))
+    return value

@@ -14,8 +14,9 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +27,13 @@ from similia.core.text import counted, short
 from similia.core.validation import as_path
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graph_forms import hash_labels
+from similia.objects.sequences import offsets_of
 
 _SUFFIX = "_graph_indicator.txt"
+_KINDS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes", "edge_labels",
+          "edge_attributes")  # fmt: skip
+_NUMBERS: dict[type, str] = {np.int64: "an integer of 64 bits", np.float64: "a number"}
+_Member = tuple[str, int, Callable[[], IO[bytes]]]  # name and size of a file, and a function that opens it
 
 
 def read_tudataset(
@@ -51,10 +57,9 @@ def read_tudataset(
     Returns
     -------
     graphs : GraphBatch
-        Graphs with those of node labels, node attributes, edge labels and edge weights that have a file. Labels in
-        several columns become one label (a hash of the row). Arcs are read as written: the published sets list both
-        directions of an edge. A repeated line counts once (its first label and weight are kept); a self-loop is one
-        arc. A graph number that no node has is a graph without nodes.
+        Graphs with the node labels, node attributes, edge labels and edge weights that have a file. Labels in several
+        columns become one label (a hash of the row). Arcs are read as written: the published sets list both directions
+        of an edge. A repeated arc keeps its first label and weight. A number that no node has is a graph without nodes.
     y : ndarray, shape (n_graphs,) or (n_graphs, n_columns), or None
         int64 labels or float64 attributes.
 
@@ -64,9 +69,9 @@ def read_tudataset(
         If `path` or a needed file does not exist.
     ValueError
         If a file is truncated or of another kind, numbers of lines disagree, or an edge leaves its graph; the message
-        names the file and the line. Also if the files together exceed ``similia.config(max_memory=...)`` (1 GiB by
-        default), whatever sizes a zip claims; if graph numbers are so large that empty graphs would exceed it; or if a
-        zip holds two files of one name, a link, or a name that leads out of it. Nothing is unpacked to disk.
+        names the file and the line. Also if the files, or the graphs without nodes, would exceed
+        ``similia.config(max_memory=...)``, or if a zip holds two files of one name, a link, or a name that leads out of
+        it. Nothing is unpacked to disk.
 
     Examples
     --------
@@ -83,15 +88,13 @@ def read_tudataset(
     if target not in (None, "labels", "attributes"):
         raise ValueError(f"target must be 'labels', 'attributes' or None, got {target!r}")
     files = _open(as_path(path))
-    indicator = _column(files, "graph_indicator")
-    arcs = _rows(files, "A", np.int64)
-    if arcs.size and arcs.shape[1] != 2:
-        raise BadFile(files.name("A"), f"must hold two node numbers a line, found {arcs.shape[1]}")
-    labels = _optional(files, "graph_labels", np.int64)
-    attributes = _optional(files, "graph_attributes", np.float64)
+    indicator = files.rows("graph_indicator", np.int64, 1)[:, 0]
+    arcs = files.rows("A", np.int64, 2).reshape(-1, 2)
+    labels = files.optional("graph_labels", np.int64)
+    attributes = files.optional("graph_attributes", np.float64)
     n_graphs = _n_graphs(files, indicator, labels, attributes)
     _check_arcs(files, arcs, indicator)
-    graphs = _batch(files, indicator, arcs.reshape(-1, 2), n_graphs, edge_weight)
+    graphs = _batch(files, indicator, arcs, n_graphs, edge_weight)
     return graphs, _target(files, target, labels, attributes)
 
 
@@ -103,117 +106,104 @@ class _Files:
     data_set: str
     contents: dict[str, bytes]
 
-    def name(self, kind: str) -> str:
+    def error(self, kind: str, found: str, line: int | None = None) -> BadFile:
+        """Return the error of a file, with the number of the line, which is counted from 0 here."""
+        return BadFile(self._name(kind), found, at="" if line is None else f"line {line + 1}")
+
+    def missing(self, kind: str, remedy: str) -> FileNotFoundError:
+        return FileNotFoundError(f"{self._name(kind)} is missing; {remedy}")
+
+    def _name(self, kind: str) -> str:
         return f"{self.path}: {self.data_set}_{kind}.txt"
+
+    def rows(self, kind: str, dtype: type, width: int | None = None) -> npt.NDArray[Any]:
+        """Return a required file as an array of shape (n_lines, width)."""
+        if kind not in self.contents:
+            raise self.missing(kind, "every TUDataset data set has it")
+        text = self.contents[kind]
+        if not text.strip():
+            return np.zeros((0, width or 1), dtype=dtype)
+        try:
+            rows = np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=",", comments=None, ndmin=2)
+        except ValueError as error:
+            line, found = _bad_line(text, dtype) or (None, str(error))
+            raise self.error(kind, found, line) from None
+        if rows.shape[1] != (width or rows.shape[1]):
+            raise self.error(kind, f"must hold {counted(width, 'number')} a line, found {rows.shape[1]}")
+        return rows
+
+    def optional(self, kind: str, dtype: type, n_lines: int | None = None) -> npt.NDArray[Any] | None:
+        """Return a file as an array of finite numbers with `n_lines` rows, or None if it is absent."""
+        if kind not in self.contents:
+            return None
+        rows = self.rows(kind, dtype)
+        if n_lines is not None and len(rows) != n_lines:
+            what = kind.split("_")[0]
+            raise self.error(kind, f"has {len(rows)} lines for {n_lines} {what}s; is it truncated?")
+        finite = np.isfinite(rows).all(axis=1)
+        if not finite.all():
+            raise self.error(kind, "NaN or infinity, expected finite numbers", int(np.argmin(finite)))
+        return rows
 
 
 def _open(path: Path) -> _Files:
     if path.is_dir():
-        return _select(path, [_Source(file.name, file.stat().st_size, file.open) for file in _regular(path)])
+        files = [file for file in sorted(path.glob("*.txt")) if file.is_file()]  # no devices or pipes
+        return _select(path, [(file.name, file.stat().st_size, partial(file.open, "rb")) for file in files])
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give the folder or the zip file of a TUDataset data set")
     try:
         with zipfile.ZipFile(path) as archive:
-            return _select(path, [_member(path, archive, info) for info in archive.infolist() if _wanted(info)])
+            infos = [info for info in archive.infolist() if info.filename.endswith(".txt")]
+            members = [_member(path, archive, info) for info in infos if not info.filename.startswith("__MACOSX/")]
+            return _select(path, members)
     except FileNotFoundError:  # the archive lacks the file
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        # encrypted, unknown method, several disks
         problem = short(str(error), 120)[1:-1]
         raise BadFile(path, f"is not a whole zip file ({problem}); download it again") from None
 
 
-class _Source(NamedTuple):
-    """A file in the folder or archive; `size` is its declared size."""
-
-    name: str
-    size: int
-    open: Callable[[str], IO[bytes]]
-
-
-def _regular(folder: Path) -> list[Path]:
-    """Return the text files of a folder, without devices and pipes."""
-    return [file for file in sorted(folder.glob("*.txt")) if file.is_file()]
-
-
-def _wanted(info: zipfile.ZipInfo) -> bool:
-    return info.filename.endswith(".txt") and not info.filename.startswith("__MACOSX/")
-
-
-def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Source:
+def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
     """Return a file in an archive, or raise if its name leads out of it, although nothing is unpacked."""
     place = PurePosixPath(info.filename.replace("\\", "/"))
     if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
         raise BadFile(path, f"holds {short(info.filename)}, which leads out of it; download it again")
-    return _Source(place.name, info.file_size, lambda mode: archive.open(info))
+    return place.name, info.file_size, partial(archive.open, info)
 
 
-def _select(path: Path, found: list[_Source]) -> _Files:
+def _select(path: Path, found: list[_Member]) -> _Files:
     """Read the files that share the name of the one graph indicator."""
-    names = [source.name[: -len(_SUFFIX)] for source in found if source.name.endswith(_SUFFIX)]
+    names = [name.removesuffix(_SUFFIX) for name, _, _ in found if name.endswith(_SUFFIX)]
     if len(names) != 1:
         raise FileNotFoundError(
             f"{path} holds {len(names)} files named NAME{_SUFFIX}, expected one; "
             "give the folder or the zip file of one TUDataset data set"
         )
-    kinds = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes",
-             "edge_labels", "edge_attributes")  # fmt: skip
     contents: dict[str, bytes] = {}
     left = settings().max_memory
-    for source in found:
-        kind = source.name[len(names[0]) + 1 : -len(".txt")]
-        if source.name != f"{names[0]}_{kind}.txt" or kind not in kinds:
+    for name, size, open_file in found:
+        kind = name[len(names[0]) + 1 : -len(".txt")]
+        if name != f"{names[0]}_{kind}.txt" or kind not in _KINDS:
             continue
         if kind in contents:
-            raise BadFile(path, f"holds two files named {short(source.name)}, expected one; remove the other")
-        left -= source.size
+            raise BadFile(path, f"holds two files named {short(name)}, expected one; remove the other")
+        left -= size
         if left < 0:
             raise BadFile(
                 path,
                 f"holds files of more than {settings().max_memory} bytes, the working memory; "
                 "similia.config(max_memory=...) allows more",
             )
-        with source.open("rb") as file:
-            contents[kind] = file.read(source.size)  # at most its declared size
+        with open_file() as file:
+            contents[kind] = file.read(size)  # at most its declared size
     return _Files(path, names[0], contents)
 
 
-def _rows(files: _Files, kind: str, dtype: type) -> npt.NDArray[Any]:
-    """Return a required file as a 2-D array."""
-    if kind not in files.contents:
-        raise FileNotFoundError(f"{files.name(kind)} is missing; every TUDataset data set has it")
-    text = files.contents[kind]
-    if not text.strip():
-        return np.zeros((0, 1), dtype=dtype)
-    try:
-        return np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=",", comments=None, ndmin=2)
-    except ValueError as error:
-        line, found = _bad_line(text, dtype) or (None, str(error))
-        raise BadFile(files.name(kind), found, at=f"line {line}" if line else "") from None
-
-
-def _optional(files: _Files, kind: str, dtype: type, n_lines: int | None = None) -> npt.NDArray[Any] | None:
-    """Return a file as a 2-D array of finite numbers with `n_lines` rows, or None if it is absent."""
-    if kind not in files.contents:
-        return None
-    rows = _rows(files, kind, dtype)
-    if n_lines is not None and len(rows) != n_lines:
-        what = kind.split("_")[0]
-        raise BadFile(files.name(kind), f"has {len(rows)} lines for {n_lines} {what}s; is it truncated?")
-    finite = np.isfinite(rows).all(axis=1)
-    if not finite.all():
-        line = int(np.argmin(finite)) + 1
-        raise BadFile(files.name(kind), "NaN or infinity, expected finite numbers", at=f"line {line}")
-    return rows
-
-
-_NUMBERS: dict[type, str] = {np.int64: "an integer of 64 bits", np.float64: "a number"}
-
-
 def _bad_line(text: bytes, dtype: type) -> tuple[int, str] | None:
-    """Return the number of the first invalid line of a table of numbers, and what is wrong with it."""
+    """Return the number (from 0) of the first invalid line of a table of numbers, and what is wrong with it."""
     width = 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.splitlines()):
         cells = line.split(b",") if line.strip() else []
         width = width or len(cells)
         if cells and len(cells) != width:
@@ -226,32 +216,23 @@ def _bad_line(text: bytes, dtype: type) -> tuple[int, str] | None:
     return None
 
 
-def _column(files: _Files, kind: str) -> npt.NDArray[np.int64]:
-    rows = _rows(files, kind, np.int64)
-    if rows.shape[1] != 1:
-        raise BadFile(files.name(kind), f"must hold one number a line, found {rows.shape[1]}")
-    return rows[:, 0]
-
-
 def _n_graphs(files: _Files, indicator: npt.NDArray[np.int64], *per_graph: Any) -> int:
     """Return the number of graphs: of labels or attributes if there are any, else the largest number used."""
     largest = int(indicator.max(initial=0))
     if len(indicator) and indicator.min() < 1:
-        line = int(np.argmin(indicator)) + 1
-        found = indicator.min()
-        raise BadFile(files.name("graph_indicator"), f"graphs are numbered from 1, found {found}", at=f"line {line}")
+        line = int(np.argmin(indicator))
+        raise files.error("graph_indicator", f"graphs are numbered from 1, found {indicator[line]}", line)
     counts = [len(rows) for rows in per_graph if rows is not None]
     n_graphs = max([largest, *counts])
     for kind, rows in zip(("graph_labels", "graph_attributes"), per_graph, strict=True):
         if rows is not None and len(rows) != n_graphs:
-            raise BadFile(files.name(kind), f"has {len(rows)} lines for {n_graphs} graphs; is it truncated?")
+            raise files.error(kind, f"has {len(rows)} lines for {n_graphs} graphs; is it truncated?")
     if not counts and 8 * n_graphs > settings().max_memory:
-        line = int(np.argmax(indicator)) + 1
-        raise BadFile(
-            files.name("graph_indicator"),
-            f"graph number {n_graphs}, but there are {len(indicator)} "
-            "nodes; so many graphs without nodes exceed the working memory, see similia.config(max_memory=...)",
-            at=f"line {line}",
+        raise files.error(
+            "graph_indicator",
+            f"graph number {n_graphs}, but there are {len(indicator)} nodes; so many graphs without nodes exceed the "
+            "working memory, see similia.config(max_memory=...)",
+            int(np.argmax(indicator)),
         )
     if n_graphs == 0:
         raise ValueError(f"{files.path} holds no graphs")
@@ -262,47 +243,42 @@ def _check_arcs(files: _Files, arcs: npt.NDArray[np.int64], indicator: npt.NDArr
     outside = ((arcs < 1) | (arcs > len(indicator))).any(axis=1)
     if outside.any():
         line = int(np.argmax(outside))
-        raise BadFile(
-            files.name("A"),
-            f"edge {arcs[line].tolist()} names no node of the set, "
-            f"nodes are numbered 1 to {len(indicator)}; is the graph indicator truncated?",
-            at=f"line {line + 1}",
+        raise files.error(
+            "A",
+            f"edge {arcs[line].tolist()} names no node of the set, nodes are numbered 1 to {len(indicator)}; is the "
+            "graph indicator truncated?",
+            line,
         )
-    graph = indicator[arcs - 1] if arcs.size else np.zeros((0, 2), np.int64)
+    graph = indicator[arcs - 1]
     across = graph[:, 0] != graph[:, 1]
     if across.any():
         line = int(np.argmax(across))
-        raise BadFile(
-            files.name("A"),
-            f"edge {arcs[line].tolist()} joins graph {graph[line, 0]} to graph {graph[line, 1]}",
-            at=f"line {line + 1}",
-        )
+        one, two = graph[line]
+        raise files.error("A", f"edge {arcs[line].tolist()} joins graph {one} to graph {two}", line)
 
 
 def _batch(
-    files: _Files,
-    indicator: npt.NDArray[np.int64],
-    arcs: npt.NDArray[np.int64],
-    n_graphs: int,
-    edge_weight: int | None,
+    files: _Files, indicator: npt.NDArray[np.int64], arcs: npt.NDArray[np.int64], n_graphs: int, edge_weight: int | None
 ) -> GraphBatch:
     """Build the batch; nodes that are not sorted by graph, as in all published sets, are sorted."""
     n_nodes, n_arcs = len(indicator), len(arcs)
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(indicator - 1, minlength=n_graphs))))
     order = np.argsort(indicator, kind="stable")
     rank = np.empty(n_nodes, dtype=np.int64)
     rank[order] = np.arange(n_nodes)
-    node_labels = _optional(files, "node_labels", np.int64, n_nodes)
-    node_attributes = _optional(files, "node_attributes", np.float64, n_nodes)
-    edge_labels = _optional(files, "edge_labels", np.int64, n_arcs)
-    weights = _optional(files, "edge_attributes", np.float64, n_arcs) if edge_weight is not None else None
+    node_labels = files.optional("node_labels", np.int64, n_nodes)
+    node_attributes = files.optional("node_attributes", np.float64, n_nodes)
+    edge_labels = files.optional("edge_labels", np.int64, n_arcs)
+    weights = files.optional("edge_attributes", np.float64, n_arcs) if edge_weight is not None else None
+    if weights is not None and edge_weight not in range(-weights.shape[1], weights.shape[1]):
+        found = f"has {weights.shape[1]} columns, none is edge_weight={edge_weight}"
+        raise files.error("edge_attributes", found)
     return GraphBatch.from_arrays(
-        offsets,
-        rank[arcs.T - 1] if n_arcs else np.zeros((2, 0), np.int64),
+        offsets_of(np.bincount(indicator - 1, minlength=n_graphs)),
+        rank[arcs.T - 1],
         node_labels=None if node_labels is None else _one_label(node_labels)[order],
         node_attributes=None if node_attributes is None else node_attributes[order],
         edge_labels=None if edge_labels is None else _one_label(edge_labels),
-        edge_weights=None if weights is None else _weights(files, weights, edge_weight),
+        edge_weights=None if weights is None else weights[:, edge_weight],
         repeated="first",
     )
 
@@ -315,18 +291,11 @@ def _one_label(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return hash_labels([",".join(map(str, row)) for row in distinct.tolist()])[where.reshape(-1)]
 
 
-def _weights(files: _Files, rows: npt.NDArray[np.float64], column: int | None) -> npt.NDArray[np.float64]:
-    n_columns = rows.shape[1]
-    if column is None or not -n_columns <= column < n_columns:
-        raise BadFile(files.name("edge_attributes"), f"has {n_columns} columns, none is edge_weight={column}")
-    return rows[:, column]
-
-
 def _target(files: _Files, target: str | None, labels: Any, attributes: Any) -> npt.NDArray[Any] | None:
     if target is None:
         y = attributes if labels is None else labels
     else:
         y = labels if target == "labels" else attributes
         if y is None:
-            raise FileNotFoundError(f"{files.name('graph_' + target)} is missing; choose another target")
+            raise files.missing(f"graph_{target}", "choose another target")
     return y[:, 0] if y is not None and y.shape[1] == 1 else y

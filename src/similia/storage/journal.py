@@ -3,8 +3,7 @@
 ``data`` holds the rows. ``journal`` holds one line per chunk: the number of objects so far, bytes and crc32 of the
 chunk, the mark where reading resumes, and a checksum of the line itself. Rows are flushed to the disk before their
 line, and a chunk counts once its line is on the disk. A crash therefore leaves at most rows without a line, or half a
-line; both are cut off. A resumed run compares each chunk with its checksum and cuts both files at the first mismatch.
-Nothing is written twice, so every chunk costs the same.
+line. A resumed run cuts these off, compares each chunk with its checksum, and cuts both files at the first mismatch.
 
 When the file is complete, it is moved to its final name and the folder is removed. One process at a time may write (a
 lock, where the system has `fcntl`).
@@ -43,12 +42,7 @@ class Journal:
     """A data file and its journal in their own folder, to which only this process may write.
 
     Use it in a ``with`` block: call `start` for a new run, or `resume` if `header` shows that the files belong to the
-    same work; then `append` chunks and `finish`.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Created if it does not exist; its parent must exist.
+    same work; then `append` chunks and `finish`. The parent of `folder` must exist.
 
     Attributes
     ----------
@@ -58,11 +52,6 @@ class Journal:
         Number of objects on the disk.
     mark : str or None
         Where to resume reading after them.
-
-    Raises
-    ------
-    ValueError
-        If another process is writing to the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -117,10 +106,7 @@ class Journal:
     def append(self, data: Any, stop: int, mark: str | None = None) -> None:
         """Append the bytes of the objects up to number `stop`; they are on the disk when this returns.
 
-        Raises
-        ------
-        OSError
-            If the disk is full; earlier chunks stay intact, and the run can resume.
+        If the disk is full, raise OSError; earlier chunks stay intact, and the run can resume.
         """
         data = memoryview(data).cast("B")
         entry = {"start": self.done, "stop": stop, "bytes": len(data), "crc32": zlib.crc32(data), "mark": mark}
@@ -179,7 +165,6 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ---- parts
     def _state(self) -> str:
         return f"{self.folder} keeps the {self.done} objects that are done"
 

@@ -28,8 +28,7 @@ _FOLDERS = {"search.similia": "SimilaritySearch", "index.json": "HammingIndex"} 
 def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """Write a fitted model to one file.
 
-    The write is atomic: the file is written next to `path` and then moved there. Saving a model twice gives the same
-    bytes.
+    The file replaces `path` only when it is complete. Saving a model twice gives the same bytes.
 
     Parameters
     ----------
@@ -136,9 +135,8 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the file is truncated, corrupted or from another program, has a format that this similia does not read, or
-        names a class that may not be loaded. If another version of similia wrote the file, the message names that
-        version.
+        If the file is damaged or from another program, has a format that this similia does not read, or names a class
+        that may not be loaded. The message names the version of similia that wrote the file, if it is another one.
     FileNotFoundError
         If the file does not exist.
 

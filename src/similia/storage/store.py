@@ -1,15 +1,13 @@
 """Codes and ids on disk: a folder of array files, and a manifest that determines which of them count.
 
-``index.json`` names the array files of each segment (codes and ids of rows, in order), the files with the numbers of
-removed rows, and how far an input was read (``progress``). A change writes new files under names never used before,
-flushes them to the disk, and then replaces the manifest in one step (`os.replace`). A crash at any moment leaves the
-index as it was before or after the change. The next change deletes files that the manifest does not name. One process
-may write at a time (a lock on ``index.lock``, where the system has `fcntl`); any number may read.
+``index.json``, the manifest, names the array files of each segment (codes and ids of rows, in order), the files with
+the numbers of removed rows, and how far an input was read (``progress``). A change writes new files under names never
+used before, flushes them to the disk, and then replaces the manifest in one step, so a crash leaves the index as it was
+before or after the change. The next change deletes files that the manifest does not name. One process may write at a
+time (a lock on ``index.lock``, where the system has `fcntl`); any number may read.
 
 A row keeps its number until `compact`. If there are more than 64 segments, the newest are merged, each with those that
 are together at most twice as large. Every row is thus copied O(log n) times, and opening stays fast.
-
-This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,24 +77,14 @@ class Store:
         before the manifest is written, while no other process can create the same index.
         """
         folder = Path(folder)
-        if folder.exists() and (not folder.is_dir() or any(not is_leftover(name) for name in _names(folder))):
+        if folder.exists() and (not folder.is_dir() or any(not is_leftover(name) for name in os.listdir(folder))):
             raise ValueError(f"{folder} exists and is not an empty folder; name a new folder, or open this index")
         folder.mkdir(parents=True, exist_ok=True)
         manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "n_bits": check_n_bits(n_bits),
-            "commit": 0,
-            "token": os.urandom(8).hex(),
-            "next_file": 1,
-            "next_id": 0,
-            "segments": [],
-            "dead": [],
-            "structure": None,
-            "settings": settings or {},
-            "meta": meta or {},
-            "progress": {},
-        }
+            "format": FORMAT, "version": VERSION, "n_bits": check_n_bits(n_bits), "commit": 0,
+            "token": os.urandom(8).hex(), "next_file": 1, "next_id": 0, "segments": [], "dead": [],
+            "structure": None, "settings": settings or {}, "meta": meta or {}, "progress": {},
+        }  # fmt: skip
         store = cls(folder, manifest)
         with store.writing(fresh=True):
             if (folder / MANIFEST).exists():
@@ -138,7 +125,7 @@ class Store:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The user's dict; change it with `set_meta`."""
+        """The user's dict."""
         return dict(self.manifest["meta"])
 
     @property
@@ -160,10 +147,8 @@ class Store:
 
     def arrays(self, mmap: bool = False) -> list[tuple[Codes, Ids]]:
         """Return codes and ids of each segment: as read-only memory maps, or read completely and checked."""
-        return [
-            (self._array(segment["codes"], mmap), self._array(segment["ids"], mmap))
-            for segment in self.manifest["segments"]
-        ]
+        segments = self.manifest["segments"]
+        return [(self._array(one["codes"], mmap), self._array(one["ids"], mmap)) for one in segments]
 
     def dead_rows(self) -> Ids:
         """Return the numbers of the removed rows."""
@@ -241,11 +226,6 @@ class Store:
             self.change(dead=rows)
             if 2 * self.n_dead > self.n_rows:
                 self.compact()
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        """Replace the user's dict."""
-        with self.writing():
-            self._commit({**self.manifest, "meta": meta})
 
     def compact(self) -> None:
         """Rewrite the live rows, in order, as one segment."""
@@ -337,7 +317,7 @@ class Store:
         with replacing(self.folder / file) as stream:
             np.lib.format.write_array_header_1_0(stream, header)
             for block in blocks:
-                data = _bytes(np.ascontiguousarray(block, dtype))
+                data = np.ascontiguousarray(block, dtype)
                 checksum = zlib.crc32(data, checksum)
                 stream.write(data)
             size = stream.tell()
@@ -359,7 +339,7 @@ class Store:
     def _clean(self) -> None:
         """Delete remains of killed processes and files that the manifest no longer names."""
         named = {entry["file"] for entry in self._entries()}
-        for name in _names(self.folder):
+        for name in os.listdir(self.folder):
             if is_temporary(name) or (OURS.fullmatch(name) and name not in named):
                 with suppress(OSError):  # on Windows, mapped files cannot be deleted
                     (self.folder / name).unlink()
@@ -395,7 +375,7 @@ class Store:
         return array if mmap else self._same(entry, np.array(array))
 
     def _same(self, entry: dict[str, Any], array: npt.NDArray) -> npt.NDArray:
-        if zlib.crc32(_bytes(array)) != entry["crc32"]:
+        if zlib.crc32(np.ascontiguousarray(array)) != entry["crc32"]:
             path = self.folder / entry["file"]
             raise BadFile(path, f"has another checksum than {MANIFEST} says; restore the index from a copy")
         return array
@@ -408,18 +388,14 @@ class Store:
 
 def consistent(folder: Path, read: Callable[[Store], T]) -> T:
     """Return ``read(store)`` of an index; retry if a writer merged files between reading the manifest and the files."""
-    for attempt in count(1):
+    for _ in range(_ATTEMPTS - 1):
         store = Store(folder, read_manifest(folder))
         try:
             return read(store)
         except (ValueError, FileNotFoundError):
-            if attempt == _ATTEMPTS or Store(folder, read_manifest(folder)).version == store.version:
+            if Store(folder, read_manifest(folder)).version == store.version:
                 raise
-    raise AssertionError
-
-
-def _names(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
+    return read(Store(folder, read_manifest(folder)))
 
 
 def _blocks(parts: Iterable[tuple[npt.NDArray, npt.NDArray[np.bool_] | None]]) -> Iterator[npt.NDArray]:
@@ -427,11 +403,6 @@ def _blocks(parts: Iterable[tuple[npt.NDArray, npt.NDArray[np.bool_] | None]]) -
         for start in range(0, len(array), _BLOCK):
             rows = slice(start, start + _BLOCK)
             yield array[rows] if keep is None else array[rows][keep[rows]]
-
-
-def _bytes(array: npt.NDArray) -> memoryview:
-    """View an array as bytes, without a copy."""
-    return array.reshape(-1).view(np.uint8).data
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
