@@ -22,12 +22,7 @@ def n_objects(X: Any) -> int:
     ----------
     X : sequence of objects
         List, tuple, batch, pandas or polars Series, or Arrow array; the objects of an array, a sparse matrix or a frame
-        are its rows.
-
-    Raises
-    ------
-    TypeError
-        If `X` is a single object (a string, a number, None) or has no length.
+        are its rows. A single object (a string, a number, None) raises a `TypeError`.
 
     Examples
     --------
@@ -64,14 +59,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
         As for `n_objects`. Arrays, sparse matrices, frames and batches keep their kind; any other sequence becomes a
         list.
     indices : array-like of int, or mask of bool, shape (n_taken,) or (n,)
-        Positions; negative ones count from the end, repeats are allowed.
-
-    Raises
-    ------
-    TypeError
-        If `X` is not a collection.
-    IndexError
-        If an index is out of range or a mask does not have length n.
+        Positions; negative ones count from the end, repeats are allowed. An `IndexError` names one out of range.
 
     Examples
     --------
@@ -108,12 +96,7 @@ def concatenate(collections: Sequence[Any]) -> Any:
     ----------
     collections : sequence of collections
         As for `n_objects`. Batches, arrays, sparse matrices (as CSR) and pandas objects of one kind keep that kind;
-        anything else becomes a list.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no collection, or batches are incompatible (vectors of different dimensions, str and bytes).
+        anything else becomes a list. Incompatible batches, such as str and bytes, raise an error.
 
     Examples
     --------
@@ -172,11 +155,11 @@ class Batch:
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Raise if the arrays are inconsistent: compiled loops read them without bounds checks."""
+        """Raise if the arrays are inconsistent, since compiled loops read them without bounds checks."""
         raise NotImplementedError
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore and check a batch from a file or another process."""
+        """Restore and check a batch that comes from a file or another process."""
         names = {field.name for field in fields(self)}  # type: ignore[arg-type]
         if set(state) != names:
             raise ValueError(f"a stored {type(self).__name__} holds {sorted(state)}, expected {sorted(names)}")

@@ -53,8 +53,7 @@ def as_sets(X: Any) -> SetBatch:
     TypeError
         If `X` is a single set, a table or not a sequence, or if an item does not hold real numbers.
     ValueError
-        If `X` is empty, all sets are empty and of unknown dimension, or a set differs in dimension from those before it
-        or holds NaN or infinity. The message names the set.
+        If `X` is empty, all sets are empty lists, or a set holds NaN or infinity or differs from others in dimension.
 
     Examples
     --------

@@ -29,13 +29,6 @@ class StringBatch(Ragged):
         String i is ``values[offsets[i]:offsets[i + 1]]``.
     is_bytes : bool
         Whether the strings were bytes; if so, items are returned as bytes.
-
-    Examples
-    --------
-    >>> from similia.objects import StringBatch
-    >>> batch = StringBatch.from_list(["ACGT", "", "AC"])
-    >>> batch[-1], batch[[0, 1]].tolist()
-    ('AC', ['ACGT', ''])
     """
 
     kind = "strings"
@@ -103,8 +96,8 @@ def as_strings(X: Any) -> StringBatch:
     Raises
     ------
     TypeError
-        If `X` is a single string, not a sequence or has more than one axis, or if an item is missing (None, NaN), not a
-        string, bytes among str, or a sequence without known letters.
+        If `X` is a single string or not a sequence, or if an item is missing (None, NaN), not a string, or bytes among
+        str.
     ValueError
         If `X` is empty.
 
@@ -112,10 +105,8 @@ def as_strings(X: Any) -> StringBatch:
     --------
     >>> from similia.objects import as_strings
     >>> batch = as_strings(["ACGT", "", "AC"])
-    >>> batch
-    <StringBatch of 3 objects>
-    >>> batch[0], batch.offsets
-    ('ACGT', array([0, 4, 4, 6]))
+    >>> batch, batch[0], batch.offsets
+    (<StringBatch of 3 objects>, 'ACGT', array([0, 4, 4, 6]))
     """
     if not isinstance(X, StringBatch):
         X = StringBatch.from_list(_items(X))

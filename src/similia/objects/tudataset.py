@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ _SUFFIX = "_graph_indicator.txt"
 _KINDS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes", "edge_labels",
           "edge_attributes")  # fmt: skip
 _NUMBERS: dict[type, str] = {np.int64: "an integer of 64 bits", np.float64: "a number"}
-_Member = tuple[str, int, Callable[[], IO[bytes]]]  # name and size of a file, and a function that opens it
+_Member = tuple[str, int, Callable[[], Any]]  # name and size of a file, and a function that opens it
 
 
 def read_tudataset(
@@ -124,11 +124,11 @@ class _Files:
         if not text.strip():
             return np.zeros((0, width or 1), dtype=dtype)
         try:
-            rows = np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=",", comments=None, ndmin=2)
+            rows: npt.NDArray[Any] = np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=",", comments=None, ndmin=2)
         except ValueError as error:
             line, found = _bad_line(text, dtype) or (None, str(error))
             raise self.error(kind, found, line) from None
-        if rows.shape[1] != (width or rows.shape[1]):
+        if width is not None and rows.shape[1] != width:
             raise self.error(kind, f"must hold {counted(width, 'number')} a line, found {rows.shape[1]}")
         return rows
 

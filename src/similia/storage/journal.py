@@ -16,7 +16,6 @@ import os
 import stat
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,17 +24,6 @@ from similia.storage.disk import LOCK, disk_full, sync_folder, take_lock
 DATA, JOURNAL = "data", "journal"
 _FORMAT = "similia-journal"
 _BLOCK = 2**20  # bytes read at a time to compute checksums
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A chunk: objects `start` to `stop`, and its size in bytes."""
-
-    start: int
-    stop: int
-    bytes: int
-    crc32: int
-    mark: str | None
 
 
 class Journal:
@@ -90,11 +78,11 @@ class Journal:
         entries, last, damaged = self._read_entries()
         self._sizes[DATA], self.done, self.mark = self._offset, 0, None
         for number, entry in enumerate(entries):
-            if self._checksum(entry.bytes) != entry.crc32:
+            if self._checksum(entry["bytes"]) != entry["crc32"]:
                 entries, damaged = entries[:number], True
                 break
-            self._sizes[DATA] += entry.bytes
-            self.done, self.mark = entry.stop, entry.mark
+            self._sizes[DATA] += entry["bytes"]
+            self.done, self.mark = entry["stop"], entry["mark"]
         with open(self.folder / JOURNAL, "rb") as journal:
             self._sizes[JOURNAL] = sum(len(journal.readline()) for _ in range(1 + len(entries)))
         self._cut()
@@ -191,23 +179,23 @@ class Journal:
         header: dict[str, Any] = found["header"]
         return header
 
-    def _read_entries(self) -> tuple[list[Entry], int, bool]:
-        """Return the chunks before the first bad line, the last object in any line, and whether there is a bad line."""
-        entries: list[Entry] = []
+    def _read_entries(self) -> tuple[list[dict[str, Any]], int, bool]:
+        """Return the entries before the first bad line, the largest `stop` in any line, and whether a line is bad."""
+        entries: list[dict[str, Any]] = []
         last, damaged = 0, False
         with open(self.folder / JOURNAL, "rb") as journal:
             journal.readline()
             for line in journal:
                 found = _parsed(line)
                 last = max(last, found["stop"] if found else 0)
-                if found and not damaged and found["start"] == (entries[-1].stop if entries else 0):
-                    entries.append(Entry(**found))
+                if found and not damaged and found["start"] == (entries[-1]["stop"] if entries else 0):
+                    entries.append(found)
                 elif line.endswith(b"\n"):  # a crash can leave half a line at the end
                     damaged = True
         return entries, last, damaged
 
     def _checksum(self, size: int) -> int | None:
-        """Return the crc32 of the next chunk of the data, or None if the data end before it."""
+        """Return the crc32 of the chunk of `size` bytes after the valid data, or None if the file is shorter."""
         found = 0
         os.lseek(self._files[DATA], self._sizes[DATA], os.SEEK_SET)
         while size:

@@ -344,7 +344,7 @@ class Builder:
         return made
 
     def _made(self, node: dict[str, Any]) -> Any:
-        loader, content = node["__loader__"], node.get("content")
+        loader, content = node["__loader__"], node.get("content", ())
         if loader in _CONTAINERS:
             return _CONTAINERS[loader](map(self.make, content))
         if loader in _BYTES:

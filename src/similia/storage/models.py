@@ -90,6 +90,7 @@ def _file_or_path(path: Any, method: str) -> Any:
 
 
 def _dumped(content: Any) -> bytes:
+    """Return the bytes of a model file."""
     from skops.io import dumps
 
     return canonical(dumps(content), similia=__version__, version=_VERSION)

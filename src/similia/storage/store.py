@@ -318,7 +318,7 @@ class Store:
             np.lib.format.write_array_header_1_0(stream, header)
             for block in blocks:
                 data = np.ascontiguousarray(block, dtype)
-                checksum = zlib.crc32(data, checksum)
+                checksum = zlib.crc32(data.data, checksum)
                 stream.write(data)
             size = stream.tell()
         return {"file": file, "rows": n, "bytes": size, "crc32": checksum}
@@ -375,7 +375,7 @@ class Store:
         return array if mmap else self._same(entry, np.array(array))
 
     def _same(self, entry: dict[str, Any], array: npt.NDArray) -> npt.NDArray:
-        if zlib.crc32(np.ascontiguousarray(array)) != entry["crc32"]:
+        if zlib.crc32(np.ascontiguousarray(array).data) != entry["crc32"]:
             path = self.folder / entry["file"]
             raise BadFile(path, f"has another checksum than {MANIFEST} says; restore the index from a copy")
         return array
