@@ -240,7 +240,7 @@ def test_bad_input(distance):
         (Hausdorff("sqeuclidean"), "ground must be one of 'euclidean', 'manhattan', got 'sqeuclidean'"),
         (SlicedWasserstein(0), "n_projections must be an integer >= 1"),
         (SlicedWasserstein(p=3), "p must be 1 or 2, got 3"),
-        (SlicedWasserstein(random_state=None), "random_state must be a non-negative integer, got None"),
+        (SlicedWasserstein(random_state=None), "random_state must be an integer >= 0, got None"),
     ],
 )
 def test_bad_parameters(distance, message):

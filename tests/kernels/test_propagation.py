@@ -350,7 +350,7 @@ def test_huge_values_are_binned_and_overflow_is_refused():
     [
         ({"n_iter": -1}, "n_iter must be an integer >= 0, got -1"),
         ({"n_iter": 2.0}, "n_iter must be an integer"),
-        ({"bin_width": 0}, "bin_width must be a positive number or 'auto', got 0"),
+        ({"bin_width": 0}, "bin_width must be a positive number, got 0"),
         ({"bin_width": float("nan")}, "bin_width must be"),
         ({"bin_width": "wide"}, "bin_width must be .* got 'wide'"),
         ({"metric": "euclidean"}, "metric='euclidean' does not go with node labels"),
@@ -358,9 +358,9 @@ def test_huge_values_are_binned_and_overflow_is_refused():
         ({"use": "edges"}, "use must be 'auto', 'labels' or 'attributes'"),
         ({"use": "attributes"}, "these graphs have none; take use='labels'"),
         ({"per_dimension": True}, "compared by labels; take per_dimension=False"),
-        ({"random_state": None}, "random_state must be a non-negative integer, got None"),
-        ({"random_state": -1}, "random_state must be a non-negative integer"),
-        ({"random_state": True}, "random_state must be a non-negative integer"),
+        ({"random_state": None}, "random_state must be an integer >= 0, got None"),
+        ({"random_state": -1}, "random_state must be an integer >= 0"),
+        ({"random_state": True}, "random_state must be an integer >= 0"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters, sentence):

@@ -1,16 +1,7 @@
 r"""Elastic distances of time series other than dynamic time warping: edits, moves, matches and soft minima.
 
 All are computed by dynamic programming over the m n pairs of time points (x_i, y_j), in O(m n p) operations for p
-channels and O(n) memory per pair; a window of w steps reduces this to O(w max(m, n) p). With d the Euclidean distance
-of two time points,
-
-======== ==================================================================================================
-ERP      delete x_i: d(x_i, gap); match: d(x_i, y_j)
-MSM      move: |x_i - y_j|; split or merge: c plus the distance of x_i to the interval [x_{i-1}, y_j]
-TWE      delete x_i: d(x_i, x_{i-1}) + nu + lambda; match: d(x_i, y_j) + d(x_{i-1}, y_{j-1}) + 2 nu |i - j|
-LCSS     1 - (most pairs in order with d(x_i, y_j) <= epsilon) / min(m, n)
-SoftDTW  -gamma log of the sum over alignments of exp(-cost / gamma)
-======== ==================================================================================================
+channels and O(n) memory per pair; a window of w steps reduces this to O(w max(m, n) p).
 
 Distances are computed in float64 for series of any dtype. Exchanging x and y does not change a bit. Pairs with very
 large or very small values are scaled by a power of two; differences below 1e-40 times the largest value of a pair may
@@ -31,6 +22,7 @@ import numpy as np
 
 from similia.alignments.groups import as_series_pair, fill_chosen, fill_pairs, window_band
 from similia.alignments.log_sums import in_units, log_sums
+from similia.core.validation import check_positive
 from similia.distances import recurrences as loops
 from similia.distances._magnitudes import Array, Pairs, ScaledDistance, scaled_back
 from similia.objects import SeriesBatch, as_series
@@ -45,6 +37,9 @@ class _FactsByParameters:
 
     def __get__(self, distance: _Elastic | None, owner: type | None = None) -> Facts:
         return self.facts if distance is None else replace(self.facts, **distance._untrue())
+
+
+_METRIC = _FactsByParameters(Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n"))
 
 
 class _Elastic(ScaledDistance):
@@ -91,7 +86,7 @@ class EditDistance(_Elastic):
 
 
 class ERP(EditDistance):
-    r"""Edit distance with real penalty: matches time points, or deletes them at the cost of their distance to a gap.
+    r"""Edit distance with real penalty: match two time points, or delete one at the cost of its distance to a gap.
 
     .. math:: D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\|,\; D(i-1, j) + \|x_i - g\|,\; D(i, j-1) + \|y_j - g\|\}
 
@@ -126,22 +121,24 @@ class ERP(EditDistance):
     array([[0.]])
     """
 
-    facts = _FactsByParameters(Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n"))
+    facts = _METRIC
 
     def __init__(self, gap: float = 0.0, window: float | None = None) -> None:
         self.gap = gap
         self.window = window
 
     def _unit(self) -> float:
-        return _check_number(self.gap, "gap")
+        if isinstance(self.gap, bool) or not isinstance(self.gap, Real) or not np.isfinite(self.gap):
+            raise ValueError(f"gap must be a finite number, got {self.gap!r}")
+        return float(self.gap)
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        gap = _check_number(self.gap, "gap") / unit
+        gap = self._unit() / unit
         return loops.ERP, 0.0, lambda side: np.linalg.norm(side.values - gap, axis=1)
 
 
 class MSM(EditDistance):
-    r"""Move-split-merge distance: edits series by moving values, duplicating them and merging equal neighbours.
+    r"""Move-split-merge distance: edit series by moving values, duplicating them and merging equal neighbours.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + |x_i - y_j|,\; D(i-1, j) + C(x_i, x_{i-1}, y_j),\;
@@ -178,18 +175,18 @@ class MSM(EditDistance):
            [2.5, 2. , 0. ]])
     """
 
-    facts = _FactsByParameters(Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n"))
+    facts = _METRIC
 
     def __init__(self, c: float = 1.0, window: float | None = None) -> None:
         self.c = c
         self.window = window
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        return loops.MSM, _check_number(self.c, "c", above=0.0) / unit, None
+        return loops.MSM, check_positive(self.c, "c") / unit, None
 
 
 class TWE(EditDistance):
-    r"""Time warp edit distance: matches cost the distance in time as well, deletions cost the step they undo.
+    r"""Time warp edit distance: a match also costs the distance in time, a deletion the step to the previous point.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
@@ -223,7 +220,7 @@ class TWE(EditDistance):
     array([[0. , 2.5, 1. ]])
     """
 
-    facts = _FactsByParameters(Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n"))
+    facts = _METRIC
 
     def __init__(self, nu: float = 0.001, lmbda: float = 1.0, window: float | None = None) -> None:
         self.nu = nu
@@ -231,8 +228,7 @@ class TWE(EditDistance):
         self.window = window
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        nu = _check_number(self.nu, "nu", above=0.0) / unit
-        lmbda = _check_number(self.lmbda, "lmbda", least=0.0) / unit
+        nu, lmbda = check_positive(self.nu, "nu") / unit, check_positive(self.lmbda, "lmbda", zero=True) / unit
         return loops.TWE, nu, lambda side: _steps(side) + nu + lmbda
 
 
@@ -274,7 +270,7 @@ class LCSS(EditDistance):
         return 0
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        return loops.LCSS, _check_number(self.epsilon, "epsilon", least=0.0) / unit, None
+        return loops.LCSS, check_positive(self.epsilon, "epsilon", zero=True) / unit, None
 
 
 class SoftDTW(_Elastic):
@@ -297,11 +293,10 @@ class SoftDTW(_Elastic):
 
     Notes
     -----
-    d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove that d is never negative for local costs c
-    such that exp(-c/gamma) / (1 + exp(-c/gamma)) is positive definite. Squared Euclidean costs are not among them, but
-    24 million pairs of short series on grids showed no exception (rounding errors below 0 are clipped). For these costs
-    exp(-d / gamma) is not positive definite either, unlike `similia.kernels.GlobalAlignment`. Both self terms of a pair
-    use the window of the pair.
+    d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove that d is never negative for some local costs.
+    Squared Euclidean costs are not among them, but 24 million pairs of short series on grids showed no exception
+    (rounding errors below 0 are clipped). exp(-d / gamma) is not positive definite, unlike
+    `similia.kernels.GlobalAlignment`. S(x, x) and S(y, y) of a pair use the window of the pair.
 
     References
     ----------
@@ -329,7 +324,7 @@ class SoftDTW(_Elastic):
         return {} if self.divergence else {"identity": False}
 
     def _distances(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None = None) -> Array:
-        gamma, exponent = np.frexp(_check_number(self.gamma, "gamma", above=0.0))
+        gamma, exponent = np.frexp(check_positive(self.gamma, "gamma"))
         gamma, half = np.ldexp(gamma, exponent % 2), int(exponent) // 2  # the scaled parameter is gamma 4**half
         X = in_units(A, half, "root of gamma")
         Y = X if A is B else in_units(B, half, "root of gamma", "Y")
@@ -346,12 +341,3 @@ def _steps(X: SeriesBatch) -> Array:
     steps = np.linalg.norm(np.diff(X.values, axis=0, prepend=X.values[:1]), axis=1)
     steps[X.offsets[:-1]] = 0.0
     return steps
-
-
-def _check_number(value: Any, name: str, least: float = -np.inf, above: float = -np.inf) -> float:
-    """Return `value` as float, or raise if it is not finite, below `least` or not above `above`."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
-    if not (above < number < np.inf and number >= least):
-        bound = f" above {above:g}" if above > -np.inf else f" of at least {least:g}" if least > -np.inf else ""
-        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}")
-    return number

@@ -1,12 +1,5 @@
 r"""Distances between point sets: by nearest points in both directions, and by sliced optimal transport.
 
-With :math:`\Delta` the distance of two points and :math:`\delta(u, V) = \min_{v \in V} \Delta(u, v)`,
-
-.. math::
-    \mathrm{ModifiedHausdorff} &= \max\{\mathrm{mean}_u\,\delta(u, V),\ \mathrm{mean}_v\,\delta(v, U)\} \\
-    \mathrm{Hausdorff} &= \max\{\max_u \delta(u, V),\ \max_v \delta(v, U)\} \\
-    \mathrm{Chamfer} &= \mathrm{mean}_u\,\delta(u, V) + \mathrm{mean}_v\,\delta(v, U).
-
 Cost for sets of m and n points in p dimensions: m n p. Each instruction computes distances to 16 points of one or more
 sets; blocks of distances stay in the cache, and only the minima are written to memory. The alternative, |u|^2 + |v|^2 -
 2 u.v by BLAS, must centre the points and recompute small minima, and its last bits depend on other sets.
@@ -23,7 +16,6 @@ NaN, or a collection is empty.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -131,10 +123,10 @@ class ModifiedHausdorff(_NearestPoints):
     r"""Modified Hausdorff distance: the larger of the two mean distances to the nearest point of the other set.
 
     .. math:: d(U, V) = \max\Big\{\frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v),\
-              \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u)\Big\}.
+              \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u)\Big\},
 
-    It is not a metric: {2}, {2, 1}, {0, 1, 0} violate the triangle inequality, and repeated points count only in the
-    means.
+    where :math:`\Delta` is the distance of two points. It is not a metric: {2}, {2, 1}, {0, 1, 0} violate the triangle
+    inequality, and repeated points count only in the means.
 
     Parameters
     ----------
@@ -309,13 +301,8 @@ class SlicedWasserstein(Distance):
         return distances_of(A, B, find, 1, noun="sets")
 
     def _directions(self, n_projections: int, n_dims: int) -> npt.NDArray[np.float64]:
-        seed = self.random_state
-        if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-            raise ValueError(
-                f"random_state must be a non-negative integer, got {seed!r}: the distance draws its directions from "
-                f"a stored seed, so that sets seen later are projected alike"
-            )
-        directions = generator(int(seed)).standard_normal((n_projections, n_dims))
+        seed = check_positive_int(self.random_state, "random_state", minimum=0)
+        directions = generator(seed).standard_normal((n_projections, n_dims))
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 

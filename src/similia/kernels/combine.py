@@ -1,17 +1,14 @@
 """Sums, products and normalised versions of kernels.
 
-Sums with weights >= 0, elementwise products and k(x, y) / sqrt(k(x, x) k(y, y)) of positive
-semi-definite kernels are positive semi-definite (Shawe-Taylor & Cristianini, "Kernel Methods for
-Pattern Analysis", 2004, section 3.4). The parts may be any callables k(X, Y=None) -> (n, m).
-
-Cost: that of the parts and one pass over the Gram block.
+Sums with weights >= 0, elementwise products and k(x, y) / sqrt(k(x, x) k(y, y)) of positive semi-definite kernels are
+positive semi-definite (Shawe-Taylor & Cristianini, "Kernel Methods for Pattern Analysis", 2004, Section 3.4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +30,17 @@ class _Composite(ListParams, Kernel):
 
     kernels: list[Any]
     _list, _letter = "kernels", "k"
+    _noun: ClassVar[str]
+
+    def _combined(self, values: Iterable[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+        """Combine the values of the parts."""
+        raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` as the batch that all parts work on, or `X` itself if they do not share one."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
-        # Parts that compare structure only would drop labels that other parts need.
+        # A part that compares structure only reads no labels; take the batch that has most of them.
         return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else X
 
     def _parts(self) -> list[Any]:
@@ -63,14 +65,21 @@ class _Composite(ListParams, Kernel):
         each = [compared(kernel, X) for kernel in self._parts()]
         return {f"{what} of part {i}": words for i, part in enumerate(each) for what, words in part.items()}
 
-    def _grams(self, X: Any, Y: Any) -> Iterator[npt.NDArray[np.float64]]:
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
         Y = None if Y is None else as_second(self.as_objects, Y)
-        return (_gram(kernel, X, Y) for kernel in self._parts())
+        with np.errstate(over="ignore", under="ignore"):  # several small factors: 0
+            K = self._combined(_gram(kernel, X, Y) for kernel in self._parts())
+        large = np.isinf(K)
+        if large.any():
+            i, j = np.argwhere(large)[0]
+            too_large = " exceeds the largest float64; normalise the kernels"
+            raise BadPairValue(f"the {self._noun} of the kernels of", (int(i), int(j)), too_large, "X[{}] and Y[{}]")
+        return K
 
-    def _diagonals(self, X: Any) -> list[npt.NDArray[np.float64]]:
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
-        return [diagonal(kernel, X) for kernel in self._parts()]
+        return self._combined(diagonal(kernel, X) for kernel in self._parts())
 
 
 class Sum(_Composite):
@@ -79,16 +88,9 @@ class Sum(_Composite):
     Parameters
     ----------
     kernels : list of kernels
-        Any callables ``k(X, Y=None) -> (n, m)``. Parameters of part i are reached as
-        ``k{i}__name``, the part itself as ``k{i}``.
+        Any callables ``k(X, Y=None) -> (n, m)``. Set parameters of part i as ``k{i}__name``, the part as ``k{i}``.
     weights : sequence of float, optional
         One weight >= 0 for each kernel; all 1 if not given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        When called, if a part is not callable, a weight is negative or missing, or a part returns a
-        shape other than (n, m).
 
     Examples
     --------
@@ -102,18 +104,14 @@ class Sum(_Composite):
            [22., 22.]])
     """
 
+    _noun = "sum"
+
     def __init__(self, kernels: list[Any], weights: Any = None) -> None:
         self.kernels = kernels
         self.weights = weights
 
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        with np.errstate(over="ignore", under="ignore"):
-            total = sum(w * K for w, K in zip(self._weights(), self._grams(X, Y), strict=True))
-        return _finite(total, "sum")
-
-    def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) for each object, shape (n,)."""
-        return sum(w * d for w, d in zip(self._weights(), self._diagonals(X), strict=True))
+    def _combined(self, values: Iterable[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+        return sum(weight * part for weight, part in zip(self._weights(), values, strict=True))
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return explicit features: those of the parts, times sqrt(weight), side by side.
@@ -122,19 +120,12 @@ class Sum(_Composite):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Total number of columns. Part i of p gets (n_features + i) // p of them, so features of different
-            parts never collide.
+            Total number of columns. Part i of p gets (n_features + i) // p of them, so features of different parts
+            never share a column.
 
         Returns
         -------
         scipy.sparse.csr_array of float64, shape (n, n_features)
-
-        Raises
-        ------
-        TypeError
-            If a part has no explicit features.
-        ValueError
-            If `n_features` is below the number of parts.
         """
         parts = self._parts()
         check_positive_int(n_features, "n_features", minimum=len(parts))
@@ -172,13 +163,7 @@ class Product(_Composite):
     Parameters
     ----------
     kernels : list of kernels
-        Any callables ``k(X, Y=None) -> (n, m)``. Parameters of part i are reached as
-        ``k{i}__name``, the part itself as ``k{i}``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        When called, if a part is not callable or returns a shape other than (n, m).
+        Any callables ``k(X, Y=None) -> (n, m)``. Set parameters of part i as ``k{i}__name``, the part as ``k{i}``.
 
     Examples
     --------
@@ -188,17 +173,13 @@ class Product(_Composite):
            [ 3.,  2.]])
     """
 
+    _noun = "product"
+
     def __init__(self, kernels: list[Any]) -> None:
         self.kernels = kernels
 
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        with np.errstate(over="ignore", under="ignore"):  # several small factors: 0
-            product = reduce(np.multiply, self._grams(X, Y))
-        return _finite(product, "product")
-
-    def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) for each object, shape (n,)."""
-        return reduce(np.multiply, self._diagonals(X))
+    def _combined(self, values: Iterable[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+        return reduce(np.multiply, values)
 
 
 class Normalized(Kernel):
@@ -209,13 +190,7 @@ class Normalized(Kernel):
     Parameters
     ----------
     kernel : kernel
-        Any callable ``k(X, Y=None) -> (n, m)``. Set its parameters as ``kernel__name``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        When called, if `kernel` is not callable, returns a shape other than (n, m), or has a
-        diagonal entry that is negative or not finite.
+        Any callable ``k(X, Y=None) -> (n, m)`` with finite k(x, x) >= 0. Set its parameters as ``kernel__name``.
 
     Examples
     --------
@@ -230,7 +205,6 @@ class Normalized(Kernel):
         self.kernel = kernel
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` in the layout the kernel works on."""
         check_kernel(self.kernel)
         return as_objects(self.kernel, X)
 
@@ -252,26 +226,10 @@ class Normalized(Kernel):
         return compared(self.kernel, X)
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return 1 for each object, shape (n,)."""
         return np.ones(n_objects(self.as_objects(X)))
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return the explicit features of the kernel, divided by sqrt(K(x, x)).
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        n_features : int, default=2**20
-
-        Returns
-        -------
-        scipy.sparse.csr_array of float64, shape (n, n_features)
-
-        Raises
-        ------
-        TypeError
-            If the kernel has no explicit features.
-        """
+        """Return the explicit features of the kernel, divided by sqrt(K(x, x)), shape (n, n_features)."""
         X = self.as_objects(X)
         features = _features(self.kernel, "kernel", X, n_features).copy()
         divide_by_norms(features, self._squared_norms(X, "X"))
@@ -284,17 +242,6 @@ class Normalized(Kernel):
             i = int(np.argmin(good))
             raise BadValue(i, f"has kernel {values[i]} with itself", "a finite number >= 0", collection=name)
         return values
-
-
-def _finite(K: Any, what: str) -> npt.NDArray[np.float64]:
-    """Return the values of a combination, or raise and name the first pair whose value is too large."""
-    values: npt.NDArray[np.float64] = K
-    large = np.isinf(values)
-    if large.any():
-        i, j = np.argwhere(large)[0]
-        too_large = " exceeds the largest float64; normalise the kernels"
-        raise BadPairValue(f"the {what} of the kernels of", (int(i), int(j)), too_large, "X[{}] and Y[{}]")
-    return values
 
 
 def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:

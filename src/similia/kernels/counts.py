@@ -1,13 +1,12 @@
 """Sparse feature counts with 64-bit ids, and their exact inner products.
 
-Three arrays represent the features of n objects: object i has feature ``ids[k]`` with count ``values[k]``
-for k in ``offsets[i]:offsets[i + 1]``. Ids are never folded into columns here, so Gram values are exact.
-If counts and weights are integers (sums below 2**53), a Gram value does not depend on block sizes,
-threads or the order of sums.
+Three arrays represent the features of n objects: object i has feature ``ids[k]`` with count ``values[k]`` for k in
+``offsets[i]:offsets[i + 1]``. Each id is its own column, so inner products are exact. If counts and weights are
+integers (sums below 2**53), an inner product does not depend on block sizes, threads or the order of sums.
 
-Cost of a Gram block: features that most objects share go through a dense matrix product, rare ones
-through a sparse one; the split minimises the estimated time. Hash tables count and match ids, which took
-a sixth of the time of sorting.
+Features that most objects share go through a dense matrix product, rare ones through a sparse one; the split minimises
+the estimated time. Ids are counted and matched in hash tables, which takes a sixth of the time of sorting. A table has
+a power of two of slots. A slot holds the position of an id in an array, or -1.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +23,14 @@ from similia.core.config import rows_per_block
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
 
-# One scattered multiply-add of the sparse product costs about this many dense ones in BLAS.
-_SPARSE_TO_DENSE_COST = 100
-# Rows of a block: few, so that its float32 product is converted to float64 in the cache; but enough that
-# BLAS threads do not wait for each other at each block.
-_ROWS_PER_BLOCK = 1024
+Ids = npt.NDArray[np.uint64]
+Indices = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_SPARSE_TO_DENSE_COST = 100  # dense multiply-adds (in BLAS) that take as long as one of the sparse product
+_ROWS_PER_BLOCK = 1024  # the product of a block fits the cache, and BLAS threads seldom wait for each other
 _PAIRS_OF_A_THREAD = 512
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN, _ALL_ONES = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +47,10 @@ class Counts:
         Weight of each feature in the inner product, equal for all occurrences of an id.
     """
 
-    offsets: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.uint64]
-    values: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64] | None = None
+    offsets: Indices
+    ids: Ids
+    values: Floats
+    weights: Floats | None = None
 
     @classmethod
     def concatenate(cls, parts: Sequence[Counts]) -> Counts:
@@ -65,16 +64,16 @@ class Counts:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def weighted_values(self) -> npt.NDArray[np.float64]:
+    def weighted_values(self) -> Floats:
         """Return values times weights."""
         return self.values if self.weights is None else self.values * self.weights
 
-    def squared_norms(self) -> npt.NDArray[np.float64]:
+    def squared_norms(self) -> Floats:
         """Return the inner product of each object with itself, shape (n,)."""
         return self._squared_norms
 
     @cached_property
-    def _squared_norms(self) -> npt.NDArray[np.float64]:
+    def _squared_norms(self) -> Floats:
         products = self.values * self.weighted_values()
         return np.add.reduceat(np.append(products, 0.0), self.offsets[:-1]) * (np.diff(self.offsets) > 0)
 
@@ -84,8 +83,12 @@ class Counts:
         return all(np.array_equal(x, np.rint(x)) for x in (self.values, self.weights) if x is not None)
 
     @cached_property
-    def _postings(self) -> _Postings:
-        return _Postings.of(self)
+    def _index(self) -> tuple[npt.NDArray, ...]:
+        """Distinct ids, the hash table that finds them, and the objects that have each id (see `_postings`)."""
+        ids, columns = number_ids(self.ids)
+        table = _table(len(ids))
+        _enter(ids, table)
+        return ids, table, *_postings(self.offsets, columns, self.values, np.full(len(ids), -1))
 
     def hashed(self, n_features: int) -> sp.csr_array:
         """Return the features folded into `n_features` columns by their hash, shape (n, n_features)."""
@@ -97,7 +100,7 @@ class Counts:
         return matrix
 
 
-def count(ids: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> Counts:
+def count(ids: Ids, offsets: Indices) -> Counts:
     """Count how often each id occurs in each object.
 
     Parameters
@@ -116,7 +119,7 @@ def count(ids: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> Counts
     return Counts(new_offsets, distinct[:kept].copy(), values[:kept].copy())
 
 
-def number_ids(ids: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+def number_ids(ids: Ids) -> tuple[Ids, Indices]:
     """Return the distinct ids in order of first occurrence, and the position of each id among them."""
     ids = np.ascontiguousarray(ids, dtype=np.uint64)
     distinct, numbers = np.empty_like(ids), np.empty(len(ids), dtype=np.int64)
@@ -124,7 +127,7 @@ def number_ids(ids: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt
     return distinct[:n_distinct], numbers
 
 
-def inner_products(A: Counts, B: Counts) -> npt.NDArray[np.float64]:
+def inner_products(A: Counts, B: Counts) -> Floats:
     """Return the inner products of all objects of `A` with all of `B`, shape (len(A), len(B))."""
     n_columns, columns_a, columns_b = _columns(A, B)
     values_a, values_b = A.weighted_values(), B.values
@@ -145,13 +148,8 @@ def inner_products(A: Counts, B: Counts) -> npt.NDArray[np.float64]:
     return out
 
 
-def paired_products(
-    A: Counts, B: Counts, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Return the inner products of the pairs of objects ``A[rows[k]], B[columns[k]]``, shape (n_pairs,).
-
-    Cost: one look-up among the ids of the first object for each id of the second.
-    """
+def paired_products(A: Counts, B: Counts, rows: Indices, columns: Indices) -> Floats:
+    """Return the inner products of the pairs of objects ``A[rows[k]], B[columns[k]]``, shape (n_pairs,)."""
     for name, places, n in (("rows", rows, len(A)), ("columns", columns, len(B))):
         if len(places) and not 0 <= places.min() <= places.max() < n:  # the loop checks no bounds
             raise ValueError(f"{name} must be positions of {n} objects, got {places.min()} to {places.max()}")
@@ -167,43 +165,25 @@ def paired_products(
     return out
 
 
-def few_products(A: Counts, B: Counts) -> npt.NDArray[np.float64]:
+def few_products(A: Counts, B: Counts) -> Floats:
     """Return exactly what `inner_products` returns, faster for few objects in `A` and a `B` that is reused.
 
-    If sums are exact integers, their order does not matter, so each feature of an object is looked up in an index from
-    the features of `B` to the objects that have them.
+    If sums are exact integers, their order does not matter. Each feature of `A` is then looked up in an index of `B`.
     """
     if _largest_sum(A, B) >= 2**53:
         return inner_products(A, B)
     out = np.zeros((len(A), len(B)))
-    _few(A.offsets, np.ascontiguousarray(A.ids), A.weighted_values(), *B._postings, out)
+    _few(A.offsets, np.ascontiguousarray(A.ids), A.weighted_values(), *B._index, out)
     return out
 
 
-class _Postings(NamedTuple):
-    """The objects that have each feature, in the order of `ids`; `table` finds a feature."""
-
-    ids: npt.NDArray[np.uint64]
-    table: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, counts: Counts) -> _Postings:
-        ids, columns = number_ids(counts.ids)
-        table = _table(len(ids))
-        _enter(ids, table)
-        return cls(ids, table, *_postings(counts.offsets, columns, counts.values, np.full(len(ids), -1)))
-
-
-def _table(n_ids: int) -> npt.NDArray[np.int64]:
-    """Return an empty hash table for `n_ids` ids, with a power of two of slots, at most half of them used."""
+def _table(n_ids: int) -> Indices:
+    """Return an empty hash table for `n_ids` ids, which use at most half of its slots."""
     return np.full(2 ** max(1, (2 * n_ids).bit_length()), -1, dtype=np.int64)
 
 
-def _columns(A: Counts, B: Counts) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (number of columns, column of each feature of A or -1 if B lacks it, column of each feature of B)."""
+def _columns(A: Counts, B: Counts) -> tuple[int, Indices, Indices]:
+    """Return the number of columns, and the column of each feature of A (-1 if B lacks it) and of B."""
     distinct, columns_b = number_ids(B.ids)
     if A is B:
         return len(distinct), columns_b, columns_b
@@ -212,9 +192,7 @@ def _columns(A: Counts, B: Counts) -> tuple[int, npt.NDArray[np.int64], npt.NDAr
     return len(distinct), columns_a, columns_b
 
 
-def _dense_columns(
-    columns_a: npt.NDArray[np.int64], columns_b: npt.NDArray[np.int64], n_columns: int, n_pairs: int
-) -> npt.NDArray[np.int64]:
+def _dense_columns(columns_a: Indices, columns_b: Indices, n_columns: int, n_pairs: int) -> Indices:
     """Return the position in the dense product of each column that is cheaper there, -1 for the others."""
     in_a = np.bincount(columns_a + 1, minlength=n_columns + 1)[1:]
     in_b = np.bincount(columns_b, minlength=n_columns)
@@ -234,12 +212,7 @@ def _largest_sum(A: Counts, B: Counts) -> float:
     return float(np.sqrt(A.squared_norms().max(initial=0.0) * B.squared_norms().max(initial=0.0)))
 
 
-def _postings(
-    offsets: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int64],
-    values: npt.NDArray[np.float64],
-    dense: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices) -> tuple[Indices, Indices, Floats]:
     """Return (offsets, rows, values) of the columns that are not dense, column by column."""
     length = np.bincount(columns[dense[columns] < 0], minlength=len(dense))
     starts = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
@@ -249,13 +222,17 @@ def _postings(
 
 
 @njit()
-def _slot(x, shift):  # type: ignore[no-untyped-def]
-    return np.int64((x * _GOLDEN) >> shift)
+def _place(x, ids, table, shift):  # type: ignore[no-untyped-def]
+    """Return the slot that holds the position of `x` in `ids`, or the free slot for it."""
+    slot = np.int64((x * _GOLDEN) >> shift)
+    while table[slot] >= 0 and ids[table[slot]] != x:
+        slot = (slot + 1) & np.int64(_ALL_ONES >> shift)
+    return slot
 
 
 @njit()
 def _shift_for(n_slots):  # type: ignore[no-untyped-def]
-    """Return the shift that turns a 64-bit product into a slot of a table with a power of two of slots."""
+    """Return the shift that turns a 64-bit product into one of `n_slots` slots, a power of two."""
     shift = 64
     while n_slots > 1:
         n_slots >>= 1
@@ -264,19 +241,23 @@ def _shift_for(n_slots):  # type: ignore[no-untyped-def]
 
 
 @njit()
+def _emptied(table, n_ids):  # type: ignore[no-untyped-def]
+    """Empty as many slots of `table` as `n_ids` ids need; return the shift for this number of slots."""
+    n_slots = 2
+    while n_slots < 2 * n_ids:
+        n_slots *= 2
+    table[:n_slots] = -1
+    return _shift_for(n_slots)
+
+
+@njit()
 def _count(ids, offsets, table, distinct, values, new_offsets):  # type: ignore[no-untyped-def]
-    """Count the ids of each object in a part of `table` sized for its length."""
+    """Write the distinct ids of each object, how often each occurs, and where the objects start."""
     end = 0
     for i in range(len(offsets) - 1):
-        n_slots = 2
-        while n_slots < 2 * (offsets[i + 1] - offsets[i]):
-            n_slots *= 2
-        table[:n_slots] = -1
-        shift = _shift_for(n_slots)
+        shift = _emptied(table, offsets[i + 1] - offsets[i])
         for k in range(offsets[i], offsets[i + 1]):
-            slot = _slot(ids[k], shift)
-            while table[slot] >= 0 and distinct[table[slot]] != ids[k]:
-                slot = (slot + 1) & (n_slots - 1)
+            slot = _place(ids[k], distinct, table, shift)
             if table[slot] < 0:
                 table[slot] = end
                 distinct[end] = ids[k]
@@ -292,9 +273,7 @@ def _number(ids, table, distinct, numbers):  # type: ignore[no-untyped-def]
     end = 0
     shift = _shift_for(len(table))
     for k in range(len(ids)):
-        slot = _slot(ids[k], shift)
-        while table[slot] >= 0 and distinct[table[slot]] != ids[k]:
-            slot = (slot + 1) & (len(table) - 1)
+        slot = _place(ids[k], distinct, table, shift)
         if table[slot] < 0:
             table[slot] = end
             distinct[end] = ids[k]
@@ -307,32 +286,26 @@ def _number(ids, table, distinct, numbers):  # type: ignore[no-untyped-def]
 def _look_up(ids, distinct, table, numbers):  # type: ignore[no-untyped-def]
     """Write the position of each id in `distinct`, or -1 if it is not there; `table` is empty."""
     _enter(distinct, table)
+    shift = _shift_for(len(table))
     for k in range(len(ids)):
-        numbers[k] = table[_place(ids[k], distinct, table)]
+        numbers[k] = table[_place(ids[k], distinct, table, shift)]
 
 
 @njit()
 def _enter(distinct, table):  # type: ignore[no-untyped-def]
-    """Fill an empty hash table: the slot of each id receives the position of that id."""
+    """Fill an empty hash table with the positions of the ids."""
+    shift = _shift_for(len(table))
     for k in range(len(distinct)):
-        table[_place(distinct[k], distinct, table)] = k
-
-
-@njit()
-def _place(x, distinct, table):  # type: ignore[no-untyped-def]
-    """Return the slot that holds the position of `x`, or that would hold it."""
-    slot = _slot(x, _shift_for(len(table)))
-    while table[slot] >= 0 and distinct[table[slot]] != x:
-        slot = (slot + 1) & (len(table) - 1)
-    return slot
+        table[_place(distinct[k], distinct, table, shift)] = k
 
 
 @njit()
 def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # type: ignore[no-untyped-def]
     """Add the products of each object with the objects of the postings to its row of `out`."""
+    shift = _shift_for(len(table))
     for i in range(len(out)):
         for k in range(offsets[i], offsets[i + 1]):
-            column = table[_place(ids[k], distinct, table)]
+            column = table[_place(ids[k], distinct, table, shift)]
             if column >= 0:
                 for p in range(starts[column], starts[column + 1]):
                     out[i, rows[p]] += values[k] * data[p]
@@ -340,29 +313,20 @@ def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # typ
 
 @njit()
 def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, columns, pairs, table, out):  # type: ignore[no-untyped-def]
-    """Write the inner products of `pairs`, grouped by row; `table` holds the ids of a row."""
-    filled, n_slots, shift = -1, 2, np.uint64(63)
+    """Write the inner products of `pairs`, which are grouped by row; `table` holds the ids of a row."""
+    filled, shift = -1, np.uint64(63)
     for pair in pairs:
         i, j = rows[pair], columns[pair]
         start, n = a_offsets[i], a_offsets[i + 1] - a_offsets[i]
         if i != filled:
-            n_slots = 2
-            while n_slots < 2 * n:
-                n_slots *= 2
-            table[:n_slots] = -1
-            shift, filled = _shift_for(n_slots), i
+            shift, filled = _emptied(table, n), i
             for k in range(start, start + n):
-                slot = _slot(a_ids[k], shift)
-                while table[slot] >= 0:
-                    slot = (slot + 1) & (n_slots - 1)
-                table[slot] = k
+                table[_place(a_ids[k], a_ids, table, shift)] = k
         total = 0.0
         for k in range(b_offsets[j], b_offsets[j + 1] if n else b_offsets[j]):
-            slot = _slot(b_ids[k], shift)
-            while table[slot] >= 0 and a_ids[table[slot]] != b_ids[k]:
-                slot = (slot + 1) & (n_slots - 1)
-            if table[slot] >= 0:
-                total += a_values[table[slot]] * b_values[k]
+            position = table[_place(b_ids[k], a_ids, table, shift)]
+            if position >= 0:
+                total += a_values[position] * b_values[k]
         out[pair] = total
 
 

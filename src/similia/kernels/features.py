@@ -1,8 +1,4 @@
-"""Kernels with a finite explicit feature map: a Gram block is one sparse product of feature counts.
-
-A subclass of `FeatureKernel` only counts features. This module computes pairs and explicit features, normalises, and
-caches counts between calls.
-"""
+"""Kernels with a finite explicit feature map: a Gram block is one sparse product of feature counts."""
 
 from __future__ import annotations
 
@@ -20,12 +16,11 @@ from similia.kernels.counts import Counts, few_products, inner_products, paired_
 from similia.objects.sequences import named
 from similia.similarity import Kernel
 
-# Cached counts of collections, such as landmarks, that are compared with few objects at a time. The cache has a few
-# slots with weak references to the collections. It is outside kernels and estimators, which hold only what they learnt.
-# One assignment replaces an entry, so threads and forks need no lock.
-_SLOTS = 16  # collections, by their address
-_PLAIN = (int, float, str, bool, type(None))
-_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
+# A cache of the counts of collections, such as landmarks, that are compared with few objects at a time. It is outside
+# kernels, which hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
+_SLOTS = 16
+_PLAIN = (int, float, str, bool, type(None))  # types of parameters that `==` compares by value
+_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}  # by address: (weak reference, kernel's type, ...)
 
 
 class FeatureKernel(Kernel):
@@ -44,7 +39,6 @@ class FeatureKernel(Kernel):
         """Raise if objects of the two collections cannot be compared."""
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the Gram block of the objects `X` against `Y` (`X` if not given), shape (n, m)."""
         objects = self.as_objects(X)
         A = B = self._counts(objects)
         if Y is not None and Y is not X:
@@ -63,19 +57,14 @@ class FeatureKernel(Kernel):
     def paired(
         self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return the kernel of some pairs: ``self(X, Y)[rows, columns]`` without the others.
+        """Return the kernel of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
 
         Parameters
         ----------
         X, Y : sequences of objects
         rows, columns : array-like of int, shape (n_pairs,)
-            Positions in `X` and `Y`.
         counts : Counts, optional
-            What `counted` returned for `Y`; avoids counting again.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_pairs,)
+            The result of ``counted(Y)``, which is computed if not given.
         """
         (X, left), Y = named(self.as_objects(X), rows), as_second(self.as_objects, Y)
         self._check_alike(X, Y)
@@ -101,12 +90,8 @@ class FeatureKernel(Kernel):
         Parameters
         ----------
         X : sequence of n objects
-        Y : sequence of m objects
-            A batch as `as_objects` returns it; its feature counts are cached for the next call.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, m)
+        Y : batch of m objects, as `as_objects` returns it
+            Its feature counts are cached for the next call.
         """
         X = self.as_objects(X)
         self._check_alike(X, Y)
@@ -123,14 +108,14 @@ class FeatureKernel(Kernel):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Number of columns into which the 64-bit feature ids are folded. Two given features
-            share a column with probability 1 / n_features. A collection with v distinct features
-            has about v**2 / (2 n_features) such pairs; each adds an error to the kernel.
+            Number of columns. A feature goes to column (64-bit id) modulo n_features, in any process. Two given
+            features share a column with probability 1 / n_features. A collection with v distinct features has about
+            v**2 / (2 n_features) such pairs; each adds an error to the kernel.
 
         Returns
         -------
         scipy.sparse.csr_array of float64, shape (n, n_features)
-            With int32 indices. Stateless: an object gets the same columns in any process.
+            With int32 indices.
         """
         n_features = check_positive_int(n_features, "n_features")
         if n_features > 2**31 - 1:
@@ -157,8 +142,8 @@ def scale_by_norms(
 ) -> None:
     """Divide K, in place, by sqrt(k(x, x) k(y, y)).
 
-    An object with k(x, x) = 0 gets similarity 0 to all others and, if rows and columns are the `same`
-    objects, 1 to itself.
+    An object with k(x, x) = 0 gets similarity 0 to all others and, if rows and columns are the `same` objects, 1 to
+    itself.
     """
     step = rows_per_block(8 * len(kyy), at_most=256)
     extreme = any(((k > 0) & ((k < 1e-150) | (k > 1e150))).any() for k in (kxx, kyy))  # products may overflow
@@ -177,7 +162,7 @@ def scale_by_norms(
 
 
 def _mantissas(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Return numbers m in [1/2, 2) and integers e such that values = m 4**e; 0 stays 0."""
+    """Return numbers m in [1/2, 2) or 0, and integers e, such that values = m 4**e."""
     mantissas, exponents = np.frexp(values)
     return np.ldexp(mantissas, exponents % 2), (exponents // 2).astype(np.int64)
 

@@ -1,24 +1,13 @@
 r"""Kernels from a distance d: by distances to random objects, or by substituting d for the Euclidean distance.
 
-`FromDistance` is the kernel of D2KE: objects are similar if their distances to random objects are similar,
+`FromDistance` is positive semi-definite for any d; it costs R distances per object. `DistanceRBF` and
+`NegativeDistance` cost one distance per pair. They are positive semi-definite (-d^p conditionally, which is enough for
+a support vector machine) if d^2, or d^p, is of negative type, as the square of a Euclidean distance is. For alignment,
+edit and Hausdorff distances they are indefinite; the parameter `spectrum` of `similia.Nystroem` determines how negative
+eigenvalues are treated.
 
-.. math:: k(x, y) = \int p(\omega)\, e^{-\gamma d(x, \omega)} e^{-\gamma d(\omega, y)}\, d\omega
-          \approx \frac{1}{R} \sum_{j=1}^{R} e^{-\gamma d(x, \omega_j)} e^{-\gamma d(y, \omega_j)}
-
-for random objects omega_1, ..., omega_R drawn from p. It is an inner product of features, hence positive semi-definite
-for any d. The estimate is unbiased, with variance at most 1 / (4 R). Cost: R distances per object.
-
-`DistanceRBF` and `NegativeDistance` substitute d in a kernel, at the cost of one distance per pair,
-
-.. math:: \exp(-\gamma\, d(x, y)^2), \qquad -d(x, y)^p, \qquad
-          \tfrac12 \left( d(x, o)^p + d(y, o)^p - d(x, y)^p \right).
-
-They are positive semi-definite (-d^p conditionally, which is enough for a support vector machine) if d^2, or d^p, is of
-negative type, as the square of a Euclidean distance is. For alignment, edit and Hausdorff distances they are
-indefinite; the parameter `spectrum` of `similia.Nystroem` says how to treat the negative eigenvalues.
-
-Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Equation 4 and Algorithm 1;
-Haasdonk & Bahlmann, "Learning with distance substitution kernels", DAGM 2004, Section 3.
+When called, all raise a ValueError or TypeError if a parameter is out of range, or the distance returns NaN, infinity,
+a negative number or the wrong shape; the message names the pair.
 """
 
 from __future__ import annotations
@@ -43,22 +32,26 @@ from similia.objects.vectors import VectorsBatch
 from similia.similarity import Kernel, as_objects, check_distance, diagonal, distances_between
 
 F = TypeVar("F", bound=np.floating)
-# Random objects are drawn in blocks, each with its own generator, so object j depends on (seed, j) only.
-BLOCK = 256
-# Rows of distances copied at a time: few, so that peak memory is close to that of the result.
-_MOST_ROWS = 4096
+BLOCK = 256  # random objects per generator, so that object j depends on (seed, j) only
+_MOST_ROWS = 4096  # rows of distances copied at a time
 
 
 class FromDistance(Kernel):
-    r"""The kernel of D2KE: inner products of exp(-gamma d(x, omega)) over random objects omega.
+    r"""Kernel of D2KE: objects are similar if their distances to random objects are similar.
+
+    .. math:: k(x, y) = \int p(\omega)\, e^{-\gamma d(x, \omega)} e^{-\gamma d(\omega, y)}\, d\omega
+              \approx \frac{1}{R} \sum_{j=1}^{R} e^{-\gamma d(x, \omega_j)} e^{-\gamma d(y, \omega_j)}
+
+    for random objects :math:`\omega_1, ..., \omega_R` drawn from p. The estimate is unbiased, with variance at most
+    1 / (4 R). As an inner product of features, it is positive semi-definite for any distance.
 
     Parameters
     ----------
     distance : callable
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
-        The distribution p of the random objects, such as ``RandomStrings(alphabet="ACGT")``. All its
-        parameters must be given, since a kernel learns nothing. Or a collection to use directly.
+        The distribution p of the random objects, such as ``RandomStrings(alphabet="ACGT")``, with all its parameters
+        given, since a kernel learns nothing. Or a collection to use directly.
     gamma : float, default=1.0
         Decay of a feature with distance, in 1 / (unit of the distance).
     n_components : int, default=1024
@@ -66,25 +59,18 @@ class FromDistance(Kernel):
     random_state : int, default=0
         Seed of the random objects. It must be an integer, since a kernel has no ``fit`` in which to draw.
 
-    Raises
-    ------
-    ValueError, TypeError
-        When called, if a parameter is out of range, the sampler lacks a parameter, or the distance returns
-        NaN, infinity, a negative number or the wrong shape; the message names the pair.
-
     Notes
     -----
     `similia.D2KE` with the same distance, objects, gamma, n_components and integer random_state computes the same
     features, and is faster with a linear model. ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)`` is the
     kernel of a fitted `similia.D2KE`.
 
-    Estimators that take a Gram matrix, such as ``KernelRidge(kernel="precomputed")``, take ``k(X)``; ``SVC`` and
-    `similia.Nystroem` also take the kernel itself. scikit-learn's Gaussian processes take neither. Use the equivalent
-    model ``make_pipeline(D2KE(...), GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))`` there.
+    scikit-learn's Gaussian processes take no such kernel. Use the equivalent model ``make_pipeline(D2KE(...),
+    GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))``.
 
     References
     ----------
-    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Equation 4.
+    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Equation 4 and Algorithm 1.
 
     Examples
     --------
@@ -112,12 +98,10 @@ class FromDistance(Kernel):
         return row_product(F, (F if Y is None else self._features(Y)).T)
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) for each object, shape (n,)."""
         F = self._features(X)
         return np.einsum("ij,ij->i", F, F)
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` in the layout the distance works on."""
         return as_objects(self.distance, X)
 
     def features(self, X: Any, n_features: int | None = None) -> npt.NDArray[np.float64] | sp.csr_array:
@@ -127,17 +111,12 @@ class FromDistance(Kernel):
         ----------
         X : sequence of n objects
         n_features : int, optional
-            If given, return a sparse matrix with this many columns, of which those beyond R are empty.
-            ``Sum([...]).features`` and `similia.KernelFeatures` need this form.
+            If given, return a sparse matrix with this many columns, at least R; those beyond R are empty. `Sum` and
+            `similia.KernelFeatures` need this form.
 
         Returns
         -------
         ndarray of float64, shape (n, R), or scipy.sparse.csr_array, shape (n, n_features)
-
-        Raises
-        ------
-        ValueError
-            If `n_features` is below R.
         """
         F = self._features(X)
         if n_features is None:
@@ -149,25 +128,10 @@ class FromDistance(Kernel):
         return sp.csr_array((F.ravel(), indices, np.arange(0, n * R + 1, R)), shape=(n, n_features))
 
     def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the standard error of each kernel value as an estimate of Equation 4.
+        """Return the standard error of each kernel value as an estimate of Equation 4, shape (n, m).
 
-        A kernel value is the mean of R products; its standard error is their standard deviation divided by
-        sqrt(R). If `objects` is a collection, its objects are treated as independent draws.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        Y : sequence of m objects, optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, m)
-
-        Raises
-        ------
-        ValueError
-            If there is only one random object.
+        A kernel value is the mean of R products; its standard error is their standard deviation divided by sqrt(R). It
+        needs R >= 2. If `objects` is a collection, its objects are treated as independent draws.
         """
         F = self._features(X)
         G = F if Y is None else self._features(Y)
@@ -214,12 +178,12 @@ def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any
 
 
 def random_stream(seed: int, *key: int) -> np.random.Generator:
-    """Return the generator for one purpose: (0, block) for random objects, 1 for the rows that set gamma."""
+    """Return a generator; the key is (0, block) for random objects and 1 for the rows that determine gamma."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> Any:
-    """Concatenate parts of a collection, in the layout in which the distance takes the objects of `X`."""
+    """Concatenate collections, in the layout in which the distance takes the objects of `X`."""
     if not isinstance(X, Batch):
         parts = [_unpacked(part, take(X, [0])[0]) if isinstance(part, Batch) else part for part in parts]
     if len(parts) == 1:
@@ -241,13 +205,7 @@ def _unpacked(batch: Batch, like: Any) -> list[Any]:
 
 
 def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Compute d(X, objects) in blocks of rows as a new array; float32 if the distance returns float32.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `similia.similarity.distances_between`, naming the object and the random object.
-    """
+    """Return d(X, objects), computed in blocks of rows, or raise and name the object and the random object."""
     n, R = at_least_one(X), at_least_one(objects, "objects")
     step = rows_per_block(16 * R, at_most=_MOST_ROWS)
     D: npt.NDArray[np.floating] = np.empty((0, R))
@@ -270,16 +228,15 @@ def exp_features(D: npt.NDArray[F], gamma: float) -> npt.NDArray[F]:
 
 
 class _Substitution(Kernel):
-    """Base of the kernels with a parameter `distance`."""
+    """Base class of the kernels that replace the Euclidean distance by another one."""
 
     distance: Any
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` in the layout the distance works on."""
         return as_objects(self.distance, X)
 
     def _self_distances(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return d(x, x) for each object: 0 if the facts of the distance say so, else computed in small blocks."""
+        """Return d(x, x) for each object: 0 if the facts of the distance say so, else computed."""
         check_distance(self.distance)
         facts = getattr(self.distance, "facts", None)
         if facts is not None and facts.identity:
@@ -293,47 +250,31 @@ class DistanceRBF(_Substitution):
     Parameters
     ----------
     distance : callable
-        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of
-        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or your own function. Set its parameters
-        as ``distance__name``.
+        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
+        ``similia.pairwise(f)`` or your own function. Set its parameters as ``distance__name``.
     gamma : float, default=1.0
         Above 0. `suggest_gamma` returns one that fits the scale of the distances.
 
-    Raises
-    ------
-    ValueError, TypeError
-        When called, if `gamma` is not a positive number, or `distance` returns a shape other than (n, m) or
-        a value that is NaN, infinite or negative.
-
     Notes
     -----
-    The values are float32 if the distances are, so that `Nystroem` knows their precision. For a Euclidean distance
-    k is positive semi-definite; for DTW, edit and Hausdorff distances it is generally not.
-    ``Nystroem(kernel, n_components=len(X), spectrum=...)`` still embeds the objects as vectors. With "clip" and
-    "flip", the inner products of the training vectors are exactly the matrix K with repaired eigenvalues ("shift"
-    gives K (K + a I)^(-1) K). New objects get coordinates by the same rule, which is linear in their kernel values, so
-    a training object gets the same coordinates again. With fewer components than objects, the cost is linear in the
-    number of objects.
+    The values are float32 if the distances are. For a Euclidean distance k is positive semi-definite; for DTW, edit and
+    Hausdorff distances it is generally not. ``Nystroem(kernel, n_components=len(X), spectrum=...)`` still embeds the
+    objects as vectors. With "clip" and "flip", the inner products of the training vectors are exactly the matrix K with
+    negative eigenvalues set to 0 or made positive ("shift" gives K (K + a I)^(-1) K).
 
     References
     ----------
-    Haasdonk & Bahlmann, "Learning with distance substitution kernels", 2004 (k_rbf); DSK_RBF in
-    Wu et al., "D2KE: From Distance to Kernel and Embedding", Section 5.
+    Haasdonk & Bahlmann, "Learning with distance substitution kernels", DAGM 2004, Section 3 (k_rbf); DSK_RBF in Wu et
+    al., "D2KE: From Distance to Kernel and Embedding", Section 5.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.svm import LinearSVC
-    >>> import similia as sm
-    >>> from similia.distances import DTW
-    >>> X = [np.sin(np.arange(8 + i)) for i in range(5)] + [np.arange(8.0 + i) / 8 for i in range(5)]
-    >>> y = [0] * 5 + [1] * 5
-    >>> gamma = sm.kernels.suggest_gamma(DTW(), X)
-    >>> kernel = sm.kernels.DistanceRBF(DTW(), gamma)
-    >>> model = make_pipeline(sm.Nystroem(kernel, n_components=len(X), spectrum="flip"), LinearSVC()).fit(X, y)
-    >>> model.predict([np.sin(np.arange(20.0)), np.arange(15.0) / 9])
-    array([0, 1])
+    >>> from similia.distances import Levenshtein
+    >>> from similia.kernels import DistanceRBF
+    >>> DistanceRBF(Levenshtein(), gamma=0.5)(["AC", "AG", "TTT"]).round(3)
+    array([[1.   , 0.607, 0.011],
+           [0.607, 1.   , 0.011],
+           [0.011, 0.011, 1.   ]], dtype=float32)
     """
 
     def __init__(self, distance: Any, gamma: float = 1.0) -> None:
@@ -350,7 +291,6 @@ class DistanceRBF(_Substitution):
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) for each object, shape (n,): 1 if d(x, x) = 0."""
         root = np.sqrt(check_positive(self.gamma, "gamma"))
         with np.errstate(over="ignore", under="ignore"):
             return functions.exp(-np.square(self._self_distances(X) * root))
@@ -366,14 +306,8 @@ class NegativeDistance(_Substitution):
     power : float, default=2
         p above 0. The paper uses the square; p <= 1 is more robust to outliers.
     origin : object, optional
-        One object o. If given, the kernel is :math:`(d(x, o)^p + d(y, o)^p - d(x, y)^p) / 2`, which for the
-        Euclidean distance and p = 2 is the inner product of x - o and y - o.
-
-    Raises
-    ------
-    ValueError, TypeError
-        When called, if `power` is not a positive number, or `distance` returns a shape other than (n, m) or
-        a value that is NaN, infinite or negative.
+        One object o. If given, the kernel is :math:`(d(x, o)^p + d(y, o)^p - d(x, y)^p) / 2`, which for the Euclidean
+        distance and p = 2 is the inner product of x - o and y - o.
 
     Notes
     -----
@@ -385,8 +319,8 @@ class NegativeDistance(_Substitution):
 
     References
     ----------
-    Haasdonk & Bahlmann, "Learning with distance substitution kernels", 2004 (k_nd and, with an
-    origin and p = 2, k_lin); DSK_ND in Wu et al., "D2KE: From Distance to Kernel and Embedding", Section 5.
+    Haasdonk & Bahlmann, "Learning with distance substitution kernels", DAGM 2004, Section 3 (k_nd and, with an origin
+    and p = 2, k_lin); DSK_ND in Wu et al., "D2KE: From Distance to Kernel and Embedding", Section 5.
 
     Examples
     --------
@@ -417,7 +351,6 @@ class NegativeDistance(_Substitution):
         return K / 2
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) for each object, shape (n,): 0 or, with an origin, d(x, o)^p, if d(x, x) = 0."""
         values = -self._powers(self._self_distances(X), "X[{0}] and X[{0}]")
         return values if self.origin is None else values / 2 + self._from_origin(X)
 
@@ -442,8 +375,9 @@ class NegativeDistance(_Substitution):
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
     r"""Suggest a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances (median heuristic).
 
-    gamma = 1 / (p m^p), where m is the median distance between two different objects. `DistanceRBF` (p = 2) needs
-    1 / (2 m^2), the usual Gaussian of bandwidth m; the exponential features of `D2KE` (p = 1) need 1 / m.
+    gamma = 1 / (p m^p), where m is the median distance of pairs of objects (if it is 0, the median of those above 0).
+    `DistanceRBF` (p = 2) needs 1 / (2 m^2), the usual Gaussian of bandwidth m; the exponential features of `D2KE` (p =
+    1) need 1 / m.
 
     Parameters
     ----------
@@ -461,15 +395,6 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two objects, all distances are 0, or gamma is out of range for float64.
-
-    Notes
-    -----
-    If more than half of the pairs have distance 0, m is the median of the others.
 
     Examples
     --------

@@ -1,10 +1,12 @@
 r"""Graph kernels that count substructures: vertices, edges, refined colours, shortest paths.
 
-Each has a finite explicit feature map, a histogram of features with 64-bit ids, so a Gram block is one
-sparse product (see `FeatureKernel`). Permuting the nodes of a graph does not change a bit of its features.
+Each has a finite explicit feature map, a histogram of features with 64-bit ids, so a Gram block is one sparse product
+(see `FeatureKernel`). Permuting the nodes of a graph does not change a bit of its features. Without node labels, the
+kernels compare the degrees of the nodes. A graph without features has kernel 0 with all others; with ``normalize=True``
+it has kernel 1 with itself.
 
-Costs for a batch of N nodes and M arcs: O(N) vertices, O(M) edges, O(h M) refinement with h rounds,
-O(sum of n_g m_g) shortest paths of graphs of n_g nodes and m_g arcs.
+Costs for N nodes and M arcs in all: O(N) vertices, O(M) edges, O(h M) refinement with h rounds, O(sum of n_g m_g)
+shortest paths of graphs of n_g nodes and m_g arcs.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from similia.core.config import rows_per_block
 from similia.core.hashing import combine, mix
 from similia.core.jit import njit
 from similia.core.validation import check_positive_int
-from similia.kernels.counts import Counts, _shift_for, _slot, count
+from similia.kernels.counts import Counts, _place, _shift_for, count
 from similia.kernels.features import FeatureKernel, check_alike
 from similia.objects import GraphBatch, as_graphs
 from similia.objects.graphlets import (
@@ -38,34 +40,23 @@ class GraphKernel(FeatureKernel):
     """Base class of the graph kernels. It reads graphs and refuses to compare labels with degrees."""
 
     def as_objects(self, X: Any) -> GraphBatch:
-        """Return `X` as a `GraphBatch` (see `similia.objects.as_graphs`)."""
         return as_graphs(X)
 
     def _compared(self, graphs: GraphBatch) -> dict[str, str]:
-        """Describe which properties of nodes (and edges) are compared; {} for graphs without any."""
-        return {"nodes": self._compared_nodes(graphs)} if graphs.n_nodes else {}
+        found = {"nodes": self._compared_nodes(graphs)} if graphs.n_nodes else {}
+        if self._reads_edge_labels() and len(graphs.indices):
+            found["edges"] = "edges without labels" if graphs.edge_labels is None else "edges with labels"
+        return found
 
     def _compared_nodes(self, graphs: GraphBatch) -> str:
         return "degrees, in place of node labels" if graphs.node_labels is None else "node labels"
 
-    def _check_alike(self, X: GraphBatch, Y: GraphBatch) -> None:
-        """Raise if only one side has labels, so that labels would be compared with something else."""
-        check_alike(self, self._compared(X), self._compared(Y), "X", "Y")
-
-
-class EdgeLabelKernel(GraphKernel):
-    """Base class of the graph kernels that use edge labels if the graphs have them."""
-
-    edge_labels: bool
-
-    def _compared(self, graphs: GraphBatch) -> dict[str, str]:
-        compared = super()._compared(graphs)
-        if self._reads_edge_labels() and len(graphs.indices):
-            compared["edges"] = "edges without labels" if graphs.edge_labels is None else "edges with labels"
-        return compared
-
     def _reads_edge_labels(self) -> bool:
-        return self.edge_labels
+        """Return whether the kernel uses edge labels if the graphs have them."""
+        return False
+
+    def _check_alike(self, X: GraphBatch, Y: GraphBatch) -> None:
+        check_alike(self, self._compared(X), self._compared(Y), "X", "Y")
 
 
 def node_labels_of(graphs: GraphBatch) -> npt.NDArray[np.uint64]:
@@ -94,11 +85,6 @@ class VertexHistogram(GraphKernel):
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
-    Notes
-    -----
-    Without node labels, the kernel compares the degrees of the nodes. A graph without nodes has K = 0
-    (normalised: 0 with others, 1 with itself).
-
     References
     ----------
     Sugiyama & Borgwardt, "Halting in random walk kernels", NeurIPS 2015.
@@ -122,7 +108,7 @@ class VertexHistogram(GraphKernel):
         return count(vertex_ids(node_labels_of(objects)), objects.node_offsets)
 
 
-class EdgeHistogram(EdgeLabelKernel):
+class EdgeHistogram(GraphKernel):
     r"""Histogram kernel of edges. An edge is described by the labels of its two ends and its own label.
 
     Parameters
@@ -134,10 +120,8 @@ class EdgeHistogram(EdgeLabelKernel):
 
     Notes
     -----
-    The two ends are unordered: the arcs u-v and v-u with the same label count as one edge. An arc without
-    its reverse also counts as one edge, and so does a self-loop. Edge weights are ignored. Without node
-    labels, the kernel compares the degrees of the nodes. An edgeless graph has K = 0 (normalised: 0 with
-    others, 1 with itself).
+    The two ends are unordered: the arcs u-v and v-u with the same label count as one edge. An arc without its reverse
+    also counts as one edge, and so does a self-loop. Edge weights are ignored.
 
     References
     ----------
@@ -158,6 +142,9 @@ class EdgeHistogram(EdgeLabelKernel):
         self.edge_labels = edge_labels
         self.normalize = normalize
 
+    def _reads_edge_labels(self) -> bool:
+        return self.edge_labels
+
     def _counts(self, objects: GraphBatch) -> Counts:
         indptr, indices = arcs_of(objects)
         ids = np.empty(len(indices), dtype=np.uint64)
@@ -167,11 +154,11 @@ class EdgeHistogram(EdgeLabelKernel):
         return count(ids[: offsets[-1]], offsets)
 
 
-class WeisfeilerLehman(EdgeLabelKernel):
+class WeisfeilerLehman(GraphKernel):
     r"""Weisfeiler-Lehman subtree kernel: histograms of colours over rounds of refinement.
 
-    A node starts with its label as its colour. Each round replaces the colour by a new one, made from the
-    old colour and the multiset of the neighbours' colours. With c_t the histogram of colours after t rounds,
+    A node starts with its label as its colour. Each round replaces the colour by a new one, made from the old colour
+    and the multiset of the neighbours' colours. With c_t the histogram of colours after t rounds,
 
     .. math:: K(G, H) = \sum_{t=0}^{n\_iter} \langle c_t(G), c_t(H) \rangle.
 
@@ -184,17 +171,11 @@ class WeisfeilerLehman(EdgeLabelKernel):
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
-    Raises
-    ------
-    ValueError
-        When called, if `n_iter` is not a non-negative integer.
-
     Notes
     -----
-    Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any
-    process. Among v distinct colours, the odds that two collide are v**2 / 2**65. Graphs without node
-    labels start from degrees. Neighbours are the targets of a node's arcs; weights are ignored. Graphs
-    that refinement cannot distinguish (a hexagon and two triangles) have equal features.
+    Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any process. Among
+    v distinct colours, two are equal with probability v**2 / 2**65. Neighbours are the targets of a node's arcs; edge
+    weights are ignored. Graphs that refinement cannot distinguish (a hexagon and two triangles) have equal features.
 
     References
     ----------
@@ -240,15 +221,14 @@ class ShortestPath(GraphKernel):
     Parameters
     ----------
     with_labels : bool, default=True
-        Whether to use node labels (degrees if the graphs have no labels); otherwise distances only.
+        Whether to use node labels (or degrees); otherwise distances only.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
     Notes
     -----
-    Distance is the number of arcs; edge weights and edge labels are ignored. Pairs are ordered, so an
-    undirected graph counts each path twice. Pairs without a path are not counted. A graph without edges
-    has K = 0 (normalised: 0 with others, 1 with itself).
+    Distance is the number of arcs; edge weights and edge labels are ignored. Pairs are ordered, so an undirected graph
+    counts each path twice. Pairs without a path are not counted.
 
     References
     ----------
@@ -298,18 +278,15 @@ class Graphlet(GraphKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, or if ``n_samples=None`` and a graph has more than 2e8 subsets;
-        the message names the graph.
+        When called, if a parameter is out of range, or if ``n_samples=None`` and a graph has more than 2e8 subsets.
 
     Notes
     -----
-    The kernel compares structure only: directions, weights, self-loops and labels are ignored. A graph with
-    fewer than k nodes has no graphlet and K = 0 (normalised: 0 with others, 1 with itself). Feature ids are
-    hashes of (k, smallest code of the class), the same in any process.
+    The kernel compares structure only: directions, weights, self-loops and labels are ignored. A graph with fewer than
+    k nodes has no graphlet.
 
-    With samples, c_F estimates ``n_samples`` times the share of F under uniform sampling. Different graphs
-    are sampled independently, so K(G, H) is unbiased for them. K(G, G) exceeds its mean over independent
-    samples by about the number of samples.
+    With uniform sampling, the count of a class estimates ``n_samples`` times its share of the subsets. Different graphs
+    are sampled independently, so K(G, H) is unbiased for them. K(G, G) is too large by about ``n_samples``.
 
     References
     ----------
@@ -344,7 +321,6 @@ class Graphlet(GraphKernel):
         self.seed = seed
 
     def as_objects(self, X: Any) -> GraphBatch:
-        """Return `X` as a `GraphBatch` without labels and weights."""
         return as_structures(X)
 
     def _compared_nodes(self, graphs: GraphBatch) -> str:
@@ -353,9 +329,8 @@ class Graphlet(GraphKernel):
     def _counts(self, objects: GraphBatch) -> Counts:
         canonical_forms(self.size)  # raises early for a wrong size
         if self.n_samples is None:
-            return self._by_class(
-                objects, count_subsets(objects, self.size, f"Graphlet(size={self.size}, n_samples=...)")
-            )
+            patterns = count_subsets(objects, self.size, f"Graphlet(size={self.size}, n_samples=...)")
+            return self._by_class(objects, patterns)
         n_samples = check_positive_int(self.n_samples, "n_samples")
         step = rows_per_block(64 * n_samples)
         return Counts.concatenate([self._sampled(objects[g : g + step]) for g in range(0, len(objects), step)])
@@ -390,10 +365,9 @@ def vertex_ids(labels):  # type: ignore[no-untyped-def]
 
 @njit()
 def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-untyped-def]
-    """Return colours of n_iter + 1 levels, shape (n_nodes, n_iter + 1); level 0 is `ids`.
+    """Return the colours after 0, ..., n_iter rounds, shape (n_nodes, n_iter + 1); the first column is `ids`.
 
-    A new colour is a hash of the old one and of the multiset of (edge label, neighbour's colour). A sum
-    of hashes modulo 2**64 does not depend on the order of neighbours. `edge_labels` may be empty.
+    A sum of hashes modulo 2**64 does not depend on the order of neighbours. `edge_labels` may be empty.
     """
     colours = np.empty((len(ids), n_iter + 1), dtype=np.uint64)
     colours[:, 0] = ids
@@ -409,13 +383,13 @@ def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-u
 
 @njit()
 def edge_ids(labels, node_offsets, indptr, indices, edge_labels, ids, offsets):  # type: ignore[no-untyped-def]
-    """Write one id per edge and the start of each graph's ids; arcs u-v and v-u with one label are one edge."""
+    """Write one id per edge, and where each graph's ids start; arcs u-v and v-u of equal label are one edge."""
     end = 0
     for g in range(len(node_offsets) - 1):
         for v in range(node_offsets[g], node_offsets[g + 1]):
             for k in range(indptr[v], indptr[v + 1]):
                 u = indices[k]
-                if v > u and _has_twin(u, v, k, indptr, indices, edge_labels):
+                if v > u and _has_reverse(u, v, k, indptr, indices, edge_labels):
                     continue
                 low, high = min(labels[u], labels[v]), max(labels[u], labels[v])
                 ids[end] = combine(np.uint64(low), np.uint64(high))
@@ -426,7 +400,7 @@ def edge_ids(labels, node_offsets, indptr, indices, edge_labels, ids, offsets): 
 
 
 @njit()
-def _has_twin(u, v, k, indptr, indices, edge_labels):  # type: ignore[no-untyped-def]
+def _has_reverse(u, v, k, indptr, indices, edge_labels):  # type: ignore[no-untyped-def]
     """Return whether arc u-v exists with the label of arc k."""
     place = indptr[u] + np.searchsorted(indices[indptr[u] : indptr[u + 1]], v)
     found = place < indptr[u + 1] and indices[place] == v
@@ -437,8 +411,7 @@ def _has_twin(u, v, k, indptr, indices, edge_labels):  # type: ignore[no-untyped
 def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore[no-untyped-def]
     """Return (offsets, ids, values): the count of each (label, label, distance) in each graph.
 
-    Each breadth-first search adds to a hash table of the graph, so memory is one number per distinct
-    triple, not per pair of nodes.
+    Each breadth-first search adds to a hash table, so memory is one entry per distinct triple, not per pair of nodes.
     """
     offsets = np.zeros(len(node_offsets), dtype=np.int64)
     ids, values = np.empty(1024, dtype=np.uint64), np.empty(1024)
@@ -460,7 +433,7 @@ def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore
 
 @njit()
 def _search(source, indptr, indices, seen_from, queue, distances):  # type: ignore[no-untyped-def]
-    """Write the reachable nodes, nearest first, and their distances; return their number."""
+    """Write the nodes reachable from `source`, nearest first, and their distances; return their number."""
     queue[0], distances[0], seen_from[source] = source, 0, source
     first, last = 0, 1
     while first < last:
@@ -478,16 +451,14 @@ def _search(source, indptr, indices, seen_from, queue, distances):  # type: igno
 @njit()
 def _tally(labels, source, queue, distances, table, ids, values, end):  # type: ignore[no-untyped-def]
     """Add the triples of one source to the table of its graph; return the new end of `ids`."""
-    shift, last_slot = _shift_for(len(table)), len(table) - 1
+    shift = _shift_for(len(table))
     distance, key = 0, np.uint64(0)
     for q in range(1, len(queue)):
         if distances[q] != distance:
             distance = distances[q]
             key = combine(labels[source], np.uint64(distance))
         triple = combine(key, labels[queue[q]])
-        slot = _slot(triple, shift)
-        while table[slot] >= 0 and ids[table[slot]] != triple:
-            slot = (slot + 1) & last_slot
+        slot = _place(triple, ids, table, shift)
         if table[slot] < 0:
             ids[end], values[end], table[slot] = triple, 0.0, end
             end += 1
@@ -504,16 +475,13 @@ def _rehashed(ids, start, end, more):  # type: ignore[no-untyped-def]
     table = np.full(n_slots, -1, dtype=np.int64)
     shift = _shift_for(n_slots)
     for k in range(start, end):
-        slot = _slot(ids[k], shift)
-        while table[slot] >= 0:
-            slot = (slot + 1) & (n_slots - 1)
-        table[slot] = k
+        table[_place(ids[k], ids, table, shift)] = k
     return table
 
 
 @njit()
 def _with_room(values, n):  # type: ignore[no-untyped-def]
-    """Return a longer copy, so that doubling keeps the total cost linear."""
+    """Return a copy with room for 2 n values."""
     grown = np.empty(2 * n, dtype=values.dtype)
     grown[: len(values)] = values
     return grown

@@ -8,8 +8,6 @@ w_l are positive, so K is positive semi-definite on the whole sphere. The parame
 :math:`a = n e^{-(n - 1) t} = w_1 / w_0`, since K is close to :math:`e^{-a (1 - x^T y)}` for n in the hundreds and more.
 
 Cost of a block: one matrix product for the cosines, then a polynomial of degree 7 per entry; see `heat_series`.
-
-Paper: Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018.
 """
 
 from __future__ import annotations
@@ -27,16 +25,10 @@ from similia.kernels import heat_series as _heat
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
 
 _FEW = 512  # values for which summing the series is faster than building a table
-
-
 _ROUNDING = 1e-9  # by how much a versine may lie outside [0, 2]
-
-
-_LEAST_CONTRAST, _MOST_SLOPE, _NOTHING = 1e-8, 1e5, 1e-12
-
-
+_LEAST_CONTRAST, _MOST_SLOPE = 1e-8, 1e5  # below and above them, the kernel is useless
+_NOTHING = 1e-12  # a kernel value that counts as 0
 _SEARCHED = (0.25, 64.0)  # contrasts worth trying
-
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,14 +48,7 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
     Returns
     -------
     ndarray of float64, shape of `one_minus_cos`
-        Values in [0, 1], exactly 1 at 0. The absolute error is below 1e-12 for n up to 1,000,000 and t >= 1e-6: below
-        2e-14 for up to 512 values (by the series), below 2e-13 for more (by a table).
-
-    Raises
-    ------
-    ValueError
-        If a versine is NaN or lies outside [0, 2] by more than 1e-9, n < 2, t is not positive, or t is so small that
-        the series would need degrees above 4,194,304.
+        Values in [0, 1], exactly 1 at 0. The absolute error is below 2e-13 for n up to 1,000,000 and t >= 1e-6.
 
     Warns
     -----
@@ -86,7 +71,7 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
 
 
 def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
-    """Return a copy clipped to [0, 2], or raise if a versine lies outside by more than rounding."""
+    """Return a copy of versines, clipped to [0, 2], or raise if one lies outside by more than rounding."""
     u = np.array(unmasked(one_minus_cos, "one_minus_cos"), dtype=np.float64, order="C")
     least, most = u.min(initial=0.0), u.max(initial=0.0)
     if least >= 0 and most <= 2:
@@ -100,7 +85,7 @@ def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
 
 
 def _warn_of_extremes(n: int, t: float, stacklevel: int = 3) -> None:
-    """Warn if the kernel is constant or too steep for float64. Python shows each message, one per n and t, once."""
+    """Warn if the kernel is constant or too steep for float64."""
     contrast = _heat.contrast_of(t, n)
     if contrast < _LEAST_CONTRAST:
         message = f"is too large: the contrast is {contrast:.2g}, so the kernel is 1 for all pairs"
@@ -128,20 +113,11 @@ class HypersphericalHeat(SphereKernel):
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros; see `similia.kernels.hypersphere.to_hypersphere`.
 
-    Raises
-    ------
-    ValueError
-        When called, if `contrast` is not between 0 and the number of features, `t` is not positive, or the rows cannot
-        be mapped to the sphere.
-
     Notes
     -----
     n is the number of columns of `X`, including columns of zeros. The result is float64, also for float32 rows, and
     within 2e-13 of the kernel of the computed 1 - cos. The error of 1 - cos matters more: it is multiplied by the slope
     of the kernel at 0, about 1 / (2 t) for small t and a for large n.
-
-    In a call, `Y` (or `X` without a `Y`) determines what "auto" means: one negative entry changes the map of all rows.
-    Estimators that hold the kernel (`Nystroem`, `SimilaritySearch`) choose the map once, from all training objects.
 
     References
     ----------
@@ -158,11 +134,7 @@ class HypersphericalHeat(SphereKernel):
     """
 
     def __init__(
-        self,
-        contrast: float = 4.0,
-        t: float | None = None,
-        mapping: Mapping = "auto",
-        zero_rows: ZeroRows = "raise",
+        self, contrast: float = 4.0, t: float | None = None, mapping: Mapping = "auto", zero_rows: ZeroRows = "raise"
     ) -> None:
         self.contrast = contrast
         self.t = t
@@ -170,20 +142,16 @@ class HypersphericalHeat(SphereKernel):
         self.zero_rows = zero_rows
 
     def gradient(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        r"""Return the derivative of the kernel with respect to t.
+        r"""Return the derivative dK/dt of the kernel, shape (n_x, n_y).
+
+        The derivative with respect to the contrast is dK/dt / (-(n - 1) a). The error is below 1e-12 times
+        :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`\lambda_l = l (l + n - 2)`.
 
         Parameters
         ----------
         X : array-like or sparse array of shape (n_x, n)
         Y : array-like or sparse array of shape (n_y, n), optional
             `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_x, n_y)
-            dK/dt, in 1 / (unit of t). The derivative with respect to the contrast is dK/dt / (-(n - 1) a).
-            The error is below 1e-12 times :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where
-            :math:`\lambda_l = l (l + n - 2)`.
 
         Examples
         --------
@@ -223,7 +191,7 @@ def _time_of_contrast(contrast: float, n: int) -> float:
 
 
 def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
-    """Warn if the Gram matrix is the identity. For most matrices the first row shows at once that it is not."""
+    """Warn if the Gram matrix is the identity."""
     if len(K) < 2 or K.shape[0] != K.shape[1] or not (K.diagonal() == 1).all():
         return
     if all(np.count_nonzero(row > _NOTHING) <= 1 for row in K):
@@ -236,16 +204,11 @@ def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
 
 
 def suggest_contrast(
-    X: Any,
-    mapping: Mapping = "auto",
-    zero_rows: ZeroRows = "raise",
-    max_objects: int = 1000,
-    random_state: Any = 0,
+    X: Any, mapping: Mapping = "auto", zero_rows: ZeroRows = "raise", max_objects: int = 1000, random_state: Any = 0
 ) -> float:
     r"""Return the contrast at which a pair of vectors with the median cosine has kernel 1 / e.
 
-    There, at :math:`a (1 - \cos) = 1`, the value :math:`e^{-a (1 - \cos)}` is most sensitive to log a. Search around it
-    by factors of 2.
+    The kernel of such a pair is most sensitive to the contrast there. Search around it by factors of 2.
 
     Parameters
     ----------
@@ -261,11 +224,6 @@ def suggest_contrast(
     -------
     float
         Between 1/4 and 64, and at most n / 2.
-
-    Raises
-    ------
-    ValueError
-        If `X` has fewer than 2 rows or cannot be mapped to the sphere.
 
     Examples
     --------

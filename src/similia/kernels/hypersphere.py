@@ -4,9 +4,7 @@ r"""Vectors on the unit hypersphere, their versines, and kernels that are functi
           \qquad u(x, y) = 1 - \cos\theta = 1 - x^T y = \tfrac12 \|x - y\|^2.
 
 The kernels are computed from the versine u, not from the cosine: a kernel is steep where u is small, and there a
-rounded cosine near 1 has lost its digits. Cost of a block: one matrix product and one pass over it.
-
-Paper: Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018, Section 2.
+rounded cosine near 1 is imprecise. Cost of a block: one matrix product and one pass over it.
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ Mapping = str | None
 ZeroRows = str
 _MAPPINGS = ("auto", "sqrt", "projection", None)
 _ZERO_ROWS = ("raise", "uniform")
-# How far from 1 the norm of a row may be with mapping=None. A norm summed in float32 has an error of about 1e-5.
-_UNIT = {"float64": 1e-6, "float32": 1e-4}
+_UNIT = {"float64": 1e-6, "float32": 1e-4}  # how far from 1 the norm of a row may be with mapping=None
 _BLOCK = 2**18  # bytes of a block of rows; it stays in cache from one step of the map to the next
 _EXTREME = 1e100  # rows with entries above it, or all entries below its reciprocal, are scaled first
 
@@ -56,13 +53,13 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     Returns
     -------
     ndarray or csr_array of float32 or float64, shape (n_rows, n)
-        Has the dtype of `X` if that is float32 or float64, else float64. May be `X` itself.
+        float32 if `X` is. May be `X` itself.
 
     Raises
     ------
     ValueError
-        If `X` is not 2-D, empty, complex, or has only one column; an entry is NaN or infinite, or with "sqrt" negative;
-        or a row is zero or, with None, not a unit vector. The message names row and column.
+        If `X` is not a real 2-D array of at least one row; an entry is NaN or infinite, or with "sqrt" negative; or a
+        row is zero or, with None, not a unit vector. The message names row and column.
 
     Notes
     -----
@@ -105,19 +102,13 @@ def as_rows(X: Any, name: str = "X") -> Any:
     for rows in _blocks(X):
         if not np.isfinite(_values(X[rows])).all():
             i, j, value = _first(X, lambda values: ~np.isfinite(values))
-            raise BadValue(
-                i,
-                f"is {value}",
-                "finite numbers, no NaN or infinity",
-                "drop or impute that row",
-                collection=name,
-                place=f"column {j}",
-            )
+            expected, remedy = "finite numbers, no NaN or infinity", "drop or impute that row"
+            raise BadValue(i, f"is {value}", expected, remedy, collection=name, place=f"column {j}")
     return X if sparse else np.ascontiguousarray(X)  # so that numpy always sums rows in the same order
 
 
 def _as_array(X: Any, name: str) -> npt.NDArray:
-    """Return numbers as an array, or raise for anything else, such as masked values."""
+    """Return an array of numbers, or raise."""
     unmasked(X, name)
     try:
         X = np.asarray(X)
@@ -144,12 +135,7 @@ def resolve_mapping(X: Any, mapping: Mapping) -> Mapping:
 def map_pair(X: Any, Y: Any, mapping: Mapping, zero_rows: ZeroRows) -> tuple[Any, Any]:
     """Return unit rows of `X` and of `Y` (None stays None).
 
-    If given, `Y` is the reference, such as training rows or landmarks, and determines what "auto" means.
-
-    Raises
-    ------
-    ValueError
-        As `to_hypersphere`; or if the widths differ, or with "auto" `X` has negative entries and `Y` has none.
+    If given, `Y` holds training rows or landmarks, and determines what "auto" means.
     """
     A = as_rows(X)
     if Y is None:
@@ -179,9 +165,8 @@ def versines(X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
     Notes
     -----
     Entries below 1e-3 are recomputed as :math:`\|x - y\|^2 / 2` from differences in float64, also for float32 rows, so
-    they are as precise as the rows. The others come from one matrix product, in float32 for float32 rows; only those
-    have its rounding error of 1e-7. If all entries are small, as for thousands of equal rows, the block takes about
-    five times as long. Results do not depend on the number of threads.
+    they are as precise as the rows. The others come from one matrix product, which for float32 rows has a rounding
+    error of 1e-7.
 
     Examples
     --------
@@ -207,7 +192,6 @@ class SphereKernel(Kernel):
     _takes_sparse = True
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as finite rows of float32 or float64, dense or csr; not yet unit vectors."""
         return as_rows(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
@@ -217,17 +201,12 @@ class SphereKernel(Kernel):
         ----------
         X : array-like or sparse array of shape (n_x, n), n >= 2
         Y : array-like or sparse array of shape (n_y, n), optional
-            `X` itself if not given. If given, it determines the map that "auto" chooses for both.
+            `X` itself if not given. In a call, it determines the map that "auto" chooses for both; estimators that hold
+            the kernel choose the map once, from all training objects.
 
         Returns
         -------
         ndarray of float64, shape (n_x, n_y)
-            Also for float32 rows; their versines of 1e-3 and more then have an error of about 1e-7.
-
-        Raises
-        ------
-        ValueError
-            If a row cannot be mapped to the sphere, or the widths differ; the message names row and column.
         """
         A, B = map_pair(X, Y, self.mapping, self.zero_rows)
         self._check(A.shape[1])
@@ -237,14 +216,13 @@ class SphereKernel(Kernel):
         """Raise if the parameters do not suit vectors of `n` features. Called before the matrix product."""
 
     def decided(self, X: Any) -> Self:
-        """Return this kernel with "auto" resolved for the rows of `X`; estimators call it in `fit`."""
+        """Return this kernel with "auto" resolved for the rows of `X`."""
         if isinstance(X, Distributed):
             X = concatenate([*X.map(_lowest_row)])
         mapping = resolve_mapping(as_rows(X), self.mapping)
         return self if mapping == self.mapping else clone(self).set_params(mapping=mapping)
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) = 1 for each row, shape (n_x,)."""
         return np.ones(as_rows(X).shape[0])
 
     def _of_versines(self, V: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
@@ -253,7 +231,7 @@ class SphereKernel(Kernel):
 
 
 def _lowest_row(part: Any, start: int) -> npt.NDArray:
-    """Return the row with the smallest entry, which determines "auto"."""
+    """Return the row with the smallest entry, which determines "auto", as an array of shape (1, n)."""
     rows = as_rows(part)
     values = _values(rows)
     place = int(values.argmin()) if values.size else 0
@@ -268,15 +246,10 @@ class Cosine(SphereKernel):
     Parameters
     ----------
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. With "sqrt", the kernel of two
-        rows of proportions p and q is their Bhattacharyya coefficient :math:`\sum_j \sqrt{p_j q_j}`.
+        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. With "sqrt", the kernel of rows
+        of proportions p and q is their Bhattacharyya coefficient :math:`\sum_j \sqrt{p_j q_j}`.
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros; see `similia.kernels.hypersphere.to_hypersphere`.
-
-    Raises
-    ------
-    ValueError
-        When called, if a row cannot be mapped to the sphere.
 
     References
     ----------
@@ -368,13 +341,9 @@ def _with_uniform(X: Any, zero: list[int], name: str) -> Any:
         X[zero] = 1 / np.sqrt(n)
         return X
     if 16 * n * len(zero) > settings().max_memory:
-        raise BadValue(
-            None,
-            f"has {len(zero)} zero rows (the first is {zero[0]}), which zero_rows='uniform' would fill in {n} columns "
-            "each, beyond max_memory",
-            remedy="drop them",
-            collection=name,
-        )
+        rows = f"{len(zero)} zero rows (the first is {zero[0]})"
+        found = f"has {rows}, which zero_rows='uniform' would fill in {n} columns each, beyond max_memory"
+        raise BadValue(None, found, remedy="drop them", collection=name)
     lengths = np.zeros(X.shape[0], dtype=np.int64)
     lengths[zero] = n
     values = np.full(n * len(zero), 1 / np.sqrt(n), dtype=X.dtype)

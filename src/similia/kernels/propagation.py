@@ -1,26 +1,14 @@
 r"""Propagation kernel: compares the labels or attributes around nodes after 0, 1, 2, ... steps of a random walk.
 
-P_0 has one row per node: its one-hot label or its attributes. A random walk propagates it,
-P_{t+1} = T P_t with T = D^{-1} A. Random hyperplanes, the same for all graphs, bin the rows,
-
-.. math:: b_t(v) = \lfloor (f(P_t)_v \cdot u_t + \beta_t) / w \rfloor, \qquad
-          K(G, H) = \sum_{t=0}^{n\_iter} \langle \mathrm{hist}\,b_t(G), \mathrm{hist}\,b_t(H) \rangle.
-
-u_t has Cauchy entries (total variation of labels, l1 of attributes; f is the identity) or normal ones
-(l2; Hellinger, where f is the square root). K is an inner product of explicit histograms, so it is PSD and integer.
-
-Cost. If f is the identity, the hash is linear, P_t u_t = T^t (P_0 u_t). Projecting first leaves only one
-number per node and term to propagate, O(n_iter^2 M) for M arcs, and no matrix of nodes by labels is
-built. Hellinger needs P_t itself, O(n_iter M L) with L labels, in blocks of graphs.
-
-Papers: Neumann, Garnett, Bauckhage & Kersting, "Propagation kernels", Machine Learning 102, 2016,
-Algorithms 1 and 3; used for graphs by NysHD (Zhao, Thomas, Brin, Yu & Rosing).
+If f (see `Propagation`) is the identity, P_t u_t = T^t (P_0 u_t). Projecting first leaves only one number per node and
+term to propagate, O(n_iter^2 M) for M arcs, and no matrix of nodes by labels is built. Hellinger's distance needs P_t
+itself, O(n_iter M L) with L labels, in blocks of graphs.
 """
 
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -29,60 +17,63 @@ from similia.core.errors import BadValue
 from similia.core.hashing import combine
 from similia.core.jit import njit
 from similia.core.scalars import cos_sin, log
-from similia.core.validation import check_positive_int
+from similia.core.validation import check_positive, check_positive_int
 from similia.kernels.counts import Counts, count, number_ids
-from similia.kernels.graphs import GraphKernel, node_labels_of
+from similia.kernels.graphs import GraphKernel, arcs_of, node_labels_of
 from similia.objects import GraphBatch
 from similia.objects.sequences import runs
 
 _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
 _METRICS = {"labels": ("tv", "hellinger"), "attributes": ("l1", "l2")}
-# Nodes whose label distributions are held at once: as many rows as fit in the cache.
-_NODES_PER_BLOCK = 4096
-Array = npt.NDArray[np.float64]
+_NODES_PER_BLOCK = 4096  # rows of P_t in memory at once; they fit in the cache
 _S11 = np.uint64(11)
 _FEW = 32  # neighbours that are sorted by n (n - 1) / 2 exchanges
+Array = npt.NDArray[np.float64]
 
 
 class Propagation(GraphKernel):
     r"""Propagation kernel of labelled or attributed graphs.
 
+    P_0 has one row per node: its one-hot label or its attributes. A random walk propagates it, P_{t+1} = T P_t with T =
+    D^{-1} A. Random hyperplanes, the same for all graphs, divide the rows into bins,
+
+    .. math:: b_t(v) = \lfloor (f(P_t)_v \cdot u_t + \beta_t) / w \rfloor, \qquad
+              K(G, H) = \sum_{t=0}^{n\_iter} \langle \mathrm{hist}\,b_t(G), \mathrm{hist}\,b_t(H) \rangle.
+
+    u_t has Cauchy entries for the total variation of labels and l1 of attributes (f is the identity), normal ones for
+    l2 and for Hellinger's distance (f is the square root).
+
     Parameters
     ----------
     n_iter : int, default=4
-        Number of propagation steps; the kernel has n_iter + 1 terms. GraKeL and NysHD count terms,
-        so their t is ``n_iter = t - 1``.
+        Number of propagation steps; the kernel has n_iter + 1 terms. GraKeL and NysHD count terms: n_iter = t - 1.
     bin_width : float or "auto", default="auto"
-        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of
-        unit variance. A kernel learns nothing, so put `similia.objects.AttributeScaler` before it.
+        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of unit variance. A
+        kernel learns nothing, so put `similia.objects.AttributeScaler` before it.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
-        Distance of two rows: "tv" or "hellinger" for labels, "l1" or "l2" for attributes. "auto" is
-        "tv" for labels and "l1" for attributes.
+        Distance of two rows: "tv" (the default) or "hellinger" for labels, "l1" (the default) or "l2" for attributes.
     use : {"auto", "labels", "attributes"}, default="auto"
-        What to propagate. "auto" uses attributes if the graphs have them (as in NysHD), else
-        labels. Graphs without labels are compared by the degrees of their nodes.
+        What to propagate. "auto" uses attributes if the graphs have them (as in NysHD), else labels. Without labels,
+        the degrees of the nodes are used.
     per_dimension : bool, default=False
-        For attributes only. False projects the whole vector to one number, as in the paper. True bins
-        each attribute separately and compares the tuples of bins, as GraKeL and NysHD do. This is
-        finer, since two nodes match only if all their attributes share a bin.
+        For attributes only. False projects the whole vector to one number, as in the paper. True bins each attribute
+        separately and compares the tuples of bins, as GraKeL and NysHD do: two nodes match only if all their attributes
+        share a bin.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0
-        Seed of u_t and beta_t. It must be an integer, since a kernel has no ``fit`` in which to draw.
-        Each number is a hash of (seed, term, label or column), so a graph gets the same features in
-        any process, and an unseen label gets its own coordinate.
+        Seed of u_t and beta_t. It must be an integer, since a kernel has no ``fit`` in which to draw. Each number is a
+        hash of (seed, term, label or column), so a graph gets the same features in any process.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or does not suit the graphs, attributes are
-        required but missing, NaN or infinite, or a weight is negative; the message names graph and node.
+        When called, if a parameter is out of range or does not suit the graphs, attributes are required but missing,
+        NaN or infinite, or a weight is negative.
 
     Notes
     -----
-    The walk uses edge weights. A node without neighbours (or of total weight 0) keeps its row. Sums
-    over neighbours run in ascending order, so permuting the nodes of a graph does not change a bit of
-    its features. Bins are integers stored as float64 and never overflow.
+    The walk uses edge weights. A node without neighbours (or of total weight 0) keeps its row.
 
     Two rows at l1 (Cauchy) or l2 (normal) distance c share a bin with probability
     (2/pi) atan(w/c) - (c / (pi w)) log(1 + (w/c)^2), or
@@ -90,8 +81,8 @@ class Propagation(GraphKernel):
 
     References
     ----------
-    Neumann, Garnett, Bauckhage & Kersting, "Propagation kernels: efficient graph kernels from
-    propagated information", Machine Learning 102, 2016, Algorithms 1 and 3.
+    Neumann, Garnett, Bauckhage & Kersting, "Propagation kernels: efficient graph kernels from propagated information",
+    Machine Learning 102, 2016, Algorithms 1 and 3.
 
     Examples
     --------
@@ -102,11 +93,7 @@ class Propagation(GraphKernel):
     ...     arcs = np.array([np.r_[v, v + 1], np.r_[v + 1, v]])
     ...     return {"edge_index": arcs, "n_nodes": len(labels), "node_labels": list(labels)}
     >>> graphs = [path(1, 2, 1, 3), path(3, 1, 2, 1), path(1, 1, 2, 3)]
-    >>> Propagation(n_iter=0)(graphs)  # histograms of labels
-    array([[6., 6., 6.],
-           [6., 6., 6.],
-           [6., 6., 6.]])
-    >>> Propagation(n_iter=1)(graphs)  # the first two are one graph
+    >>> Propagation(n_iter=1)(graphs)  # the first two are equal up to the order of their nodes
     array([[12., 12.,  9.],
            [12., 12.,  9.],
            [ 9.,  9., 10.]])
@@ -143,11 +130,15 @@ class Propagation(GraphKernel):
         """Return the bin id of each node in each term, shape (n_nodes, n_iter + 1)."""
         n_terms = check_positive_int(self.n_iter, "n_iter", minimum=0) + 1
         used = self._used(objects)
-        metric, width = self._metric(used), self._width(used)
-        seed = _seed(self.random_state)
+        metric = self._metric(used)
+        auto = isinstance(self.bin_width, str) and self.bin_width == "auto"
+        width = _BIN_WIDTH[used] if auto else check_positive(self.bin_width, "bin_width", hint="; or use 'auto'")
+        seed = np.uint64(check_positive_int(self.random_state, "random_state", minimum=0) % 2**64)
         _check_weights(objects)
         if used == "attributes":
-            Z = self._projected_attributes(objects, n_terms, metric == "l1", seed)
+            X = _attributes(objects)
+            u = draw(seed, np.arange(X.shape[1], dtype=np.uint64), n_terms, metric == "l1")
+            Z = propagated(objects, project_each(X, u) if self.per_dimension else project(X, u), n_terms)
         elif metric == "hellinger":
             Z = _projected_roots(objects, n_terms, seed)
         else:
@@ -157,19 +148,13 @@ class Propagation(GraphKernel):
         ids: npt.NDArray[np.uint64] = hash_bins(bins(Z, beta, width).view(np.uint64), n_terms)
         return ids
 
-    def _projected_attributes(self, graphs: GraphBatch, n_terms: int, cauchy: bool, seed: np.uint64) -> Array:
-        X = _attributes(graphs)
-        u = draw(seed, np.arange(X.shape[1], dtype=np.uint64), n_terms, cauchy)
-        Z = project_each(X, u) if self.per_dimension else project(X, u)
-        return propagated(graphs, Z, n_terms)
-
     def _used(self, graphs: GraphBatch) -> str:
+        """Return what to propagate, "labels" or "attributes"."""
         if self.use not in ("auto", *_METRICS):
             raise ValueError(f"use must be 'auto', 'labels' or 'attributes', got {self.use!r}")
-        used = self.use
-        if used == "auto":
-            used = "attributes" if _n_attributes(graphs) else "labels"
-        if used == "attributes" and not _n_attributes(graphs) and graphs.n_nodes:
+        found = "attributes" if _n_attributes(graphs) else "labels"
+        used = found if self.use == "auto" else self.use
+        if used == "attributes" and found == "labels" and graphs.n_nodes:
             raise ValueError("use='attributes' needs node attributes and these graphs have none; take use='labels'")
         if used == "labels" and self.per_dimension and graphs.n_nodes:
             raise ValueError(
@@ -187,12 +172,6 @@ class Propagation(GraphKernel):
             )
         return metric
 
-    def _width(self, used: str) -> float:
-        width = _BIN_WIDTH[used] if isinstance(self.bin_width, str) and self.bin_width == "auto" else self.bin_width
-        if isinstance(width, bool) or not isinstance(width, Real) or not 0 < width < np.inf:
-            raise ValueError(f"bin_width must be a positive number or 'auto', got {width!r}")
-        return float(width)
-
 
 def project_labels(rows: npt.NDArray[np.int64], u: Array) -> Array:
     """Return P_0 u_t for one-hot P_0: ``u[t, rows[v]]``, shape (n_nodes, n_terms)."""
@@ -206,10 +185,10 @@ def project_each(X: Array, u: Array) -> Array:
 
 
 def propagated(graphs: GraphBatch, Z: Array, n_terms: int) -> Array:
-    """Propagate the columns of term t by t steps: T^t Z_t, shape (n_nodes, n_terms * d)."""
-    Z, moved, walk = Z.copy(), np.empty_like(Z), _Walk(graphs, Z.shape[1])
+    """Return T^t Z_t for each term t, where Z_t are its d columns of Z, shape (n_nodes, n_terms * d)."""
+    Z, moved, walk = Z.copy(), np.empty_like(Z), _walk(graphs, Z.shape[1])
     for first in range(Z.shape[1] // n_terms, Z.shape[1], Z.shape[1] // n_terms):
-        walk.step(Z, moved, first)
+        walk(Z, first, moved)
         Z[:, first:] = moved[:, first:]
     return Z
 
@@ -229,11 +208,11 @@ def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) 
     n_terms, n_labels = u.shape
     P, moved = np.zeros((len(rows), n_labels)), np.empty((len(rows), n_labels))
     P[np.arange(len(rows)), rows] = 1.0
-    Z, walk = np.empty((len(rows), n_terms)), _Walk(graphs, n_labels)
+    Z, walk = np.empty((len(rows), n_terms)), _walk(graphs, n_labels)
     for t in range(n_terms):
         Z[:, t] = project(np.sqrt(P), u[t : t + 1])[:, 0]
         if t < n_terms - 1:
-            walk.step(P, moved)
+            walk(P, 0, moved)
             P, moved = moved, P
     return Z
 
@@ -249,20 +228,19 @@ def _projected_roots(graphs: GraphBatch, n_terms: int, seed: np.uint64) -> Array
     return np.concatenate(parts)
 
 
-class _Walk:
-    """The random walk T = D^{-1} A on a batch; a node of total weight 0 stays where it is."""
+def _walk(graphs: GraphBatch, n_columns: int) -> Callable[[Array, int, Array], None]:
+    """Return a function (Z, first, out) that writes T Z to `out`, from column `first` on."""
+    arcs = arcs_of(graphs)
+    weights, totals = np.empty(0), graphs.degrees.astype(np.float64)
+    if graphs.edge_weights is not None:
+        weights = np.ascontiguousarray(graphs.edge_weights, dtype=np.float64)
+        totals = total_weights(arcs[0], weights)
+    room = np.empty((int(graphs.degrees.max(initial=0)), n_columns))
 
-    def __init__(self, graphs: GraphBatch, n_columns: int) -> None:
-        self.arcs = np.ascontiguousarray(graphs.indptr), np.ascontiguousarray(graphs.indices)
-        self.weights, self.totals = np.empty(0), graphs.degrees.astype(np.float64)
-        if graphs.edge_weights is not None:
-            self.weights = np.ascontiguousarray(graphs.edge_weights, dtype=np.float64)
-            self.totals = total_weights(self.arcs[0], self.weights)
-        self.room = np.empty((int(graphs.degrees.max(initial=0)), n_columns))
+    def step(Z: Array, first: int, out: Array) -> None:
+        neighbour_means(Z, first, *arcs, weights, totals, room, out)
 
-    def step(self, Z: Array, out: Array, first: int = 0) -> None:
-        """Write T Z to `out`, columns from `first` on."""
-        neighbour_means(Z, first, *self.arcs, self.weights, self.totals, self.room, out)
+    return step
 
 
 def _n_attributes(graphs: GraphBatch) -> int:
@@ -292,17 +270,9 @@ def _check_weights(graphs: GraphBatch) -> None:
 
 
 def _place(graphs: GraphBatch, node: int) -> tuple[int, str]:
+    """Return the graph of a node, and the name of the node within it."""
     graph = int(np.searchsorted(graphs.node_offsets, node, side="right")) - 1
     return graph, f"node {node - graphs.node_offsets[graph]}"
-
-
-def _seed(random_state: int) -> np.uint64:
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
-        raise ValueError(
-            f"random_state must be a non-negative integer, got {random_state!r}: the kernel draws from a stored seed, "
-            f"so that graphs seen later are hashed alike"
-        )
-    return np.uint64(int(random_state) % 2**64)
 
 
 @njit()
@@ -313,10 +283,7 @@ def _uniform(key):  # type: ignore[no-untyped-def]
 
 @njit()
 def draw(seed, names, n_terms, cauchy):  # type: ignore[no-untyped-def]
-    """Return u, shape (n_terms, len(names)): a Cauchy or normal number for each (seed, term, name).
-
-    Stateless: a name gets the same number in any process and any batch.
-    """
+    """Return a Cauchy or normal number for each (seed, term, name), shape (n_terms, len(names))."""
     u = np.empty((n_terms, len(names)))
     for t in range(n_terms):
         term = combine(seed, np.uint64(2 * t))
@@ -344,7 +311,7 @@ def draw_offsets(seed, n_terms, n_dimensions):  # type: ignore[no-untyped-def]
 
 @njit()
 def project(X, u):  # type: ignore[no-untyped-def]
-    """Return X @ u.T, with sums in the order of the columns, independent of the rest of the batch."""
+    """Return X @ u.T, with sums in the order of the columns."""
     Z = np.zeros((len(X), len(u)))
     for v in range(len(X)):
         for k in range(X.shape[1]):
@@ -366,10 +333,9 @@ def total_weights(indptr, weights):  # type: ignore[no-untyped-def]
 def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # type: ignore[no-untyped-def]
     """Write the mean of Z over the neighbours of each node to `out`, columns from `first` on.
 
-    Terms are summed in ascending order, so the order of neighbours does not matter. A node of total
-    weight 0 keeps its values. `weights` is empty if all are 1; `room` is (most neighbours, n_columns).
-    Most of the time is sorting: up to three terms need no loop, and up to `_FEW` are sorted by exchanges
-    of whole rows, which have no branches on values and took a third of the time of insertion sort.
+    Terms are summed in ascending order, so the order of neighbours does not matter. A node of total weight 0 keeps its
+    values. `weights` is empty if all are 1; `room` has shape (most neighbours, n_columns). Most of the time is sorting:
+    up to three terms need no loop.
     """
     n_columns = Z.shape[1]
     for v in range(len(indptr) - 1):
@@ -403,7 +369,10 @@ def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # t
 
 @njit()
 def _sort_columns(room, n, first):  # type: ignore[no-untyped-def]
-    """Sort the first n rows of each column from `first` on."""
+    """Sort the first n rows of each column from `first` on.
+
+    Few rows are sorted by exchanges without branches on values, in a third of the time of an insertion sort.
+    """
     if n > _FEW:
         for c in range(first, room.shape[1]):
             room[:n, c] = np.sort(room[:n, c])
@@ -418,10 +387,7 @@ def _sort_columns(room, n, first):  # type: ignore[no-untyped-def]
 
 @njit()
 def hash_bins(bits, n_terms):  # type: ignore[no-untyped-def]
-    """Return one id for each (node, term) from the bit patterns of its bins.
-
-    `bits` has shape (n_nodes, n_terms * d), uint64, with d adjacent columns per term.
-    """
+    """Return one id for each (node, term) from the bits of its d bins, shape (n_nodes, n_terms * d), uint64."""
     n_dimensions = bits.shape[1] // n_terms
     ids = np.empty((len(bits), n_terms), dtype=np.uint64)
     for v in range(len(bits)):

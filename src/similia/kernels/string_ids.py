@@ -1,10 +1,8 @@
 """Feature ids of strings: each loop writes one 64-bit id per occurrence of a feature.
 
-A k-mer of letters c_1 ... c_k (code points) becomes the number Σ c_j b^(k - j) modulo 2**64, mixed by a
-bijection. If k <= 8 and every letter is below 256, then b = 256 and the number is the k-mer itself, so
-these ids never collide. Other k-mers use a large odd b; the odds of a collision among v distinct ones are
-about v**2 / 2**65. An id depends only on the letters, not on the collection, the process, or whether
-code points are stored in one byte or four.
+A k-mer of letters c_1 ... c_k (code points) becomes the number Σ c_j b^(k - j) modulo 2**64, mixed by a bijection. If
+k <= 8 and every letter is below 256, then b = 256 and different k-mers have different ids. Other k-mers use a large odd
+b. An id depends only on the letters, not on the collection, the process or the dtype of the code points.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from similia.core.jit import njit
 
 BYTE_BASE = np.uint64(256)
 WIDE_BASE = np.uint64(0xD1342543DE82EF95)
-DEGREE_SHIFT = 56  # ids of the weighted degree kernel store the length of the k-mer in the top byte
+DEGREE_SHIFT = 56  # ids of the weighted degree kernel hold the length of the k-mer in the top byte
 _DEGREE_SHIFT = np.uint64(DEGREE_SHIFT)
 _DEGREE_FREE = np.uint64((1 << DEGREE_SHIFT) - 1)
 
@@ -40,10 +38,7 @@ def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
 
 @njit()
 def canonical(values, complements, positions, start):  # type: ignore[no-untyped-def]
-    """Return the smaller of the numbers of the letters at ``start + positions`` and of their reverse complement.
-
-    `complements` holds the complement of each letter in `values`.
-    """
+    """Return the smaller of the numbers of the letters at ``start + positions`` and of their reverse complement."""
     return min(_kmer(values, positions, start), _kmer(complements, positions[::-1], start))
 
 
@@ -51,8 +46,8 @@ def canonical(values, complements, positions, start):  # type: ignore[no-untyped
 def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids):  # type: ignore[no-untyped-def]
     """Write the ids of all k-mers whose letters lie at ``positions[gap]`` from their start.
 
-    Row `gap` of `positions` ascends. With `distinct_gaps`, the gap is part of the id. Words are `canonical` unless
-    `complements` is empty.
+    Row `gap` of `positions` ascends. With `distinct_gaps`, the gap is part of the id. Given the `complements` of all
+    `values`, a k-mer and its reverse complement get one id; `complements` may be empty.
     """
     both_strands = len(complements) > 0
     for i in range(len(offsets) - 1):
@@ -96,16 +91,16 @@ def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-un
 def neighbour_ids(codes, offsets, letters, complements, powers, positions, shifts, ids, id_offsets):  # type: ignore[no-untyped-def]
     """Write the ids of all neighbours of each k-mer; return how many were written.
 
-    Neighbour p of a k-mer moves its letter at ``positions[p, s]`` by ``shifts[p, s]`` places in the
-    alphabet `letters`, for each s (a shift of 0 keeps the letter). `codes` are places in the alphabet, -1
-    for a letter outside it; windows with such a letter have no features. Given the `complements` of the
-    alphabet, a neighbour and its reverse complement get one id.
+    Neighbour p of a k-mer moves its letter at ``positions[p, s]`` by ``shifts[p, s]`` steps in the alphabet `letters`,
+    for each s (a shift of 0 keeps the letter). `codes` are positions in the alphabet, or -1 for other letters; k-mers
+    with such a letter have no ids. Given the `complements` of the alphabet, a neighbour and its reverse complement get
+    one id.
     """
     k, both_strands = len(powers), len(complements) > 0
     end = 0
     id_offsets[0] = 0
     for i in range(len(offsets) - 1):
-        known = 0  # length of the run of known letters that ends here
+        known = 0  # number of letters of the alphabet in a row that end here
         for last in range(offsets[i], offsets[i + 1]):
             known = known + 1 if codes[last] >= 0 else 0
             if known < k:

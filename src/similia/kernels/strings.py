@@ -10,11 +10,9 @@ Mismatch           a k-mer, counted wherever at most `mismatches` letters differ
 WeightedDegree     a k-mer at its position, k = 1 ... degree                           degree
 =================  ==================================================================  =================
 
-Cost: linear in the total length. Ids are made and counted in blocks of strings that fit the working
-memory. Counts are exact integers. A string too short for any feature has kernel 0 with all strings.
-
-Papers: Leslie, Eskin & Noble 2002 (spectrum); Leslie & Kuang 2004 (gappy windows); Leslie, Eskin, Cohen,
-Weston & Noble 2004 (mismatch); Rätsch & Sonnenburg 2004 (weighted degree); NysHD, section on strings (pairs).
+Cost: linear in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
+strings. Every character is a letter; case matters unless `ignore_case` is set. All kernels raise a ValueError when
+called if a parameter is out of range, and a TypeError if an object is not a string.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ class StringKernel(FeatureKernel):
     """Base class of the kernels on strings; a subclass computes the feature ids of a block of strings."""
 
     def as_objects(self, X: Any) -> StringBatch:
-        """Return `X` as a `StringBatch`; see `similia.objects.as_strings`."""
         return as_strings(X)
 
     def _ids_per_letter(self) -> int:
@@ -69,7 +66,7 @@ class Spectrum(StringKernel):
 
     .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
 
-    where c_a(x) counts the occurrences of the k-mer a in x. Every character is a letter; case matters.
+    where c_a(x) counts the occurrences in x of the k-mer a, a substring of k letters.
 
     Parameters
     ----------
@@ -80,21 +77,15 @@ class Spectrum(StringKernel):
     reverse_complement : bool, default=False
         Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand.
         Replacing x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and the
-        ambiguous IUPAC letters with theirs (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T.
+        ambiguous IUPAC letters with theirs (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T. Other
+        letters raise an error.
     ignore_case : bool, default=False
         Whether to read a to z as A to Z.
 
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range or, with `reverse_complement`, a letter has no complement.
-    TypeError
-        When called, if an object is not a string.
-
     Notes
     -----
-    Ids of k-mers with k <= 8 and code points below 256 never collide. Among v other distinct
-    k-mers, the odds of a collision are v**2 / 2**65.
+    K-mers are compared by 64-bit ids. Ids of k-mers with k <= 8 and code points below 256 are unique. Among v other
+    distinct k-mers, two share an id with probability v**2 / 2**65.
 
     References
     ----------
@@ -123,7 +114,6 @@ class Spectrum(StringKernel):
         self.ignore_case = ignore_case
 
     def as_objects(self, X: Any) -> StringBatch:
-        """Return `X` as a `StringBatch`; with `reverse_complement`, raise for letters without a complement."""
         batch = as_strings(X)
         if self.reverse_complement:
             check_letters(batch)
@@ -149,32 +139,20 @@ class GappyKmers(StringKernel):
     gaps : int, default=1
         Maximum number of letters to skip.
     kind : {"pair", "window"}, default="pair"
-        Definition of a gappy k-mer. ``"pair"``: two halves u and v of k / 2 letters, where v starts 0 to
-        `gaps` letters after the end of u; the feature uv counts such places. This is the kernel of
-        the NysHD experiments; with ``gaps=0`` it is the spectrum kernel. ``"window"``: a k-letter
-        subsequence of a window of k + gaps letters, counted once for each window that contains it
-        (Leslie & Kuang, without decay). A string shorter than k + gaps then has no features.
+        Definition of a gappy k-mer. ``"pair"``: two halves u and v of k / 2 letters, where v starts 0 to `gaps` letters
+        after the end of u. This is the kernel of the NysHD experiments; with ``gaps=0`` it is the spectrum kernel.
+        ``"window"``: a k-letter subsequence of a window of k + gaps letters, counted once for each window that contains
+        it (Leslie & Kuang, without decay). A string shorter than k + gaps then has no features. A window may have at
+        most 5000 subsequences.
     merge : bool, default=True
-        Whether to count pairs that differ only in the size of the gap as one feature. Windows
-        always do.
+        Whether pairs that differ only in the size of the gap are one feature. With ``kind="window"`` they always are.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range, or a window has more than 5000 subsequences.
-    TypeError
-        When called, if an object is not a string.
-
-    Notes
-    -----
-    Every character is a letter; case matters. For collisions of ids see `Spectrum`.
-
     References
     ----------
-    Leslie & Kuang, "Fast string kernels using inexact matching for protein sequences", JMLR 2004,
-    section 3 (their g is the window, k + gaps here).
+    Leslie & Kuang, "Fast string kernels using inexact matching for protein sequences", JMLR 2004, Section 3 (their g is
+    k + gaps).
 
     Examples
     --------
@@ -231,7 +209,7 @@ class GappyKmers(StringKernel):
 class Mismatch(StringKernel):
     """Mismatch kernel: a spectrum kernel in which each k-mer also counts for all similar k-mers.
 
-    The feature a is #{i : Hamming(x[i:i+k], a) <= mismatches}, for every k-mer a over the alphabet.
+    The feature of a k-mer a over the alphabet is #{i : Hamming(x[i:i+k], a) <= mismatches}.
 
     Parameters
     ----------
@@ -240,25 +218,20 @@ class Mismatch(StringKernel):
     mismatches : int, default=1
         Maximum number of letters that may differ; 0 gives the spectrum kernel over the alphabet.
     alphabet : str or bytes, default="ACGT"
-        The letters. Substrings with any other character (N in DNA) are skipped. Case matters: use
-        ``"acgt"`` for lower-case DNA.
+        The letters. Substrings with any other character (N in DNA) are skipped. Use ``"acgt"`` for lower-case DNA.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
-        Whether to count a k-mer and its reverse complement as one feature, the sum of both (a k-mer that is its own
-        reverse complement counts once). Replacing x or y by its reverse complement then does not change K(x, y). The
-        alphabet must contain the complement of each letter; U is read as T, as in `Spectrum`.
+        Whether to count a k-mer and its reverse complement as one feature, as in `Spectrum`. The alphabet must contain
+        the complement of each letter.
     ignore_case : bool, default=False
         Whether to read a to z as A to Z, in the strings and in the alphabet.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range; a k-mer has more than 100,000 neighbours; with
-        `reverse_complement`, the alphabet lacks the complement of a letter; or, without `ignore_case`, a string is
-        lower-case and the alphabet upper-case, or the reverse.
-    TypeError
-        When called, if an object is not a string.
+        When called, if a parameter is out of range; a k-mer has more than 100,000 similar k-mers; or, without
+        `ignore_case`, a string is lower-case and the alphabet upper-case, or the reverse.
 
     Notes
     -----
@@ -266,8 +239,8 @@ class Mismatch(StringKernel):
 
     References
     ----------
-    Leslie, Eskin, Cohen, Weston & Noble, "Mismatch string kernels for discriminative protein
-    classification", Bioinformatics 2004.
+    Leslie, Eskin, Cohen, Weston & Noble, "Mismatch string kernels for discriminative protein classification",
+    Bioinformatics 2004.
 
     Examples
     --------
@@ -308,7 +281,6 @@ class Mismatch(StringKernel):
         return neighbours
 
     def as_objects(self, X: Any) -> StringBatch:
-        """Return `X` as a `StringBatch`, or raise if a string and the alphabet differ in case."""
         batch = as_strings(X)
         if not self.ignore_case:
             _check_case(batch, self.alphabet)
@@ -349,8 +321,7 @@ class WeightedDegree(StringKernel):
 
     .. math:: K(x, y) = \sum_{d=1}^{D} (D - d + 1) \, \#\{i : x[i:i+d] = y[i:i+d]\},
 
-    with D = `degree`. The values are D (D + 1) / 2 times those of the paper (whose weights are
-    2 (D - d + 1) / (D (D + 1))), which makes them exact integers. With D = 1 they count equal positions.
+    with D = `degree`. The values are D (D + 1) / 2 times those of the paper, which makes them exact integers.
 
     Parameters
     ----------
@@ -359,23 +330,16 @@ class WeightedDegree(StringKernel):
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
-    Raises
-    ------
-    ValueError
-        When called, if a parameter is out of range.
-    TypeError
-        When called, if an object is not a string.
-
     Notes
     -----
-    Use it for aligned strings, such as windows around a site. Positions count from the start of each string;
-    strings of unequal length are compared over the length of the shorter one. Every character is a letter; case
-    matters. Among v distinct pairs (position, k-mer), the odds of a collision of ids are v**2 / 2**57.
+    Use it for aligned strings, such as windows around a site. Positions count from the start of each string; strings of
+    unequal length are compared over the length of the shorter one. Among v distinct pairs (position, k-mer), two share
+    an id with probability v**2 / 2**57.
 
     References
     ----------
-    Rätsch & Sonnenburg, "Accurate splice site detection for Caenorhabditis elegans", in Kernel
-    Methods in Computational Biology, 2004.
+    Rätsch & Sonnenburg, "Accurate splice site detection for Caenorhabditis elegans", in Kernel Methods in Computational
+    Biology, 2004.
 
     Examples
     --------
@@ -415,10 +379,7 @@ def ids_at(
     distinct_gaps: bool,
     complements: npt.NDArray[np.uint32] = _ONE_STRAND,
 ) -> Ids:
-    """Return the ids of the k-mers whose letters lie at ``positions[gap]`` from their start, for each gap.
-
-    Given the `complements` of all letters, a k-mer and its reverse complement get one id.
-    """
+    """Return the ids of the k-mers whose letters lie at ``positions[gap]`` from their start; see `pair_ids`."""
     per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
     id_offsets = np.concatenate(([0], np.cumsum(per_string)))
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
@@ -481,26 +442,21 @@ def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
 
 
 # ---- letters of DNA; tables of all bytes
-_PAIRS = ("AT", "TA", "CG", "GC", "RY", "YR", "KM", "MK", "BV", "VB", "DH", "HD", "SS", "WW", "NN", "UA")
+_LETTERS, _COMPLEMENTS = b"ATCGRYKMBVDHSWNU", b"TAGCYRMKVBHDSWNA"
 _COMPLEMENT = np.zeros(256, np.uint32)  # 0: no complement
-for _pair in _PAIRS:
-    _COMPLEMENT[ord(_pair[0])] = ord(_pair[1])
-    _COMPLEMENT[ord(_pair[0].lower())] = ord(_pair[1].lower())
-_CASELESS = np.arange(256, dtype=np.uint32)
-_CASELESS[ord("a") : ord("z") + 1] -= ord("a") - ord("A")
-_DNA = np.arange(256, dtype=np.uint32)
-_DNA[[ord("U"), ord("u")]] = ord("T"), ord("t")
+_COMPLEMENT[[*_LETTERS, *_LETTERS.lower()]] = [*_COMPLEMENTS, *_COMPLEMENTS.lower()]
+_BYTES = np.arange(256, dtype=np.uint32)
+_UPPER = np.array([*bytes(range(256)).upper()], np.uint32)  # bytes.upper changes ASCII letters only
+_U_AS_T = np.where(ord("U") == _BYTES, ord("T"), np.where(ord("u") == _BYTES, ord("t"), _BYTES)).astype(np.uint32)
 
 
 def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: bool) -> npt.NDArray:
     """Return code points as a kernel reads them: a-z as A-Z with `ignore_case`, U as T with `reverse_complement`."""
-    table = np.arange(256, dtype=np.uint32)
-    if ignore_case:
-        table = _CASELESS[table]
-    if reverse_complement:
-        table = _DNA[table]
     if not (ignore_case or reverse_complement):
         return values
+    table = _UPPER if ignore_case else _BYTES
+    if reverse_complement:
+        table = _U_AS_T[table]
     return np.where(values < 256, table[np.minimum(values, 255)], values).astype(values.dtype)
 
 

@@ -1,12 +1,6 @@
-r"""Optical kernel of vectors: the limit of the features |W x + b|^2 with complex Gaussian W and b.
+"""Optical kernel of vectors: the limit of the features |W x + b|^2 with complex Gaussian W and b.
 
-.. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big], \qquad q = \tau^2 / \varsigma^2.
-
-With :math:`x' = (x, \sqrt q)` this is :math:`\varsigma^4 (\|x'\|^2 \|y'\|^2 + (x'^T y')^2)`, a polynomial of degree 2
-in each argument. Its features are all products of two coordinates, and the squared norm. Cost of a block: one matrix
-product.
-
-Paper: Saade et al., "Random projections through multiple optical scattering", ICASSP 2016, with W complex.
+The features are all products of two coordinates, and the squared norm. Cost of a block: one matrix product.
 """
 
 from __future__ import annotations
@@ -19,16 +13,22 @@ import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue, as_second
+from similia.core.products import row_product
 from similia.core.validation import check_positive, check_positive_int, check_vectors
 from similia.kernels.features import scale_by_norms
 from similia.similarity import Kernel
 
-_PLAIN = 900  # exponents for which the scaled values need no check
-_LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # values, and norms of features that are products, with all digits
+_PLAIN = 900  # sums of exponents below it need no check
+_LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # smallest kernel value, and norm of the features, without loss of precision
 
 
 class Optical(Kernel):
     r"""Kernel of optical random features, which `similia.OpticalRandomFeatures` estimate without bias.
+
+    .. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big],
+              \qquad q = \tau^2 / \varsigma^2,
+
+    which is :math:`\varsigma^4 (\|x'\|^2 \|y'\|^2 + (x'^T y')^2)` with :math:`x' = (x, \sqrt q)`.
 
     Parameters
     ----------
@@ -37,15 +37,14 @@ class Optical(Kernel):
     bias : float, default=0.0
         Standard deviation :math:`\tau` of an entry of b. At 0 the kernel cannot distinguish x and -x.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)). K is then (1 + cos^2) / 2, with the cosine of x' = (x, bias / scale) and y'.
+        Divide by sqrt(K(x, x) K(y, y)). K is then (1 + cos^2) / 2, with the cosine of x' and y'.
         Without bias, a zero vector has kernel 0 with all others and 1 with itself.
 
     Raises
     ------
     ValueError
-        When called, if `scale` is not positive, `bias` is negative, or `X` is not a finite 2-D array; without
-        `normalize`, also if a kernel value is out of range for float64. Intermediate results cannot overflow,
-        since rows are scaled by powers of two.
+        When called, if a parameter is out of range, `X` is not a finite 2-D array or, without `normalize`, a kernel
+        value is out of range for float64. Intermediate results cannot overflow: rows are scaled by powers of two.
 
     Notes
     -----
@@ -78,24 +77,9 @@ class Optical(Kernel):
         self.normalize = normalize
 
     def as_objects(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return `X` as a finite 2-D array of float32 or float64."""
         return check_vectors(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the Gram block of the vectors `X` against `Y`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        Y : array-like of shape (m, d), optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, m)
-        """
-        from similia.core.products import row_product
-
         _, _, power = self._parameters()
         X = self.as_objects(X)
         same = Y is None
@@ -138,17 +122,12 @@ class Optical(Kernel):
         ----------
         X : array-like of shape (n, d)
         n_features : int, default=2**20
-            Number of columns. The map needs d' (d' + 1) / 2 + 1 of them, where d' is d, or d + 1 with a bias. The
-            others remain empty.
+            Number of columns, at least d' (d' + 1) / 2 + 1, where d' is d, or d + 1 with a bias. Further columns are
+            empty. Features never share a column.
 
         Returns
         -------
         scipy.sparse.csr_array of float64, shape (n, n_features)
-
-        Raises
-        ------
-        ValueError
-            If `n_features` is too small. The map is exact, so features are never folded into fewer columns.
         """
         _, _, power = self._parameters()
         A, exponents = self._in_units(self.as_objects(X))
