@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -142,11 +141,11 @@ class Pipeline(sklearn.pipeline.Pipeline):
         """Return the score of the last step: accuracy of a classifier, R squared of a regressor."""
         from sklearn.metrics import accuracy_score, r2_score
 
-        of = getattr(type(self.steps[-1][1]), "score", None)
-        for theirs, metric in ((ClassifierMixin.score, accuracy_score), (RegressorMixin.score, r2_score)):
-            if of is theirs and not params:
-                return metric(y, self.predict(X), sample_weight=sample_weight)
-        return super().score(X, y, sample_weight, **params)
+        metrics = {ClassifierMixin.score: accuracy_score, RegressorMixin.score: r2_score}
+        metric = metrics.get(getattr(type(self.steps[-1][1]), "score", None))  # another score needs the last step
+        if metric is None or params:
+            return super().score(X, y, sample_weight, **params)
+        return metric(y, self.predict(X), sample_weight=sample_weight)
 
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
         """Call a method, in blocks of objects if necessary."""
@@ -185,7 +184,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 class _RowByRow:
-    """A linear model that sums in a fixed order."""
+    """Mixin that makes a linear model sum in a fixed order."""
 
     coef_: npt.NDArray
     intercept_: npt.NDArray
@@ -209,13 +208,14 @@ def _row_by_row(model: Any) -> Any:
     kind = _row_by_row_class(of)
     if kind is None or sp.issparse(model.coef_):
         return model
-    same: Any = object.__new__(kind)
-    vars(same).update(vars(model))
-    return same
+    copy: Any = twin_of(model)
+    copy.__class__ = kind
+    return copy
 
 
 @functools.cache
 def _row_by_row_class(kind: Any) -> Any:
+    """Return the subclass of a linear model of scikit-learn that sums in a fixed order, or None for other models."""
     if not kind.__module__.startswith(("sklearn.linear_model", "sklearn.svm")):
         return None
     from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
@@ -239,12 +239,13 @@ def _twins(steps: Any) -> list[tuple[str, Any]]:
 
 
 def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[Any]:
-    """Yield the result of `whole` for each block of `step` objects."""
+    """Yield the result of `whole` for each block of `step` objects; warn once of each kind, with numbers in `X`."""
     said: set[tuple[Any, str]] = set()
     for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
-        with _of_whole(start, said):
-            part = whole(take(X, rows))
+        with heard() as caught, part_from(start):
+            part = whole(take(X, np.arange(start, min(start + step, n))))
+        for warning in caught:
+            say_once(said_of_part(warning, start), said, stacklevel=5)
         yield part
 
 
@@ -263,7 +264,7 @@ def _joined(parts: Iterator[Any], n: int) -> Any:
 
 
 def _can_be_cut(X: Any) -> bool:
-    """Return whether `take` and `concatenate` accept `X`; they accept no dict of columns and no generator."""
+    """Return whether `take` accepts `X`, unlike a dict of columns or a generator."""
     return isinstance(X, list | tuple | np.ndarray | Batch) or sp.issparse(X) or hasattr(X, "iloc")
 
 
@@ -274,15 +275,6 @@ def _n_bytes(value: Any) -> int:
     if isinstance(value, Batch):
         return sum(_n_bytes(part) for part in vars(value).values())
     return int(getattr(value, "nbytes", 0))
-
-
-@contextmanager
-def _of_whole(start: int, said: set[tuple[Any, str]]) -> Iterator[None]:
-    """Shift object numbers in a block's errors and warnings by `start`; emit each kind of warning once."""
-    with heard() as caught, part_from(start):
-        yield
-    for warning in caught:
-        say_once(said_of_part(warning, start), said, stacklevel=6)
 
 
 # ---- models taken apart
@@ -308,24 +300,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a model; see `parts_of`.
+    """The parts of a model; see `parts_of`."""
 
-    Attributes
-    ----------
-    whole : estimator
-        The model that predicts or transforms, without the search around it.
-    model : estimator
-        The first model inside `whole` if that is an ensemble, a calibration or the like; else `whole` itself.
-    transformers : list of estimators
-        The steps of `model` before its learner; all steps if it does not predict.
-    learner : estimator or None
-        The step that predicts.
-    """
-
-    whole: Any
-    model: Any
-    transformers: list[Any]
-    learner: Any
+    whole: Any  # the model that predicts or transforms, without the search around it
+    model: Any  # the first model inside `whole` if that is an ensemble, a calibration or the like; else `whole`
+    transformers: list[Any]  # the steps of `model` before its learner; all steps if it does not predict
+    learner: Any  # the step that predicts, or None
 
     @property
     def steps(self) -> list[Any]:

@@ -140,17 +140,10 @@ def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
 
 
 def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None) -> Floats:
-    """Call any distance and return its values as a float32 or float64 array.
+    """Call any distance and return its values as a float32 or float64 array; raise if one is not a finite number >= 0.
 
     If `X` is a block of a larger collection, `start` is the position of its first object there. `pair` is the phrase
-    that error messages use for two objects.
-
-    Raises
-    ------
-    ValueError
-        If the shape of the result is not (n, m), or a value is NaN, infinite or negative; the message names the pair.
-    TypeError
-        If `distance` is a kernel or is not callable, or the values are not real numbers.
+    that error messages use for two objects, with two braces for their numbers.
     """
     check_distance(distance)
     rows, columns = range(start, start + n_objects(X)), range(n_objects(X if Y is None else Y))
@@ -166,7 +159,7 @@ def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair
 
 
 def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
-    """Return k(x, x) for each object, shape (n,), by the kernel's ``diag`` if it has one, else from blocks."""
+    """Return k(x, x) for each object, shape (n,): the kernel's ``diag``, or diagonals of small Gram blocks."""
     refuse_class(kernel, "kernel")
     n = n_objects(X)
     if not hasattr(kernel, "diag"):
@@ -180,9 +173,7 @@ def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluat
     with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
         values = as_floats(kernel.diag(X), f"{name_of(kernel)}.diag returned")
     if values.shape != (n,):
-        raise ValueError(
-            f"{name_of(kernel)}.diag returned shape {values.shape}, expected ({n},), a value for each object"
-        )
+        raise ValueError(f"{name_of(kernel)}.diag returned shape {values.shape}, expected ({n},): one value per object")
     return values.astype(np.float64)
 
 
@@ -226,7 +217,7 @@ def check_distance(distance: Any) -> None:
     refuse_class(distance, "distance")
     if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # a lifted function may be either
         raise TypeError(
-            f"{distance!r} is a kernel, which is large for like objects; expected a distance, such as DTW()"
+            f"{distance!r} is a kernel, which is large for similar objects; expected a distance, such as DTW()"
         )
     if not callable(distance):
         raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
@@ -244,8 +235,8 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
     unmasked(values, subject.removesuffix(" holds").removesuffix(" has"))
     try:
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
-    except ValueError:  # rows of different lengths
-        raise ValueError(f"{subject} a {type(values).__name__} that is no array, expected rows of one length") from None
+    except ValueError:
+        raise ValueError(f"{subject} a {type(values).__name__} with rows of different lengths") from None
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
@@ -333,11 +324,6 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
     Pairwise
         A kernel ``k(X, Y=None) -> (n, m)`` with ``diag`` that takes any sequence of objects.
 
-    Raises
-    ------
-    TypeError
-        If `function` is not callable.
-
     Examples
     --------
     >>> import similia as sm
@@ -363,19 +349,11 @@ class Pairwise(Kernel):
         self.n_jobs = n_jobs
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return f(x, y) for all pairs, float64 of shape (n, m).
-
-        Raises
-        ------
-        ValueError
-            If the function fails or returns NaN or infinity; the message names the pair.
-        TypeError
-            If it returns something that is not one real number.
-        """
+        """Return f(x, y) for all pairs, float64 of shape (n, m); errors of the function name the pair."""
         mirror = bool(self.symmetric) and Y is None
         xs = _objects(X, "X")
         ys = xs if Y is None else _objects(Y, "Y")
-        tiles = [(r, c) for r in _runs(len(xs)) for c in _runs(len(ys)) if not mirror or r.start <= c.start]
+        tiles = [(r, c) for r in _ranges(len(xs)) for c in _ranges(len(ys)) if not mirror or r.start <= c.start]
         out = np.empty((len(xs), len(ys)))
         for (r, c), values in zip(tiles, self._evaluate(xs, ys, tiles, mirror), strict=True):
             out[r.start : r.stop, c.start : c.stop] = values
@@ -416,8 +394,8 @@ def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.
     return Parallel(n_jobs=n_jobs, backend="loky", return_as="generator")(delayed(_outcome)(*task) for task in tasks)
 
 
-def _runs(n: int) -> list[range]:
-    """Return 0 ... n - 1 in at most `_TILES_PER_SIDE` runs."""
+def _ranges(n: int) -> list[range]:
+    """Divide 0 ... n - 1 into at most `_TILES_PER_SIDE` ranges."""
     step = max(1, -(-n // _TILES_PER_SIDE))
     return [range(start, min(start + step, n)) for start in range(0, n, step)]
 
@@ -435,12 +413,12 @@ def _objects(X: Any, name: str) -> list[Any]:
 def _tile(
     function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
 ) -> npt.NDArray[np.float64]:
-    """Return f for the pairs of one tile; on the diagonal of a symmetric block, compute one half."""
+    """Return f for the pairs of one tile; a tile on the diagonal of a symmetric block needs one half of the calls."""
     out = np.empty((len(xs), len(ys)))
     for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
         for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
             if mirror and j < i:
-                out[a, b] = out[b, a]  # here rows and columns are the same run
+                out[a, b] = out[b, a]  # this tile is on the diagonal: rows and columns are the same range
             else:
                 out[a, b] = _checked(function, x, y, i, j)
     return out
@@ -489,7 +467,7 @@ class ComparesObjects:
 
 
 def takes_sparse(function: Any) -> bool:
-    """Return whether a kernel or distance takes sparse rows. User functions are assumed to."""
+    """Return whether a kernel or distance takes sparse rows; functions of users are assumed to take them."""
     return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
 
 
