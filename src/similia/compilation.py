@@ -18,8 +18,8 @@ _N = 24  # objects of each kind
 def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     """Compile the loops ahead, so that the first request to a service is as fast as the others.
 
-    Compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if that is set, else beside the package: one call
-    when a machine or an image is set up serves all later processes. With compiled loops a call takes a few seconds.
+    Compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if it is set, else beside the package. One call
+    when a machine or an image is set up serves all later processes. If the loops are compiled, a call takes seconds.
 
     Parameters
     ----------
@@ -30,11 +30,6 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     -------
     dict of str to float
         Seconds that each kind took.
-
-    Raises
-    ------
-    ValueError
-        If a kind is unknown.
 
     Examples
     --------

@@ -38,13 +38,6 @@ class GraKeLKernel(Kernel):
         Divide by sqrt(k(x, x) k(y, y)), as the kernels of this library do: an object with k(x, x) = 0 gets similarity 0
         to all others and 1 to itself, where GraKeL returns NaN. If not given, the kernel's own parameter applies.
 
-    Raises
-    ------
-    TypeError
-        When called, if `kernel` is not a kernel of GraKeL.
-    ValueError
-        When called, if `use` is unknown, required attributes are missing, GraKeL fails, or a value is NaN.
-
     See Also
     --------
     from_grakel : Has an example.

@@ -67,13 +67,6 @@ class AeonDistance(_SeriesDistance):
     params : dict, optional
         Options of the distance. Each is also a parameter: ``set_params(window=0.1)``.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        When called, if aeon is not installed.
-    ValueError
-        When called, if aeon fails or returns a negative number, NaN or infinity; the message names the pair.
-
     Examples
     --------
     >>> from similia.adapters import AeonDistance
@@ -120,14 +113,6 @@ class TslearnDistance(_SeriesDistance):
     params : dict, optional
         Options of the function. Each is also a parameter: ``set_params(sakoe_chiba_radius=5)``.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        When called, if tslearn is not installed.
-    ValueError
-        When called, if tslearn fails or returns a negative number (soft DTW does), NaN or infinity; the message names
-        the pair. Also if the function is a similarity; instead of ``lcss``, use `similia.distances.LCSS`.
-
     Examples
     --------
     >>> from similia.adapters import TslearnDistance
@@ -148,13 +133,6 @@ class TslearnKernel(_OfSeries, Kernel):
         "gak", which is normalised, or "unnormalized_gak".
     params : dict, optional
         Options of the function. Each is also a parameter: ``set_params(sigma=2.0)``.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        When called, if tslearn is not installed.
-    ValueError
-        When called, if tslearn fails.
 
     Notes
     -----

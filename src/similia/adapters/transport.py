@@ -59,15 +59,6 @@ class POTDistance(Forwarded, Distance):
     params : dict, optional
         Options of the function. Each is also a parameter: ``set_params(reg=0.1)``.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        When called, if POT is not installed and `function` is a name.
-    ValueError
-        When called, if the function does not compare two objects, a set is empty, a histogram has a negative entry
-        or no mass, `cost` does not fit, or POT fails or returns a negative number or NaN; the message names the
-        object or pair.
-
     See Also
     --------
     from_pot : Has an example.

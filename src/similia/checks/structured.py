@@ -72,11 +72,9 @@ def check_structured_estimator(
     estimator : scikit-learn estimator
         Clones of it are fitted; random states that are None are 0 in them.
     X : list, tuple or batch of n objects
-        At least six; use few, as about twenty fits are made, three of them on two thirds of the objects. For tables
-        (records, vectors), the laws of containers and columns are skipped.
+        At least six; use few, for about twenty fits. For tables, the laws of containers and columns are skipped.
     y : array-like of shape (n,), optional
-        Labels (at least three of each class) or numbers. Learners behind a transformer get alternating labels by
-        default.
+        Labels (at least three of each class) or numbers. A learner needs them.
     methods : sequence of str, optional
         Methods that return an array with one row for each object, or a tuple of such arrays. By default, those that
         the estimator has of ``transform``, ``predict``, ``predict_proba`` and ``decision_function``.
@@ -86,13 +84,6 @@ def check_structured_estimator(
         installed are skipped.
     tolerance : float, default=1e-6
         Largest disagreement allowed, relative to the largest absolute value.
-
-    Raises
-    ------
-    AssertionError
-        Naming the first law that fails.
-    ValueError
-        If there are fewer than six objects, no method to call, or no targets for a predictor.
 
     Examples
     --------

@@ -250,7 +250,5 @@ def not_finite(row: int, name: str = "X") -> BadValue:
 
 def is_table(X: Any) -> bool:
     """Return whether `X` is a 2-D array, a sparse matrix or a data frame: its rows are vectors of one length."""
-    shape = getattr(X, "shape", None)
-    if not isinstance(shape, tuple) or len(shape) != 2:
-        return False
-    return hasattr(X, "columns") or getattr(getattr(X, "dtype", None), "kind", "") in "biufc"
+    table = hasattr(X, "columns") or getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    return table and len(getattr(X, "shape", ())) == 2

@@ -143,9 +143,8 @@ def fetch(
     Raises
     ------
     ValueError
-        If the name is unknown, or a file has unexpected contents. Every set is checked against its numbers of
-        objects, nodes, arcs and members of each class. Downloads are also checked against the sha256 of each file
-        inside whose published bytes are known (all but the edges of ``DD`` and ``REDDIT-BINARY``).
+        If the name is unknown, or a file has other numbers of objects, nodes, arcs or members of each class than
+        expected. Downloads must also have the known sha256 digests (all but the edges of ``DD``, ``REDDIT-BINARY``).
     ConnectionError
         If the download fails three times. The cache never keeps partial files.
     FileNotFoundError
@@ -154,8 +153,7 @@ def fetch(
     Notes
     -----
     ``SIMILIA_DATA`` names a folder with ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` and ``series/NAME.npz`` (also
-    ``sets/`` and ``vectors/``). similia counts the contents of these files but does not compare checksums, as they may
-    be the user's own.
+    ``sets/`` and ``vectors/``). Their checksums are not compared, as they may be the user's own files.
 
     Examples
     --------

@@ -56,8 +56,7 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     effective_dimension : float
-        p >= 0 such that ``constant * r**-p`` balls of any radius r (or one, if that is below 1) cover the
-        objects; `similia.planning.effective_dimension` estimates both numbers.
+        p >= 0 such that ``constant * r**-p`` balls of radius r cover the objects; see `effective_dimension`.
     gamma : float
         The parameter of D2KE, above 0.
     constant : float, default=1.0
@@ -72,10 +71,9 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     Proposition 2 of the paper (Theorem 2 in its appendix), with sharper constants. For one pair, Hoeffding's
     inequality for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2) (paper:
     exp(-R t^2 / 2), for numbers in [-1, 1]). Let N balls of radius r cover the objects; there are at most N^2 pairs of
-    centres. Moving x to its centre x' changes exp(-gamma d(x, omega)) by at most gamma r, by the triangle
-    inequality; since these numbers are at most 1, moving x and y changes each of k~ and k by at most 2 gamma r
-    (paper: 3), and their difference by 4 gamma r (paper: 6). With t = (1 - s) eps, 4 gamma r = s eps and
-    N <= c r^(-p), which keeps the constant c that the paper drops,
+    centres. By the triangle inequality, moving x to its centre changes exp(-gamma d(x, omega)) by at most gamma r. As
+    these numbers are at most 1, moving x and y changes each of k~ and k by at most 2 gamma r (paper: 3), and their
+    difference by 4 gamma r (paper: 6). With t = (1 - s) eps, 4 gamma r = s eps and N <= c r^(-p),
 
     .. math:: P\{\max |\tilde k - k| > \epsilon\} \le
               2 c^2 \left(\frac{4 \gamma}{s\, \epsilon}\right)^{2p} e^{-2 R (1 - s)^2 \epsilon^2},
@@ -85,9 +83,8 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
 
     Any s gives a valid R; the function returns the least R over a grid. The paper uses s = 1/2.
 
-    For n given objects, and no others, pass ``effective_dimension=0, constant=n``: the n objects cover
-    themselves at radius 0, no triangle inequality is needed, and the result holds for every
-    distance, including DTW and Hausdorff. Otherwise the distance must be a metric.
+    For n given objects and no others, pass ``effective_dimension=0, constant=n``: the objects cover themselves at
+    radius 0, so the result holds for every distance, including DTW. Otherwise the distance must be a metric.
 
     Examples
     --------
@@ -133,18 +130,14 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
 
     Notes
     -----
-    The dimension is that of the correlation integral C(r), the share of pairs at distance at most r
-    (Grassberger & Procaccia, 1983): the slope of log C against log r between the n / 10 and the n closest pairs.
-    Objects at distance 0 count once. Covering numbers of n objects cannot exceed n, which dimension p reaches at
-    radius n^(-1/p), too coarse for a slope. There are n^2 pairs, which reach half that radius on a log scale. The two
-    dimensions agree for evenly spread objects; otherwise the correlation dimension is the lower one.
-
-    n objects cannot show a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992): uniform points of a
-    cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15 at n = 1000, with a standard deviation near 5 %.
+    The dimension is that of the correlation integral C(r), the share of pairs at distance at most r (Grassberger &
+    Procaccia, 1983): the slope of log C against log r between the n / 10 and the n closest pairs. Objects at distance 0
+    count once. Covering numbers have the same slope for evenly spread objects and a larger one otherwise, but n objects
+    show them only at large radii. n objects cannot show a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992):
+    uniform points of a cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15 at n = 1000, within 5 %.
 
     The constant is the least c for which N(r) <= c r^(-dimension) holds for the drawn objects at all radii at which
-    they need more than one ball. N(r) comes from a greedy cover: the next centre is the object farthest from the
-    existing centres.
+    they need more than one ball. Each next ball of the cover is centred on the object farthest from earlier centres.
 
     Examples
     --------
@@ -323,14 +316,11 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     .. math:: \frac{4 \sqrt{\log(6 / \delta)}}{\sqrt m} + \frac{8 (1 + \sqrt{2 \log(3 / \delta)})}{\sqrt s}.
 
     Complex exponentials satisfy the assumption, as do the exact maps of kernels with k(x, x) = 1. Features
-    :math:`\sqrt 2 \cos(w \cdot a + b)` are bounded by :math:`\sqrt 2`, and both terms double: the squares in the proof
-    range over [0, 8] instead of [0, 4], a mean may lie :math:`\sqrt 2` times as far from its expectation, and
-    :math:`\|z\|` is at most :math:`\sqrt 2`. Optical features have no bound, so the theorem does not apply: use their
-    exact map, or the variance of one feature. Hoeffding's inequality would allow :math:`2 \sqrt 2` for the 4.
+    :math:`\sqrt 2 \cos(w \cdot a + b)` are bounded by :math:`\sqrt 2`, which doubles both terms. Optical features have
+    no bound, so the theorem does not apply to them. Hoeffding's inequality would allow :math:`2 \sqrt 2` for the 4.
 
-    The squared distance is a V-statistic. Part of its error is a bias, (2 / s) (1 - the mean kernel) for equal
-    distributions, which `similia.distances.two_sample.mmd2` can remove. The bound is loose: ``python dev.py reproduce
-    graphlet-mmd`` prints by how much.
+    Part of the error is a bias, (2 / s) (1 - the mean kernel) for equal distributions, which
+    `similia.distances.two_sample.mmd2` can remove. ``python dev.py reproduce graphlet-mmd`` compares bound and error.
 
     Examples
     --------

@@ -192,26 +192,7 @@ class Method:
 
 @dataclass
 class Costs:
-    """Formulas of the steps, and the measurements behind them.
-
-    Attributes
-    ----------
-    embed, fit, signs, index, search : Formula
-        Seconds on `cores` cores.
-    cores : int
-    bytes_per_length, bytes_of_random : float
-        Size of an object in memory per unit of its length; size of one random object.
-    features : float or None
-        Number of different features of an object per unit of its length, for kernels that count features.
-    random_length : float
-        Mean length of the random objects.
-    measured : dict
-        Largest sizes that were run.
-    seconds : float
-        Duration of the calibration.
-    load : float
-        Mean number of running or waiting processes in the minute before; 0 if the system does not report it.
-    """
+    """Formulas of the seconds of each step on `cores` cores, and the measurements behind them."""
 
     embed: Formula
     fit: Formula
@@ -219,13 +200,13 @@ class Costs:
     index: Formula
     search: Formula
     cores: int
-    bytes_per_length: float
-    features: float | None = None
-    random_length: float = 0.0
-    bytes_of_random: float = 0.0
-    measured: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    load: float = 0.0
+    bytes_per_length: float  # size of an object in memory per unit of its length
+    features: float | None = None  # different features of an object per unit of its length, if a kernel counts features
+    random_length: float = 0.0  # mean length of the random objects
+    bytes_of_random: float = 0.0  # size of one random object
+    measured: dict[str, int] = field(default_factory=dict)  # largest sizes that were run
+    seconds: float = 0.0  # duration of the calibration
+    load: float = 0.0  # mean number of running or waiting processes in the minute before; 0 if unknown
 
 
 class _Runs:
