@@ -116,7 +116,7 @@ def test_optical_features_are_squared_moduli(size, seed):
 @given(size=st.integers(2, 6), seed=st.integers(0, 2**32 - 1))
 def test_exact_map_gives_the_mean_of_the_optical_kernel(size, seed):
     codes = random_codes(size, 2, 5, seed)
-    Z = exact_optical(size, 1.0).means(codes)
+    Z = exact_optical(size).means(codes)
     bits = [
         [naive_graphlets.upper_bits(naive_graphlets.adjacency_of_code(code, size)) for code in row] for row in codes
     ]

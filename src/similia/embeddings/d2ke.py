@@ -179,8 +179,7 @@ class D2KE(ComparesObjects, Transformer):
         objects = self.random_objects_
         if start:
             objects = take(objects, np.arange(start, n_objects(objects)))
-        D: npt.NDArray[np.floating] = self._cached_distances()(self.distance, X, objects)
-        return D
+        return self._cached_distances()(self.distance, X, objects)
 
     def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """Return the features of distances `D`, shape (n, R): ``transform(X)`` is ``features(distances(X))``."""

@@ -23,20 +23,12 @@ Index = npt.NDArray[np.int64]
 
 
 class Gram:
-    """The kernel matrix of a collection of objects under a callable kernel.
-
-    Attributes
-    ----------
-    X : collection of objects
-        The objects, in the layout that the kernel uses.
-    n : int
-        Number of objects.
-    """
+    """The kernel matrix of a collection of objects under a callable kernel."""
 
     def __init__(self, kernel: Callable[..., Any], X: Any) -> None:
         self.kernel = kernel
-        self.X = as_objects(kernel, X)
-        self.n = at_least_one(self.X)
+        self.X = as_objects(kernel, X)  # in the layout that the kernel uses
+        self.n = at_least_one(self.X)  # number of objects
 
     def block(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray:
         """Return k(X[rows], X[columns]), shape (n_rows, n_columns), float32 or float64."""
@@ -67,14 +59,7 @@ class Gram:
 
 
 class PrecomputedGram(Gram):
-    """A precomputed kernel matrix: all of it, or only the columns of some objects.
-
-    Parameters
-    ----------
-    K : ndarray of float32 or float64, shape (n, n) or (n, n_columns)
-    columns : ndarray of int64, shape (n_columns,), optional
-        The objects to which the columns belong. By default all objects.
-    """
+    """A precomputed kernel matrix (n, n), or (n, n_columns) if it has only the columns of the objects `columns`."""
 
     kernel: Any
 

@@ -138,10 +138,6 @@ class HeatRandomFeatures(Transformer):
 
     _takes = ("sparse",)
 
-    directions_: Floats
-    t_: float
-    mapping_: Mapping
-
     def __init__(
         self,
         n_components: int = 1024,

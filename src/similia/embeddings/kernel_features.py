@@ -3,9 +3,8 @@
 phi(x) with phi(x)^T phi(y) = k(x, y), the feature ids folded into n_features columns (see
 `similia.kernels.features.FeatureKernel.features`). Cost: each object's features are counted once.
 
-A linear model gives the same answer for all objects whose columns were empty in training. So `fit_transform` stores one
-bit per column, and `transform` warns of objects that have no more training columns than chance explains. Chance
-matters because a new feature may share a column with a training feature.
+A linear model gives the same answer for all objects without a column that a training object had. So `transform` warns
+of objects that have no more such columns than chance explains; by chance, features share a column.
 """
 
 from __future__ import annotations
@@ -183,8 +182,7 @@ class KernelFeatures(ComparesObjects, Transformer):
         if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
             return np.empty(0, np.int64)
         chance = float(np.unpackbits(met).mean())
-        rows: npt.NDArray[np.int64] = _strangers(features.indptr, features.indices, met, chance)
-        return rows
+        return _strangers(features.indptr, features.indices, met, chance)
 
     @property
     def _n_features_out(self) -> int:

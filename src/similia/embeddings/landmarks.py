@@ -43,10 +43,8 @@ def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 
     Parameters
     ----------
-    gram : Gram
-        Gives access to the kernel matrix; only ``gram.n`` is used.
-    n_components : int
-    rng : numpy.random.Generator
+    gram, n_components, rng : Gram, int, numpy.random.Generator
+        Of `gram`, which gives access to the kernel matrix, only ``gram.n`` is used.
     """
     return rng.choice(gram.n, n_components, replace=False)
 
@@ -61,9 +59,7 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
 
     Parameters
     ----------
-    gram : Gram
-    n_components : int
-    rng : numpy.random.Generator
+    gram, n_components, rng : Gram, int, numpy.random.Generator
     """
     diagonal = gram.diagonal()
     noise = 8 * gram.eps() * np.abs(diagonal).max()
@@ -109,9 +105,7 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
 
     Parameters
     ----------
-    gram : Gram
-    n_components : int
-    rng : numpy.random.Generator
+    gram, n_components, rng : Gram, int, numpy.random.Generator
     """
     residual = np.maximum(gram.diagonal(), 0.0)
     noise = n_components * gram.eps() * residual.max()
@@ -158,9 +152,7 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 
     Parameters
     ----------
-    gram : Gram
-    n_components : int
-    rng : numpy.random.Generator
+    gram, n_components, rng : Gram, int, numpy.random.Generator
     """
     n, s = gram.n, n_components
     diagonal = np.maximum(gram.diagonal(), 0.0)
@@ -204,9 +196,7 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
 
     Parameters
     ----------
-    gram : Gram
-    n_components : int
-    rng : numpy.random.Generator
+    gram, n_components, rng : Gram, int, numpy.random.Generator
     n_rounds : int, default=10
     """
     sizes = [len(part) for part in np.array_split(np.arange(n_components), min(n_rounds, n_components))]
@@ -236,11 +226,8 @@ def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts:
 
     Parameters
     ----------
-    gram : Gram
-        Gives access to the kernel matrix; only ``gram.n`` is used.
-    n_components : int
-        Total number of landmarks of all experts.
-    rng : numpy.random.Generator
+    gram, n_components, rng : Gram, int, numpy.random.Generator
+        Of `gram`, only ``gram.n`` is used; `n_components` is the total number of landmarks of all experts.
     n_experts : int, default=4
     """
     return np.array_split(uniform(gram, n_components, rng), min(n_experts, n_components))

@@ -30,6 +30,7 @@ from similia.objects.sequences import named
 from similia.sources.dask import Distributed, each_block
 
 Span = int | tuple[int, int]
+Index = npt.NDArray[np.int64]
 _BATCHES = (StringBatch, SeriesBatch, SetBatch)
 
 _RARE = 0.01  # letters rarer than this share of the average letter count are not drawn
@@ -369,9 +370,7 @@ class Mixture(RandomObjects):
         return [parts[j % k][j // k] for j in range(n)]
 
 
-def _ranges(
-    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _ranges(starts: Index, lengths: Index) -> tuple[Index, Index]:
     """Return the concatenated integers of all ranges, and the offsets of the ranges."""
     offsets = _offsets(lengths)
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets

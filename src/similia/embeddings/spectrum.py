@@ -13,13 +13,12 @@ import numpy.typing as npt
 
 from similia.core.errors import warn_user
 
+Floats = npt.NDArray[np.float64]
 POLICIES = ("clip", "flip", "shift", "raise")
 _SHIFT = 1.5  # of |smallest eigenvalue|; with 1.0 the most negative directions are divided by almost 0
 
 
-def decompose(
-    H: npt.NDArray[np.float64], policy: str, rcond: float, eps: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def decompose(H: Floats, policy: str, rcond: float, eps: float) -> tuple[Floats, Floats]:
     """Return (eigenvalues (rank,), components (s, rank)) of a symmetric matrix, largest eigenvalue first.
 
     `policy` is the `spectrum` of `Nystroem`. `eps` is the precision of the kernel values: negative eigenvalues below
@@ -45,13 +44,13 @@ def decompose(
     return values, with_signs(vectors) / np.sqrt(values)
 
 
-def with_signs(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def with_signs(vectors: Floats) -> Floats:
     """Return eigenvectors with their largest entry positive, since LAPACK does not fix their signs."""
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     return vectors * np.sign(largest)
 
 
-def _repair(values: npt.NDArray[np.float64], policy: str, tolerance: float) -> npt.NDArray[np.float64]:
+def _repair(values: Floats, policy: str, tolerance: float) -> Floats:
     """Apply the policy for negative eigenvalues to a descending spectrum."""
     ratio = -values[-1] / values[0]
     if ratio <= tolerance:

@@ -83,8 +83,7 @@ class FeatureScaler(Transformer):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the columns, unchanged."""
         check_is_fitted(self)
-        names: npt.NDArray[Any] = self.scaler_.get_feature_names_out(input_features)
-        return names
+        return self.scaler_.get_feature_names_out(input_features)
 
 
 @state(length_=count(least=1), n_channels_=count(least=1), _n_features_out=count(least=1))

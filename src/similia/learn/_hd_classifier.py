@@ -64,18 +64,12 @@ def _row_of_type(X: Any, i: Any, scratch: Any) -> Callable[..., Any]:
 
 
 @njit(reassociate=True)
-def _dot(row: Array, h: Array) -> float:
-    total = 0.0
+def _dot(row: Array, h: Array) -> Any:
+    """Return the sum of products, computed in the dtype of `h`."""
+    number = h.dtype.type
+    total = number(0.0)
     for k in range(h.shape[0]):
-        total += row[k] * h[k]
-    return total
-
-
-@njit(reassociate=True)
-def _dot32(row: Array, h: Array) -> np.float32:
-    total = np.float32(0.0)
-    for k in range(h.shape[0]):
-        total += np.float32(row[k]) * h[k]
+        total += number(row[k]) * h[k]
     return total
 
 
@@ -122,11 +116,11 @@ def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
         return False
     # a float32 sum of d products, in any order, is off by less than d 2^-23 times both norms: here norm and 2
     slack = (2.0**-21 * (row.shape[0] + 8) + 10 * TIE) * norm
-    mine = _dot32(row, apart[right]) if right > 0 else np.float32(0.0)
+    mine = _dot(row, apart[right]) if right > 0 else np.float32(0.0)
     certain = True
     for j in range(apart.shape[0]):
         if j != right:
-            other = _dot32(row, apart[j]) if j > 0 else np.float32(0.0)
+            other = _dot(row, apart[j]) if j > 0 else np.float32(0.0)
             certain = certain and mine - other > slack
     return certain
 

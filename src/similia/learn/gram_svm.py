@@ -34,24 +34,12 @@ Task = tuple[Rows, list[Rows]]  # training rows, and parts of the validation row
 
 
 class NestedScores(NamedTuple):
-    """Result of nested cross-validation; see `nested_scores`.
+    """Result of nested cross-validation: for each of k outer folds, what was chosen without it, and the accuracy."""
 
-    Attributes
-    ----------
-    accuracies : ndarray of float64, shape (k,)
-        Accuracy in each outer fold.
-    parameters : list of k parameters
-        The parameter chosen without each outer fold.
-    Cs : ndarray of float64, shape (k,)
-        The C chosen without each outer fold.
-    predictions : ndarray, shape (n,)
-        The label of each row, predicted by the machine trained without its fold.
-    """
-
-    accuracies: Floats
-    parameters: list[Any]
-    Cs: Floats
-    predictions: npt.NDArray
+    accuracies: Floats  # (k,)
+    parameters: list[Any]  # k of them
+    Cs: Floats  # (k,)
+    predictions: npt.NDArray  # (n,): labels predicted by the machine trained without the row's fold
 
 
 class Machine(NamedTuple):
@@ -224,10 +212,12 @@ def nested_scores(
 
     Parameters
     ----------
-    gram_of, parameters, Cs, y, class_weight : callable, sequence, sequence of float, array-like, dict or str
+    gram_of, parameters, Cs, y : callable, sequence, sequence of float, array-like
         As in `precomputed_scores`; `gram_of` is called once more for each chosen parameter.
     folds : array-like of int, shape (n,)
         For each row, the number (from 0) of the fold that holds it out; at least 3 folds.
+    class_weight : dict of label to float, or "balanced", optional
+        As in scikit-learn's SVC.
 
     Returns
     -------

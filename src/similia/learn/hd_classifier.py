@@ -12,7 +12,7 @@ Packed bits are expanded one sample at a time.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +38,6 @@ from similia.core.validation import (
 from similia.learn.targets import check_two_classes, checked_labels
 from similia.sources.dask import Distributed, from_parts, lazily
 
-if TYPE_CHECKING:
-    from typing import Self
-
-_INITS = ("zeros", "bundle")
 _SMALL = 2.0**-150  # smaller numbers are scaled up, so that products of squares do not underflow
 _SMALLEST_SQUARED_NORM = 1e-200
 _LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the largest learning rate
@@ -267,7 +263,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_
 
     def _check_parameters(self) -> None:
-        if self.init not in _INITS:
+        if self.init not in ("zeros", "bundle"):
             raise ValueError(f"init must be 'zeros' or 'bundle', got {self.init!r}")
         check_positive_int(self.max_iter, "max_iter", minimum=0)
         if self.max_iter == 0 and self.init == "zeros":

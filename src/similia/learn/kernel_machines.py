@@ -146,11 +146,8 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     Raises
     ------
     ValueError
-        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, `y` has one class or holds
-        fractions, a kernel value is not finite, or a parameter is out of range. With `probability`, also if a class has
-        only one object.
-    TypeError
-        If `kernel` is a distance or cannot be called.
+        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, or, with `probability`, a
+        class has only one object.
 
     Notes
     -----

@@ -25,22 +25,7 @@ def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
     whatever their dtype, unless they have more than 20 different values and fewer than 5 objects a value on average.
     Text that holds numbers counts as numbers; anything else is a class.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-    task : {"auto", "classification", "regression"}, default="auto"
-    scoring : str or scorer, optional
-        Name of a scikit-learn scorer, or a scorer from its ``make_scorer``; other callables are ignored.
-
-    Returns
-    -------
-    {"classification", "regression"}
-
-    Raises
-    ------
-    ValueError
-        If `task` is unknown, scikit-learn does not know the name `scoring`, or `task` or `scoring` asks for regression
-        and a target is not a finite number.
+    Raises ValueError if `task` or `scoring` asks for regression and a target is not a finite number.
 
     Examples
     --------
