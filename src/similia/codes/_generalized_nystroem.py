@@ -31,10 +31,15 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 TILE = 256  # rows or columns of one BLAS call
-_WINDOW = 1024  # rows of W in float64 at a time
+_WINDOW = 1024  # rows converted to float64 at a time
 _WORTH_THREADS = 2**24  # multiplications that justify threads
 _GRAM_IS_ENOUGH = 1e-8  # eigenvalue relative to the largest above which the Gram matrix gives 8 digits
 _SMALLEST = 1e-290  # smallest eigenvalue that is safe to divide by
+
+
+def _windows(n: int) -> Iterator[slice]:
+    for start in range(0, n, _WINDOW):
+        yield slice(start, start + _WINDOW)
 
 
 def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> None:
@@ -65,7 +70,7 @@ def tiled_product(A: npt.NDArray, B: Floats, dtype: npt.DTypeLike = np.float64) 
 
 
 def _too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
-    """Return the error for a sample of c rows and r features with only `usable` directions."""
+    """Return the error for a sample of c rows and r features that has only `usable` directions."""
     found = (
         f"{model.n_components}, but the {c} sampled rows have only {usable} usable directions in the {r} sampled "
         "features"
@@ -83,15 +88,15 @@ class DenseSample:
 
     def __init__(self, rows: Any, mean: Floats | None, weights: Floats | None = None) -> None:
         self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
-        for start in range(0, len(rows), _WINDOW):
-            block = rows[start : start + _WINDOW]
+        for part in _windows(len(rows)):
+            block = rows[part]
             if mean is not None:
                 block[:] = block - mean
             if weights is not None:
-                block *= weights[start : start + _WINDOW, None]
+                block *= weights[part, None]
 
     def window(self, rows: slice, columns: Indices) -> Floats:
-        """Return a block of C in float64."""
+        """Return a block of the rows and columns of C in float64."""
         return np.take(self.rows[rows], columns, axis=1).astype(np.float64)
 
     def combine(self, coefficients: Floats, dtype: np.dtype) -> Floats:
@@ -105,8 +110,8 @@ class DenseSample:
     def largest_sums(self) -> tuple[float, float]:
         """Return the largest sum of magnitudes over a row and over a column."""
         columns, row = np.zeros(self.shape[1]), 0.0
-        for start in range(0, self.shape[0], _WINDOW):
-            block = self.window(slice(start, start + _WINDOW), np.arange(self.shape[1]))
+        for part in _windows(self.shape[0]):
+            block = self.window(part, np.arange(self.shape[1]))
             np.abs(block, out=block)
             columns += block.sum(axis=0)
             row = max(row, float(block.sum(axis=1).max()))
@@ -115,8 +120,8 @@ class DenseSample:
     def column_energies(self) -> Floats:
         """Return the sum of squares of each column."""
         energies = np.zeros(self.shape[1])
-        for start in range(0, self.shape[0], _WINDOW):
-            energies += np.square(self.rows[start : start + _WINDOW], dtype=np.float64).sum(axis=0)
+        for part in _windows(self.shape[0]):
+            energies += np.square(self.rows[part], dtype=np.float64).sum(axis=0)
         return energies
 
 
@@ -154,8 +159,8 @@ def mean_of(rows: Any) -> Floats:
         return np.asarray(rows.sum(axis=0, dtype=np.float64)) / rows.shape[0]
     total = np.zeros(rows.shape[1])
     with np.errstate(invalid="ignore", over="ignore"):
-        for start in range(0, len(rows), _WINDOW):
-            total += rows[start : start + _WINDOW].sum(axis=0, dtype=np.float64)
+        for part in _windows(len(rows)):
+            total += rows[part].sum(axis=0, dtype=np.float64)
     return total / len(rows)
 
 
@@ -169,11 +174,11 @@ def directions(
     least_square: float = 0.0,
     least_share: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """Return directions (k, d) of a sample in memory and its singular values (k,), as a model's parameters ask for.
+    """Return the directions (k, d) and singular values (k,) of a sample in memory; `model` holds the parameters.
 
-    `offset` is the mean square of the subtracted means; it bounds rounding errors, which must not count as directions.
-    `weights` scale the sampled columns. Squared singular values of W below `least_square`, or below `least_share` of
-    ||W||_F^2, are no directions.
+    `offset`, the mean square of the subtracted means, bounds the rounding errors: smaller singular values of W are
+    noise. `weights` scale the sampled columns. A squared singular value of W below `least_square`, or below
+    ``least_share * ||W||_F^2``, does not give a direction either.
     """
     (c, _), r, k = sample.shape, len(columns), model.n_components
     scale = np.ones(r) if weights is None else weights
@@ -215,7 +220,7 @@ def _rotated(raw: Floats, sample: DenseSample, dtype: np.dtype) -> tuple[Floats,
 
 
 def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
-    """Return the k largest eigenvalues, largest first, and their vectors as columns; reads only the lower part."""
+    """Return the k largest eigenvalues, largest first, and eigenvectors as columns; reads only the lower triangle."""
     wanted = (len(gram) - k, len(gram) - 1)
     values, vectors = scipy.linalg.eigh(  # the transpose is already in LAPACK's order
         gram.T, lower=False, subset_by_index=wanted, overwrite_a=True, check_finite=False
@@ -224,11 +229,10 @@ def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
 
 
 def _gram(sample: DenseSample, columns: Indices, scale: Floats) -> Floats:
-    """Return the lower part of W^T W or W W^T, whichever is smaller, for W with columns multiplied by `scale`."""
+    """Return W^T W or W W^T, whichever is smaller, for W with scaled columns; only the lower triangle is valid."""
     (c, _), r = sample.shape, len(columns)
     gram = np.zeros((min(c, r), min(c, r)))
-    for start in range(0, max(c, r), _WINDOW):
-        part = slice(start, start + _WINDOW)
+    for part in _windows(max(c, r)):
         if r <= c:
             _add_products(gram, sample.window(part, columns) * scale)
         else:
@@ -266,7 +270,7 @@ class CrossProducts:
         self._below, self._room = 1.0, max(2 * k, settings().max_memory // (4 * d * dtype.itemsize))
 
     def add(self, rows: npt.NDArray, priorities: Floats, where: Indices) -> None:
-        """Add a block of rows, at positions `where` of the source, after a check."""
+        """Check and add a block of rows; `where` are their positions in the source."""
         if not len(rows):
             return
         check_squares(rows, where)
@@ -301,7 +305,7 @@ class CrossProducts:
 
     @one_blas_thread()
     def directions(self, model: Any) -> tuple[Floats, Floats, int]:
-        """Return directions (k, d), singular values (k,), and the number of rows that they belong to."""
+        """Return directions (k, d), singular values (k,), and the number of rows that have these singular values."""
         k = model.n_components
         delta = self.total / self.count * self.center
         gram = self.P[self.columns]
@@ -328,8 +332,7 @@ def row_norms(blocks: Iterator[Any], mean: Floats | None) -> Floats:
     norms, first = [], 0
     for block in blocks:
         squares = np.empty(block.shape[0])
-        for start in range(0, len(squares), _WINDOW):
-            part = slice(start, start + _WINDOW)
+        for part in _windows(len(squares)):
             with np.errstate(invalid="ignore", over="ignore"):
                 squares[part] = _squared_distances(block[part].astype(np.float64), mean)
         if not np.isfinite(squares).all():

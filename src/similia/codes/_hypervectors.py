@@ -1,10 +1,9 @@
 """Bundle bound hypervectors on 64-bit words: the loops behind the encoders of hypervectors.
 
 Internally a bit is 1 for -1 ("sign bits"), so a product of ±1 vectors is an XOR, and the sum of m vectors is m - 2 c,
-where c counts the ones at each position. Counts stay bit-sliced: ``planes[p]`` holds bit p of the count of every
+where c counts the ones at each position. Counts are bit-sliced: ``planes[p]`` holds bit p of the count of every
 position, so adding a vector takes a few logical operations on whole words. A tree of carry-save adders (Harley and
-Seal) processes eight vectors at a time: with b words and m vectors a bundle costs about 6 m b word operations,
-independent of the number of bits in a word.
+Seal) adds eight vectors at a time. A bundle of m vectors of b words costs about 6 m b word operations.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def add_eight(rows, planes, n_planes):  # type: ignore[no-untyped-def]
     for w in range(rows.shape[1]):
         a, b, c, d = rows[0, w], rows[1, w], rows[2, w], rows[3, w]
         e, f, g, h = rows[4, w], rows[5, w], rows[6, w], rows[7, w]
-        # planes[0] + a + b -> s, carry; and so on: seven adders for eight inputs
+        # seven full adders: planes[0] + a + b gives the sum s and the carry two_a, and so on
         x = planes[0, w] ^ a
         two_a = (planes[0, w] & a) | (x & b)
         s = x ^ b
@@ -59,7 +58,7 @@ def add_eight(rows, planes, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
-    """Add `carry` (destroyed) to the counts from plane `first` on."""
+    """Add the bits `carry`, each worth 2**first, to the bit-sliced counts; overwrites `carry`."""
     for p in range(first, n_planes):
         plane = planes[p]
         for w in range(len(carry)):
@@ -70,7 +69,7 @@ def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
-    """Write the sign bits of the sum of m vectors: compare the count of ones with m / 2, with ties from `ties`."""
+    """Write the sign bits of the sum of m vectors: 1 where more than m / 2 bits are, and the bit of `ties` at m / 2."""
     half = m // 2
     for w in range(len(out)):
         above, equal = np.uint64(0), _ALL
@@ -129,9 +128,10 @@ def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def
 def bundle_members(table, members, offsets, additive, ties, n_bits, words, sums):  # type: ignore[no-untyped-def]
     """Bundle the members ``offsets[i]:offsets[i + 1]`` of each object i.
 
-    A member, int64 (n_factors,), lists rows of `table`, sign bits as uint64 (n_rows, n_words), and stands for their
-    product (or majority, if `additive`); -1 ends a shorter list. Outputs, each skipped if it has no rows: `words`, the
-    sign bits of the majority, uint64 (n, n_words), and `sums` of ±1, int32 (n, n_bits).
+    Each row of `members` (int64, n_factors columns) lists rows of `table` (sign bits, uint64, n_words columns) and
+    stands for their product, or for their majority if `additive`; -1 ends a shorter list. Outputs, each skipped if it
+    has no rows: `words` (n, n_words), the sign bits of the majority, and `sums` (int32, n_bits columns). An object
+    without members has sums 0.
     """
     n_words = table.shape[1]
     longest = 0

@@ -27,16 +27,12 @@ _ROWS = 256  # codes of A converted to words at a time, so that a padded copy st
 
 
 def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
-    """Pack the signs of numbers into bits: 1 for ``>= 0`` (so sign(0) = +1), 0 for ``< 0``.
+    """Return the signs of numbers as packed bits, shape (n, n_bits // 8): 1 for ``>= 0``, 0 for ``< 0``.
 
     Parameters
     ----------
     values : array of shape (n, n_bits)
         Numbers; `n_bits` a multiple of 8.
-
-    Returns
-    -------
-    uint8 array of shape (n, n_bits // 8)
 
     Examples
     --------
@@ -55,7 +51,7 @@ def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
 
 
 def unpack_signs(codes: Any, dtype: npt.DTypeLike = np.int8) -> npt.NDArray:
-    """Unpack codes into a matrix of +1 and -1.
+    """Return codes as an array of +1 and -1, shape (n, n_bits).
 
     Parameters
     ----------
@@ -63,10 +59,6 @@ def unpack_signs(codes: Any, dtype: npt.DTypeLike = np.int8) -> npt.NDArray:
         Packed bits.
     dtype : dtype, default=int8
         Type of the result.
-
-    Returns
-    -------
-    array of shape (n, n_bits)
 
     Examples
     --------
@@ -79,16 +71,12 @@ def unpack_signs(codes: Any, dtype: npt.DTypeLike = np.int8) -> npt.NDArray:
 
 
 def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
-    """Count the bits in which each code of `A` differs from each code of `B`.
+    """Return the numbers of bits in which codes of `A` and `B` differ, shape (n, m).
 
     Parameters
     ----------
     A, B : uint8 arrays of shape (n, n_bits // 8) and (m, n_bits // 8)
         Packed bits; `B` defaults to `A`.
-
-    Returns
-    -------
-    int32 array of shape (n, m)
 
     Examples
     --------
@@ -102,16 +90,12 @@ def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
 
 
 def inner_products(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
-    """Multiply codes as vectors of +-1: ``n_bits - 2 * hamming_distances(A, B)``.
+    """Return the inner products of codes as vectors of +-1, shape (n, m): ``n_bits - 2 * hamming_distances(A, B)``.
 
     Parameters
     ----------
     A, B : uint8 arrays of shape (n, n_bits // 8) and (m, n_bits // 8)
         Packed bits; `B` defaults to `A`.
-
-    Returns
-    -------
-    int32 array of shape (n, m)
 
     Examples
     --------
@@ -122,7 +106,7 @@ def inner_products(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
            [4, 8]], dtype=int32)
     """
     A, B = _check_pair(A, B)
-    distances = hamming_distances(A, B)
+    distances = hamming(A, B)
     np.multiply(distances, -2, out=distances)
     distances += 8 * A.shape[1]
     return distances
@@ -213,10 +197,6 @@ def flip_bits(codes: Any, share: float, random_state: Any = None) -> npt.NDArray
         Probability between 0 and 1.
     random_state : int, numpy Generator or None, default=None
         Seed or generator.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, n_bits // 8)
 
     Examples
     --------

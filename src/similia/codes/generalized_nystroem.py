@@ -370,7 +370,7 @@ class GeneralizedNystroemPCA(Transformer):
     def _set(
         self, B: Floats, values: Floats, mean: Any, dtype: Any, rows: Indices, columns: Indices, n: int, c: int = 0
     ) -> None:
-        """Store the model; if c > 0, scale from c to n rows, and the paper's directions from r to d features."""
+        """Set the fitted attributes; if c > 0, scale values from c sampled to n rows (paper: and r to d features)."""
         if c:
             values = values * np.sqrt(n / c)
         if c and not self.orthonormalize:
@@ -397,12 +397,12 @@ class GeneralizedNystroemPCA(Transformer):
 
     @property
     def _least_rows(self) -> int:
-        """Number of rows below which `n_components` directions cannot exist."""
+        """Minimum number of rows for `n_components` directions."""
         return self.n_components + bool(self.center)
 
     @property
     def _enough_rows(self) -> int:
-        """Minimum number of sampled rows, unless there are fewer rows."""
+        """Minimum number of rows to sample, if there are that many."""
         return self._least(self.sample_fraction, _ROWS_FOR_EACH, self._least_rows)
 
     def _least(self, share: Any, for_each: float, least: int) -> int:
@@ -436,7 +436,7 @@ class GeneralizedNystroemPCA(Transformer):
         return core.CrossProducts(source.n_features, columns, self.n_components, source.dtype, self.center)
 
     def _check_products_fit(self, source: RowSource, r: int, streaming: bool) -> None:
-        """Raise, naming numbers that fit, if P with r columns does not fit into half of max_memory."""
+        """Raise if P with r columns does not fit into half of max_memory; the message names numbers that do."""
         d, half = source.n_features, settings().max_memory // 2
         if 8 * d * r <= half:
             return

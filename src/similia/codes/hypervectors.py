@@ -36,7 +36,9 @@ _TIES = 2**64 - 1  # index of the tie-breaking vector; no code point or rank rea
 
 
 def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
-    """Draw independent, uniformly random codes.
+    """Return n independent, uniformly random codes, shape (n, n_bits // 8).
+
+    Any two have expected similarity 0 with standard deviation ``n_bits ** -0.5``.
 
     Parameters
     ----------
@@ -46,11 +48,6 @@ def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
         A multiple of 8.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, n_bits // 8)
-        Any two have expected similarity 0 with standard deviation ``n_bits ** -0.5``.
 
     Examples
     --------
@@ -64,7 +61,7 @@ def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
-    """Draw codes for n levels of a quantity; similarity falls with the distance between levels.
+    """Return random codes for n levels of a quantity, shape (n, n_bits // 8); distant levels are less similar.
 
     Level i differs from level 0 in the first ``i * n_bits / (2 (n - 1))`` (rounded) positions of a random order. Up to
     that rounding, the similarity of two levels is ``1 - |i - j| / (n - 1)``: 1 for equal levels, exactly 0 for the
@@ -78,10 +75,6 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
         A multiple of 8.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, n_bits // 8)
 
     References
     ----------
@@ -108,7 +101,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Bind codes: the product of ±1 vectors, which is the XNOR of their bits.
+    """Return bound codes, shape (n, n_bits // 8): the products of ±1 vectors, which are the XNOR of their bits.
 
     Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities,
     ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``, and its result is dissimilar to both arguments.
@@ -117,10 +110,6 @@ def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
     ----------
     A, B : ndarray of uint8, shape (n, n_bits // 8)
         If one of them has a single row, this row is bound to every row of the other.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, n_bits // 8)
 
     Examples
     --------
@@ -137,7 +126,7 @@ def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
 
 
 def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
-    """Shift the bits of each code cyclically: position i moves to ``(i + shift) % n_bits``.
+    """Return codes with bits shifted cyclically: position i moves to ``(i + shift) % n_bits``.
 
     Shifting preserves similarities and distributes over `bind`; ``permute(., -shift)`` undoes it. Use it to encode
     order: B after A is ``bind(A, permute(B))``.
@@ -147,10 +136,6 @@ def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
     codes : ndarray of uint8, shape (n, n_bits // 8)
     shift : int, default=1
         In bits; negative shifts go to the left.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, n_bits // 8)
 
     Examples
     --------
@@ -213,18 +198,13 @@ def bundle(
 
 
 def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Return the cosine similarity of ±1 vectors, 1 - 2 Hamming / n_bits.
+    """Return the cosines between codes as ±1 vectors, shape (n, m): 1 - 2 Hamming / n_bits.
 
     Parameters
     ----------
     A : ndarray of uint8, shape (n, n_bits // 8)
     B : ndarray of uint8, shape (m, n_bits // 8), optional
         `A` by default.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, m)
-        In [-1, 1].
 
     Examples
     --------
@@ -238,7 +218,6 @@ def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[
 
 
 def check_output(output: Any) -> None:
-    """Raise unless `output` is "bits" or "counts"."""
     if output not in ("bits", "counts"):
         raise ValueError(f"output must be 'bits' (packed codes) or 'counts' (sums of ±1), got {output!r}")
 

@@ -64,7 +64,19 @@ class _CentredSigns(SignEncoder):
     mean_: Floats
 
     def _encode(self, X: Any) -> npt.NDArray[np.uint8]:
-        return sign_codes(_as_matrix(X, self.n_features_in_, self), self.mean_, getattr(self, "rotation_", None))
+        X = _as_matrix(X, self.n_features_in_, self)
+        k, mean, rotation = X.shape[1], self.mean_, getattr(self, "rotation_", None)
+        for name, learnt, expected in (("mean_", mean, (k,)), ("rotation_", rotation, (k, k))):
+            if learnt is not None and np.shape(learnt) != expected:  # the compiled loops do not check bounds
+                raise ValueError(f"{name} has shape {np.shape(learnt)}, expected {expected}; fit again")
+        codes = np.empty((len(X), k // 8), np.uint8)
+        step = rows_per_block(32 * k, at_most=2**14)
+        for start in range(0, len(X), step):
+            rows = _rows(X, start, start + step)
+            check_rows(rows, start)
+            positive = rows >= mean if rotation is None else row_product(_centred(rows, mean), rotation) >= 0
+            codes[start : start + step] = np.packbits(positive, axis=1)
+        return codes
 
     def _keep(self, mean: Floats, X: Any) -> None:
         self.mean_ = mean
@@ -247,7 +259,7 @@ class SignCodes(_CentredSigns):
         if k % 8:
             expected = "a multiple of 8 (one bit each, packed into bytes)"
             raise BadValue(None, f"has {k} features", expected, f"reduce them to {max(8, k - k % 8)}")
-        mean = column_means(vectors)[0]  # for a distributed collection, this also checks the numbers
+        mean = column_means(vectors)[0]  # even if not `center`: it checks that all numbers are finite
         self._keep(mean if self.center else np.zeros(k), X)
         return self
 
@@ -269,10 +281,9 @@ def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDA
 def learn_rotation(
     Z: Any, gaussian: Floats, mean: Floats, spread: float, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Alternate Y = sgn(Z Q) and Q = argmin ||Y - Z Q||_F; return the last Q and all losses.
+    """Alternate Y = sgn(Z Q) and Q = argmin ||Y - Z Q||_F from ``random_rotation(gaussian)``; return Q and all losses.
 
-    The initial Q is ``random_rotation(gaussian)``. `spread` is the largest |Z - mean|; Z is scaled near 1 by a power
-    of two, which changes neither signs nor Q.
+    `spread` is the largest |Z - mean|. A power of two scales Z near 1, which changes neither signs nor Q.
     """
     n, k = len(Z), len(gaussian)
     scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1020, 1020))))
@@ -301,16 +312,13 @@ def random_rotation(gaussian: Floats) -> Floats:
 
 
 def nearest_rotation(product: Floats) -> tuple[Floats, float]:
-    """Return the orthogonal Q that minimises ||Y - Z Q||_F, from ``product = Y.T @ Z``, and tr(Q product).
-
-    For the singular value decomposition Y^T Z = M Omega M~^T, Q = M~ M^T, and the trace is that of Omega.
-    """
+    """Return Q = M~ M^T and tr Omega for ``product = Y.T @ Z`` = M Omega M~^T; Q minimises ||Y - Z Q||_F."""
     M, omega, M_tilde_T = np.linalg.svd(product)
     return M_tilde_T.T @ M.T, float(omega.sum())
 
 
 def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
-    """Return mean, minimum and maximum of each column, summed in the order of the rows; raise if any is not finite."""
+    """Return mean, minimum and maximum of each column; add rows in order; raise if a number is not finite."""
     total, low, high = np.zeros(1), np.array([np.inf]), np.array([-np.inf])
     for sums, lowest, highest in each_group(Z)(_moments):
         low, high = np.minimum(low, lowest), np.maximum(high, highest)
@@ -322,35 +330,21 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
     return total / len(Z), low, high
 
 
-def sign_codes(X: npt.NDArray, mean: Floats, rotation: Floats | None = None) -> npt.NDArray[np.uint8]:
-    """Return the packed signs of ``(X - mean) @ rotation``; the bits of a row depend only on that row."""
-    k = X.shape[1]  # the compiled loops do not check bounds
-    for name, learnt, expected in (("mean_", mean, (k,)), ("rotation_", rotation, (k, k))):
-        if learnt is not None and np.shape(learnt) != expected:
-            raise ValueError(f"{name} has shape {np.shape(learnt)}, expected {expected}; fit again")
-    codes = np.empty((len(X), X.shape[1] // 8), np.uint8)
-    step = rows_per_block(32 * X.shape[1], at_most=2**14)
-    for start in range(0, len(X), step):
-        rows = _rows(X, start, start + step)
-        check_rows(rows, start)
-        if rotation is None:
-            positive = rows >= mean
-        else:
-            centred = np.empty(rows.shape)
-            _centre(rows, mean, _DOWN, centred)
-            if np.abs(mean).max() < _SMALL and (small := np.abs(rows).max(axis=1).astype(np.float64) < _SMALL).any():
-                up = np.empty((int(small.sum()), rows.shape[1]))
-                _centre(rows[small], mean, _UP, up)
-                centred[small] = up
-            positive = row_product(centred, rotation) >= 0
-        codes[start : start + step] = np.packbits(positive, axis=1)
-    return codes
+def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
+    """Return rows minus `mean`, each row scaled by a power of two that depends only on the row and the mean."""
+    centred = np.empty(rows.shape)
+    _centre(rows, mean, _DOWN, centred)
+    if np.abs(mean).max() < _SMALL and (small := np.abs(rows).max(axis=1).astype(np.float64) < _SMALL).any():
+        up = np.empty((int(small.sum()), rows.shape[1]))
+        _centre(rows[small], mean, _UP, up)
+        centred[small] = up
+    return centred
 
 
 def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
-    """Return a function that yields ``f(rows, start, *args)`` for each group of rows, in order.
+    """Return a function that maps ``f(rows, start, *args)`` over groups of rows, in order.
 
-    Groups do not depend on where the rows are stored, so neither do sums of the results.
+    The groups are the same for arrays and Dask collections, so sums of the results are the same, too.
     """
     if isinstance(Z, Distributed):
         parts = Z.blocks(_PART_ROWS).kept()

@@ -1,12 +1,12 @@
 """Numbers to hypervectors through levels: the closer two numbers, the more positions their vectors share.
 
-The range of a quantity is divided into L levels; the similarity of level vectors falls with their distance
-(`hypervectors.level`). Each of n_features quantities has a random role r_j, and a row is the bundle of its numbers,
-each bound to its role:
+The range of a feature is divided into L levels; the similarity of level vectors falls with their distance
+(`hypervectors.level`). Each feature j has a random role vector r_j, and the code of a row is the bundle of its numbers,
+each bound to the role of its feature:
 
     code(x) = sign( sum_j r_j * level(x_j) ),    similarity(level a, level b) = 1 - |a - b| / (L - 1).
 
-A single quantity needs no role and no bundle: its code is the level vector itself.
+With a single feature, the code is the level vector itself, without role and bundle.
 
 Cost: about 8 word operations per feature and 64 bits. Level vectors: Widdows and Cohen (2015); records: P. Kanerva,
 "Hyperdimensional computing", Cognitive Computation 1 (2009).
@@ -15,7 +15,7 @@ Cost: about 8 word operations per feature and 64 bits. Level vectors: Widdows an
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -199,19 +199,17 @@ class LevelEncoder(RangeEncoder):
 
 def _column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
     """Return the minimum and maximum of each column of ``read(X)``, shape (2, n_columns)."""
-    parts = X.map(_ends, read) if isinstance(X, Distributed) else _ends_of_blocks(X, read)
-    rows = np.concatenate([*parts])
-    return np.stack([rows.min(axis=0), rows.max(axis=0)])
-
-
-def _ends_of_blocks(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> Iterator[npt.NDArray[np.floating]]:
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    step = rows_per_block(80 * shape[1]) if len(shape) == 2 and shape[1] else 2**62  # read objects of one axis at once
-    for _, values in rows_in_blocks(X, step, read):
-        yield _ends(values, 0, np.asarray)
+    if isinstance(X, Distributed):
+        parts = X.map(_ends, read)
+    else:
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        step = rows_per_block(80 * shape[1]) if len(shape) == 2 and shape[1] else 2**62  # else all at once
+        parts = (_ends(values, 0, np.asarray) for _, values in rows_in_blocks(X, step, read))
+    return _ends(np.concatenate([*parts]), 0, np.asarray)
 
 
 def _ends(X: Any, start: int, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
+    """Return the ends of one part; `start`, its position, is what `Distributed.map` passes."""
     values = read(X)
     return np.stack([values.min(axis=0), values.max(axis=0)])
 

@@ -155,7 +155,7 @@ class RecordEncoder(HypervectorEncoder):
         return columns
 
     def _n_bits(self, parts: list[Vectors]) -> int:
-        """Return the number of positions of the parts; raise if one differs from the first part that holds bits."""
+        """Return the number of positions of the columns' codes; raise unless all have the same number."""
         specs = [spec for spec, _ in self.encoders]
         widths = [_width(part, spec) for part, spec in zip(parts, specs, strict=True)]
         first = next((i for i, part in enumerate(parts) if part.dtype == np.uint8), 0)
@@ -255,7 +255,7 @@ def _width(part: Any, spec: Any) -> int:
 
 
 def _bound(role: npt.NDArray[np.uint8], part: Vectors) -> Vectors:
-    """Return role * part: ±1 (int32) for codes, scaled to a root mean square of 1 (float64) for other vectors."""
+    """Return role * part: as ±1 (int32) for codes; other vectors are scaled to a root mean square of 1 (float64)."""
     if part.dtype == np.uint8:
         return unpack_signs(bind(role, part), np.int32)
     squares = (part.astype(np.float64) ** 2).sum(axis=1, keepdims=True)

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.codes._hypervectors import add_eight, bit_length, count_ones, majority, ripple
-from similia.codes.hypervectors import Codes, Counts, Indices, empty_output, from_words, to_words
+from similia.codes.hypervectors import Codes, Counts, Indices, Words, empty_output, from_words, to_words
 from similia.codes.levels import RangeEncoder
 from similia.core.config import rows_per_block
 from similia.core.estimators import all_at_once
@@ -140,13 +140,18 @@ class SequenceEncoder(RangeEncoder):
             raise ValueError(
                 f"the series have {counted(series.n_dims, 'channel')}, expected {len(self.low_)} as in fit"
             )
-        words = _Words(self.levels_, self.roles_, self.ties_, self.n)
+        spare = np.zeros((len(self.levels_), 16), dtype=np.uint8)  # windows end up to 119 bits past the second copy
+        table = to_words(np.concatenate([self.levels_, self.levels_, spare], axis=1))
+        roles, ties = to_words(self.roles_), to_words(self.ties_)[0]
+        if len(roles) == 1:
+            roles[:] = 0  # the vector of all +1
         out = empty_output(len(series), self.n_bits, self.output)
         offsets = series.offsets
         bytes_before = 64 * series.n_dims * offsets + 4 * self.n_bits * np.arange(len(offsets))
         for run in runs(bytes_before, rows_per_block(1)):
             rows = offsets[run.start : run.stop + 1]
-            words.bundle(self._level_indices(series.values[rows[0] : rows[-1]]), rows - rows[0], out[run])
+            levels = self._level_indices(series.values[rows[0] : rows[-1]])
+            _bundle_in_threads(levels, rows - rows[0], table, roles, self.n or 0, ties, out[run])
         return out
 
     def _example(self) -> Any:
@@ -154,7 +159,7 @@ class SequenceEncoder(RangeEncoder):
 
 
 def _finite_series(X: Any) -> SeriesBatch:
-    """Return a `SeriesBatch`; check that values are finite, as those of a batch made by hand may not be."""
+    """Return a `SeriesBatch` of finite values; a batch made by hand may hold others, which raise."""
     from similia.objects import as_series
     from similia.objects.vectors import check_finite
 
@@ -167,33 +172,22 @@ def _finite_values(X: Any) -> npt.NDArray[np.floating]:
     return _finite_series(X).values
 
 
-class _Words:
-    """Levels, roles and the tie-breaking vector of an encoder as 64-bit words."""
+def _bundle_in_threads(
+    levels: Indices, offsets: Indices, table: Words, roles: Words, n: int, ties: Words, out: Codes | Counts
+) -> None:
+    """Write the codes or counts of series of level numbers to `out`; the arguments are those of `_bundle`."""
+    quantised = out.dtype == np.uint8
+    n_bits = out.shape[1] * (8 if quantised else 1)
 
-    def __init__(self, levels: Codes, roles: Codes, ties: Codes, n: int | None) -> None:
-        self.n_bits = 8 * ties.shape[1]
-        spare = np.zeros((len(levels), 16), dtype=np.uint8)  # windows end up to 119 bits past the second copy
-        self.table = to_words(np.concatenate([levels, levels, spare], axis=1))
-        self.roles = to_words(roles)
-        if len(roles) == 1:
-            self.roles[:] = 0  # the vector of all +1
-        self.ties = to_words(ties)[0]
-        self.n = 0 if n is None else n
+    def work(start: int, stop: int) -> None:
+        words = np.empty((stop - start if quantised else 0, len(ties)), dtype=np.uint64)
+        sums = np.empty((0, n_bits), dtype=np.int32) if quantised else out[start:stop]
+        _bundle(levels, offsets[start : stop + 1], table, roles, n, n_bits, ties, words, sums)
+        if quantised:
+            out[start:stop] = from_words(words, n_bits)
 
-    def bundle(self, levels: Indices, offsets: Indices, out: Codes | Counts) -> None:
-        """Write the codes or counts of series of level numbers, shape (total, n_channels), to `out`."""
-        quantised = out.dtype == np.uint8
-
-        def work(start: int, stop: int) -> None:
-            words = np.empty((stop - start if quantised else 0, len(self.ties)), dtype=np.uint64)
-            sums = np.empty((0, self.n_bits), dtype=np.int32) if quantised else out[start:stop]
-            rows = offsets[start : stop + 1]
-            _bundle(levels, rows, self.table, self.roles, self.n, self.n_bits, self.ties, words, sums)
-            if quantised:
-                out[start:stop] = from_words(words, self.n_bits)
-
-        values_per_series = max(1, levels.size * max(1, self.n) // len(out))
-        run_in_ranges(work, len(out), max(1, _VALUES_PER_TASK // values_per_series))
+    values_per_series = max(1, levels.size * max(1, n) // len(out))
+    run_in_ranges(work, len(out), max(1, _VALUES_PER_TASK // values_per_series))
 
 
 @njit()

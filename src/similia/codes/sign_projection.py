@@ -304,7 +304,7 @@ def _multiply_and_pack(rows: npt.NDArray[np.float32], projection: IntRows, codes
 
 
 def _spread(n_features: int) -> float:
-    """Return the standard deviation of the integer entries of p."""
+    """Return the standard deviation of the entries of integer directions."""
     return max(16.0, 4096 / np.sqrt(n_features))
 
 
@@ -316,7 +316,7 @@ def _odd(values: npt.NDArray) -> IntRows:
 def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Sum each row by repeatedly adding its second half to its first (overwrites `values`).
 
-    `numpy.sum` may choose its order by layout or instruction set; elementwise addition cannot.
+    The order of `numpy.sum` depends on layout and instruction set; that of elementwise additions is fixed.
     """
     width = values.shape[1]
     while width > 1:
@@ -391,7 +391,7 @@ def _flip(work, signs):  # type: ignore[no-untyped-def]
 
 @njit()
 def _pack(work, packed):  # type: ignore[no-untyped-def]
-    """Pack the signs of 8 consecutive coordinates into one byte per lane, the first as the highest bit."""
+    """Pack the signs of 8 consecutive coordinates into one byte per row, the first as the highest bit."""
     for byte in range(len(packed) // _LANES):
         first = byte * 8 * _LANES
         for lane in range(_LANES):

@@ -102,7 +102,7 @@ def add(index: Any, codes: Codes) -> None:
 def search(
     index: Any, queries: Codes, k: int, ids: Ids, dead: npt.NDArray[np.bool_], n_probes: int
 ) -> tuple[Distances, Ids, Ids]:
-    """Return distances and ids (q, k) of the nearest rows found, by distance, then id, and the numbers of them (q,).
+    """Return distances and ids (q, k) of the nearest rows found, by distance, then id, and how many were found (q,).
 
     Rows marked in `dead` are skipped. Ids decide between rows at the k-th distance: if the first search may have missed
     some of these, a second search within that radius finds them. HNSW graphs support no such search.

@@ -186,27 +186,24 @@ def save_index(index: HammingIndex, path: Path) -> None:
     store = Store.open(path) if exists else Store.create(path, index.n_bits, settings_of(index))
     with store.writing():
         origin, rows = index._origin, index._rows
+        first, removed = 0, []
+        fields: dict[str, Any] = {"replace": True, "n_bits": index.n_bits, "token": os.urandom(8).hex(), "progress": {}}
         if origin is not None and exists and origin["folder"] == path.resolve():
             if origin["version"] != store.version:
-                raise BadFile(path, "was changed after this index was loaded from it; load it again")
-            new = np.flatnonzero(rows.dead[origin["rows"] :]) + origin["rows"]
-            _change(index, store, rows.parts(origin["rows"]), np.concatenate([*origin["removed"], new]))
-        else:
-            fields = {"n_bits": index.n_bits, "token": os.urandom(8).hex(), "progress": {}}
-            _change(index, store, rows.parts(), np.flatnonzero(rows.dead), replace=True, **fields)
-        if 2 * store.n_dead > store.n_rows:  # mapped: an index in memory has compacted already
+                raise ValueError(f"{path} was changed after this index was loaded from it; load it again")
+            first, removed, fields = origin["rows"], origin["removed"], {}
+        dead = np.concatenate([*removed, np.flatnonzero(rows.dead[first:]) + first])
+        kept, structure = store.manifest["structure"], None
+        if index._structure is not None and (fields or kept is None or kept["covers"] != index._n_built):
+            structure = _faiss.to_bytes(index._structure), index._n_built
+        parts = [(part.codes, part.ids) for part in rows.parts(first)]
+        fields |= {"settings": settings_of(index), "next_id": rows.next_id}
+        store.change(parts, dead, structure=structure, **fields)
+        if 2 * store.n_dead > store.n_rows:  # only if mapped: an index in memory has compacted already
             store.compact()
         if index._mapped:
             _read(index, store, mmap=True)
         _set_origin(index, store)
-
-
-def _change(index: HammingIndex, store: Store, parts: list[Part], dead: Ids, **fields: Any) -> None:
-    kept, structure = store.manifest["structure"], None
-    if index._structure is not None and ("replace" in fields or kept is None or kept["covers"] != index._n_built):
-        structure = _faiss.to_bytes(index._structure), index._n_built
-    rows, next_id = [(part.codes, part.ids) for part in parts], index._rows.next_id
-    store.change(rows, dead, structure=structure, settings=settings_of(index), next_id=next_id, **fields)
 
 
 def load_index(kind: type[HammingIndex], path: Path, mmap: bool) -> HammingIndex:

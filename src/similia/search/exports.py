@@ -1,8 +1,8 @@
 """Export codes to other search engines: pgvector, faiss, usearch, qdrant.
 
-Each function returns the input format of one tool; none of the tools has to be installed. All functions accept a
-`SimilaritySearch` or `HammingIndex` in place of codes. Every format keeps the order of the bits, packed or not, so
-Hamming distances are the same everywhere.
+Each function returns the input format of one tool; none of the tools has to be installed. A `SimilaritySearch` or
+`HammingIndex` stands for its codes, in the order of its ids. Every format keeps all bits in order, so Hamming distances
+are the same everywhere.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ def to_pgvector(codes: Codes) -> Iterator[str]:
     Parameters
     ----------
     codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
-        Packed bits, or an object that holds them; its codes are taken in the order of its `ids` (or `ids_`).
 
     Yields
     ------
@@ -85,7 +84,7 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
     Parameters
     ----------
     index : HammingIndex or SimilaritySearch
-        The index, or a search that has one; it must not be empty.
+        It must not be empty.
     path : str or path
         The file to write, atomically: after a failure no partial file remains.
 
@@ -121,9 +120,9 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
 
 
 def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
-    """Return codes in the format of usearch: packed, 8 bits per byte.
+    """Return codes as usearch takes them: a C-contiguous array, in the bit order of `numpy.packbits`.
 
-    ::
+    Pack queries in the same order::
 
         index = usearch.index.Index(ndim=n_bits, metric="hamming", dtype="b1")
         index.add(ids, to_usearch(codes))
@@ -131,12 +130,6 @@ def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
     Parameters
     ----------
     codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
-        Packed bits, or an object that holds them; its codes are taken in the order of its `ids` (or `ids_`).
-
-    Returns
-    -------
-    uint8 array of shape (n, n_bits // 8)
-        C-contiguous, in the bit order of `numpy.packbits`. Pack queries in the same order.
 
     Examples
     --------
@@ -149,10 +142,10 @@ def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
 
 
 def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
-    """Return codes as float vectors for qdrant: +1 for bit 1, -1 for bit 0.
+    """Return codes as float32 vectors for qdrant, shape (n, n_bits): +1 for bit 1, -1 for bit 0.
 
-    With binary quantisation qdrant keeps one bit per number, 1 if it is above zero, which reproduces the code; it needs
-    no second ranking by the floats. The dot product of two such vectors is ``n_bits - 2 * distance``::
+    With binary quantisation qdrant keeps one bit per number, 1 if it is above zero, which reproduces the code, so
+    rescoring by the floats changes nothing. The dot product of two such vectors is ``n_bits - 2 * distance``::
 
         client.create_collection(
             "codes",
@@ -163,12 +156,6 @@ def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
     Parameters
     ----------
     codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
-        Packed bits, or an object that holds them; its codes are taken in the order of its `ids` (or `ids_`).
-
-    Returns
-    -------
-    float32 array of shape (n, n_bits)
-        32 times the size of the codes; convert large collections in blocks.
 
     Examples
     --------

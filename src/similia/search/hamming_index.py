@@ -155,7 +155,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes. `fit` need not be called before; ``"ivf"`` then learns its centres at the first search.
+        """Add codes to the index, which may be empty; ``"ivf"`` learns its centres at the first search after that.
 
         Parameters
         ----------
@@ -243,17 +243,12 @@ class HammingIndex(BaseEstimator):
         return self._rows.ids()[~self._rows.dead]
 
     def reconstruct(self, ids: Any = None) -> Codes:
-        """Return codes by id.
+        """Return copies of codes, shape (n, n_bits // 8).
 
         Parameters
         ----------
         ids : int array of shape (n,), optional
             Distinct ids in the index; by default all ids, in the order of `ids`.
-
-        Returns
-        -------
-        uint8 array of shape (n, n_bits // 8)
-            Copies.
         """
         self._check_fitted()
         with lock_of(self).writing():  # a lookup may sort the ids

@@ -18,7 +18,7 @@ Index = npt.NDArray[np.int64]
 
 
 class Metric(Comparison):
-    """A kernel or distance that computes values and distances, for all pairs or for candidates only."""
+    """A kernel or distance that compares all pairs of objects, or queries with their candidates only."""
 
     def norms(self, X: Any) -> Floats | None:
         """Return k(x, x) of each object, or None for a distance."""
@@ -49,7 +49,7 @@ class Metric(Comparison):
         return values
 
     def kept(self, Y: Any) -> dict[str, Any]:
-        """Return data about `Y` that `of_candidates` can reuse: the counts, if the kernel counts features."""
+        """Return what `of_candidates` can reuse for the same `Y`: its feature counts, if the kernel counts features."""
         return {"counts": self.function.counted(Y)} if hasattr(self.function, "counted") else {}
 
 
@@ -59,7 +59,7 @@ def feature_distances(values: Any, left: Any, right: Any) -> Any:
 
 
 def function_of(encoder: Any) -> tuple[Any, bool]:
-    """Return the kernel or distance of an encoder's first step (None if it has neither), and whether it is a kernel."""
+    """Return the kernel or distance of an encoder's first step, or None, and whether it is a kernel."""
     found = comparison_of(steps_of(encoder)[0], fitted=False)
     return (None, False) if found is None else (found.function, found.is_kernel)
 
@@ -73,7 +73,7 @@ def metric_of(encoder: Any, name: str = "rerank") -> Metric:
     first = type(steps_of(encoder)[0]).__name__
     raise ValueError(
         f"the encoder's first step {first} has no kernel or distance to compare objects by; name one: "
-        f"of strings {name}=similia.distances.Levenshtein(), of vectors {name}=similia.kernels.Cosine('projection') "
+        f"for strings {name}=similia.distances.Levenshtein(), for vectors {name}=similia.kernels.Cosine('projection') "
         f"or similia.distances.FromFunction(cdist, pairwise=True){others}"
     )
 
@@ -89,23 +89,23 @@ def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
     if callable(metric) and not isinstance(metric, type):
         raise ValueError(
             f"{name} is {metric!r}, which may be a kernel or a distance; "
-            "similia.distances.FromFunction(f) says that it is a distance"
+            "if it is a distance, wrap it in similia.distances.FromFunction(f)"
         )
     words = "None, 'projected', 'kernel'" if name == "rerank" else "'kernel'"
     raise ValueError(f"{name} must be {words}, or a kernel or distance of similia, got {metric!r}")
 
 
 def sorted_candidates(distances: Floats, ids: Index) -> Index:
-    """Return the order of each row by distance, then id."""
+    """Return the positions that sort each row by distance, then id."""
     by_id = np.argsort(ids, axis=1, kind="stable")
     keys = np.take_along_axis(distances, by_id, axis=1)
     return np.take_along_axis(by_id, np.argsort(keys, axis=1, kind="stable"), axis=1)
 
 
 def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:
-    """Return, per query, the share of answers that are no farther than the true k-th neighbour, shape (q,).
+    """Return the share of each query's answers `rows`, shape (q, k), that are no farther than its k-th neighbour.
 
-    `distances` holds all pairs (q, n); `rows` (q, k) holds the answers.
+    `distances`, shape (q, n), are those of all pairs.
     """
     k = rows.shape[1]
     farthest = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
@@ -113,7 +113,7 @@ def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:
 
 
 def ragged(rows: Any, ends: Any = None) -> npt.NDArray[np.object_]:
-    """Return an object array of arrays; if `ends` is given, truncate each array at its end."""
+    """Return an object array of arrays; if `ends` is given, cut array i to its first ``ends[i]`` entries."""
     found = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):
         found[i] = row if ends is None else row[: ends[i]]

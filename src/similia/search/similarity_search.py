@@ -149,8 +149,7 @@ class SimilaritySearch(BaseEstimator):
             remedy = "encode it with encoder.fit(X).transform(X), and search the codes with similia.scale.ShardedIndex"
             raise BadType(None, "is a Dask collection", "objects in memory", remedy)
         at_least_one(X)
-        metric = self._metric()
-        X = self._parsed(metric, X)
+        X = self._parsed(X)
         self.encoder_ = clone(self.encoder)
         codes, vectors = _fitted_codes(self.encoder_, X, y, self._projected)
         n_bits = 8 * codes.shape[1]
@@ -163,7 +162,7 @@ class SimilaritySearch(BaseEstimator):
         self.ids_ = np.zeros(0, np.int64)
         self.objects_: Any = None
         self.vectors_: Any = None
-        return self._append(codes, vectors, None if metric is None else X, ids)
+        return self._append(codes, vectors, X, ids)
 
     def add(self, X: Any, ids: Any = None) -> Self:
         """Add objects without refitting the encoder.
@@ -176,10 +175,8 @@ class SimilaritySearch(BaseEstimator):
         """
         self._check_ready()
         at_least_one(X)
-        metric = self._metric()
-        X = self._parsed(metric, X)
-        codes, vectors = self._encode(X)
-        return self._append(codes, vectors, None if metric is None else X, ids)
+        X = self._parsed(X)
+        return self._append(*self._encode(X), X, ids)
 
     @exclusively
     @all_at_once
@@ -201,10 +198,6 @@ class SimilaritySearch(BaseEstimator):
         ----------
         ids : array-like of int, shape (m,)
             Ids of objects, such as a row of ids from `kneighbors`; an id may occur more than once.
-
-        Returns
-        -------
-        collection of m objects
         """
         check_is_fitted(self, "encoder_")
         ids = np.asarray(ids)
@@ -270,10 +263,8 @@ class SimilaritySearch(BaseEstimator):
 
         Returns
         -------
-        distances : object array of shape (q,)
-            An array for each query, ascending. Omitted if `return_distance` is False.
-        ids : object array of shape (q,)
-            An int64 array for each query, ascending where distances are equal.
+        distances, ids : object arrays of shape (q,)
+            An array for each query, ordered and omitted as in `kneighbors`.
         """
         self._check_ready(return_similarity)
         check_radius(radius)
@@ -344,7 +335,7 @@ class SimilaritySearch(BaseEstimator):
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of these columns; undefined unless all names are strings."""
+        """Names of the columns of the table seen in `fit`; undefined unless all names are strings."""
         check_is_fitted(self, "encoder_")
         names: npt.NDArray[Any] = self.encoder_.feature_names_in_
         return names
@@ -380,7 +371,7 @@ class SimilaritySearch(BaseEstimator):
         self._metric()
 
     def _check_ready(self, similarity: bool = False) -> None:
-        """Raise unless the search is fitted and keeps the data that `rerank` and, if asked, similarities require."""
+        """Raise if the search is not fitted, or lacks the data that `rerank` compares or the similarities asked for."""
         check_is_fitted(self, "encoder_")
         self._check()
         missing = "vectors" if self._projected and self.vectors_ is None else ""
@@ -404,17 +395,19 @@ class SimilaritySearch(BaseEstimator):
             )
         return k
 
-    def _parsed(self, metric: Metric | None, X: Any) -> Any:
-        """Return objects in the layout that `rerank` and the encoder read, so that neither parses them again."""
+    def _parsed(self, X: Any) -> Any:
+        """Return objects in the layout that `rerank` reads; parse them only once if the encoder reads the same."""
         function, _ = function_of(self.encoder)
         if function is not None and not hasattr(X, "columns"):
             batch = as_objects(function, X)
             X = batch if isinstance(batch, Batch) else X
+        metric = self._metric()
         return X if metric is None else metric.as_objects(X)
 
     @exclusively
     @all_at_once
-    def _append(self, codes: Any, vectors: Any, objects: Any, ids: Any) -> Self:
+    def _append(self, codes: Any, vectors: Any, X: Any, ids: Any) -> Self:
+        objects = None if self._metric() is None else X
         if objects is not None and self.objects_ is not None:
             objects = concatenate([self.objects_, objects])  # raises for incompatible objects, before codes are added
         if vectors is not None and self.vectors_ is not None:
@@ -438,15 +431,13 @@ class SimilaritySearch(BaseEstimator):
         starts, found = range(0, q, _QUERIES), []
         for start in track(starts, "queries", len(starts)):
             with part_from(start):
-                whole = len(starts) == 1
-                found.append(answer(X if whole else take(X, np.arange(start, min(q, start + _QUERIES)))))
+                found.append(answer(X if q <= _QUERIES else take(X, np.arange(start, min(q, start + _QUERIES)))))
         values, ids = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return (values, ids) if both else ids
 
     def _nearest(self, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
-        """Return distances, similarities (or None), and ids of the nearest `k`; with `rerank`, among the candidates."""
-        metric = self._metric()
-        X = self._parsed(metric, X)
+        """Return distances, similarities (or None) and ids of the nearest `k` objects, sorted as `rerank` says."""
+        metric, X = self._metric(), self._parsed(X)
         codes, vectors = self._encode(X)
         with lock_of(self).reading():
             if self.rerank is None:
