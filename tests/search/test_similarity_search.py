@@ -350,7 +350,7 @@ def test_recall_of_vectors_by_a_metric_that_the_sentence_names():
     random = np.random.default_rng(0)
     X = random.standard_normal((80, 12))
     search = sm.SimilaritySearch(make_pipeline(PCA(8), sm.SignRandomProjection(256, random_state=0))).fit(X)
-    with pytest.raises(ValueError, match=r"PCA has no kernel or distance .* of vectors metric=similia") as error:
+    with pytest.raises(ValueError, match=r"PCA has no kernel or distance .* for vectors metric=similia") as error:
         search.recall(X[:20], 5, objects=X)
     assert "rerank" not in str(error.value)
     assert "metric=similia.kernels.Cosine('projection')" in str(error.value)

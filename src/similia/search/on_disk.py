@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadFile
+from similia.core.state import Check, array, objects, optional
 from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
-from similia.objects.sequences import Batch
 from similia.search._rows import settings_of
 from similia.search.hamming_index import HammingIndex
 from similia.storage.disk import sync_folder
@@ -38,6 +37,13 @@ if TYPE_CHECKING:
 _SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
 
 Ids = npt.NDArray[np.int64]
+
+_PART: dict[str, Check] = {  # what a file in ``objects`` holds of n objects; vectors have length 1
+    "ids": array("i8", "n"),
+    "objects": optional(objects("n")),
+    "vectors": optional(array("f4", "n", None, most=2.0)),
+    "names": lambda names, sizes: names is None or (isinstance(names, list) and len(names) == sizes["n"]),
+}
 
 
 class SearchFolder:
@@ -202,18 +208,8 @@ class SearchFolder:
 def _read_part(path: Path) -> dict[str, Any]:
     """Return the content of one file in ``objects``; raise if a value has the wrong type or length."""
     part = load(path)
-    try:
-        ids, objects, vectors, names = (part[name] for name in ("ids", "objects", "vectors", "names"))
-        fits = isinstance(ids, np.ndarray) and ids.dtype == np.int64 and ids.ndim == 1
-        fits = fits and (names is None or (isinstance(names, list) and len(names) == len(ids)))
-        if objects is not None:
-            known = isinstance(objects, Batch | list | np.ndarray) or issparse(objects)
-            fits = fits and known and n_objects(objects) == len(ids)
-        if vectors is not None:
-            fits = fits and vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == len(ids)
-            fits = fits and bool((np.abs(vectors) < 2).all())  # they are unit vectors
-    except (TypeError, KeyError, AttributeError, IndexError):
-        fits = False
+    sizes: dict[str, int] = {}
+    fits = isinstance(part, dict) and all(name in part and fit(part[name], sizes) for name, fit in _PART.items())
     if not fits:
         raise BadFile(path, "does not hold objects of a search: the folder is damaged; restore it from a copy")
     return part
