@@ -59,7 +59,7 @@ def test_inner_products_equal_sums_over_dictionaries(X, Y):
     np.testing.assert_array_equal(inner_products(counted(X), counted(Y)), expected(X, Y))
     A = counted(X)
     np.testing.assert_array_equal(inner_products(A, A), expected(X, X))
-    np.testing.assert_array_equal(A.squared_norms(), np.diag(expected(X, X)))
+    np.testing.assert_array_equal(A.squared_norms, np.diag(expected(X, X)))
 
 
 @laws
@@ -68,7 +68,7 @@ def test_weights_count_once(X, Y):
     A, B = weighted(X), weighted(Y)
     np.testing.assert_array_equal(inner_products(A, B), expected(X, Y, weigh))
     np.testing.assert_array_equal(inner_products(A, A), expected(X, X, weigh))
-    np.testing.assert_array_equal(A.squared_norms(), np.diag(expected(X, X, weigh)))
+    np.testing.assert_array_equal(A.squared_norms, np.diag(expected(X, X, weigh)))
 
 
 @laws
@@ -107,7 +107,7 @@ def test_objects_without_features():
     some = counted([[1, 2], []])
     np.testing.assert_array_equal(inner_products(nothing, nothing), np.zeros((2, 2)))
     np.testing.assert_array_equal(inner_products(some, nothing), np.zeros((2, 2)))
-    np.testing.assert_array_equal(some.squared_norms(), [2, 0])
+    np.testing.assert_array_equal(some.squared_norms, [2, 0])
     assert nothing.hashed(8).nnz == 0
 
 

@@ -3,7 +3,9 @@ r"""A graph distance: the maximum mean discrepancy (MMD) between the distributio
 The distance is the V-statistic of `two_sample`, computed from histograms of graphlet codes. For each group of `LANES`
 graphs, a table holds sum_b n(b) k(a, b) for each code a (row) and each graph of the group (column), where n(b) is the
 number of samples with code b. The sum over a pair of graphs is then one sum over the codes of the other graph. The
-order of each sum depends on its two histograms only, so equal histograms give equal numbers, to the last bit.
+Gaussian kernel is a product over the D bits of a code, so a table for all 2^D codes takes D 2^D additions per graph;
+with few distinct codes or a large D, Hamming distances of codes are used instead. The order of each sum depends on its
+two histograms only, so equal histograms give equal numbers, to the last bit.
 """
 
 from __future__ import annotations
@@ -84,10 +86,8 @@ class MMD(Distance):
     Without `unbiased`, the triangle inequality holds, since this is a Euclidean distance of means. It is not a metric,
     since different graphs may have equal histograms.
 
-    Distances are computed exactly, from counts of the distinct codes: "optical" from second moments and "match" from
-    counts, both integers. "gaussian" is a product over the D = size (size - 1) / 2 bits, so a table for all
-    :math:`2^D` codes takes D 2^D additions per graph; with few distinct codes or a large D, Hamming distances of codes
-    are used instead. Squares are accurate to about 1e-15, hence distances to 3e-8.
+    Distances are computed exactly, from counts of the distinct codes. Squares are accurate to about 1e-15, hence
+    distances to 3e-8.
 
     References
     ----------
@@ -214,19 +214,18 @@ class _Histograms(NamedTuple):
 
 def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tuple[Array, Array, Array]:
     """Return the sums of rho**hamming over the samples of each pair of graphs, and within each graph of A and of B."""
-    tables = _Tables(A, B, n_bits, rho)
-    n = len(A.offsets) - 1
-    out, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
-    tables.fill(out, own_a, tables.a, tables.b, same=B is None)
+    tables, n = _Tables(A, B, n_bits, rho), len(A.offsets) - 1
+    sums, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
+    tables.fill(sums, own_a, tables.a, tables.b, same=B is None)
     if B is None:
-        return out, own_a, own_a
-    own_b = np.empty(out.shape[1])
+        return sums, own_a, own_a
+    own_b = np.empty(sums.shape[1])
     tables.fill(None, own_b, tables.b, tables.b, same=False)
-    return out, own_a, own_b
+    return sums, own_a, own_b
 
 
 class _Tables:
-    """Tables of kernel sums with a row for each distinct code or, if that is faster, for each of all codes."""
+    """Tables of kernel sums with a row for each distinct code or, if that is faster, for each possible code."""
 
     def __init__(self, A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> None:
         codes = A.codes if B is None else np.concatenate([A.codes, B.codes])

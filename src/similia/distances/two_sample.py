@@ -95,10 +95,10 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     """
     K, n = pooled_gram(X, Y, kernel, least=2 if unbiased else 1)
     m = len(K) - n
-    shift = 0.0 if unbiased else 1.0
+    left_out = 1.0 if unbiased else 0.0  # the terms i = j
     trace_x, trace_y = K.diagonal()[:n].sum(), K.diagonal()[n:].sum()
-    xx = (K[:n, :n].sum() - (1 - shift) * trace_x) / (n * (n - 1 + shift))
-    yy = (K[n:, n:].sum() - (1 - shift) * trace_y) / (m * (m - 1 + shift))
+    xx = (K[:n, :n].sum() - left_out * trace_x) / (n * (n - left_out))
+    yy = (K[n:, n:].sum() - left_out * trace_y) / (m * (m - left_out))
     return float(xx + yy - 2 * K[:n, n:].mean())
 
 
@@ -206,25 +206,22 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
         n, m = n_objects(X), as_second(n_objects, Y)
         _check_sizes(n, m, least)
         K = np.empty((n + m, n + m))
-        _fill_blocks(K, X, Y, kernel, n)
+        if hasattr(kernel, "transform"):
+            vectors = [kernel.transform(X), as_second(kernel.transform, Y)]
+            Z = np.concatenate([as_floats(block, "the embedding returned") for block in vectors]).astype(np.float64)
+            row_product(Z, Z.T, K)
+        else:
+            X, Y = as_objects(kernel, X), as_second(partial(as_objects, kernel), Y)
+            K[:n, :n], K[n:, n:], K[:n, n:] = evaluate(kernel, X), evaluate(kernel, Y), evaluate(kernel, X, Y)
+            K[n:, :n] = K[:n, n:].T
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise ValueError(f"the kernel is {K[i, j]} for the pooled objects {i} and {j}, expected finite numbers")
     return K, n
 
 
-def _fill_blocks(K: Array, X: Any, Y: Any, kernel: Any, n: int) -> None:
-    if hasattr(kernel, "transform"):
-        A, B = (as_floats(Z, "the embedding returned") for Z in (kernel.transform(X), as_second(kernel.transform, Y)))
-        Z = np.concatenate([A, B]).astype(np.float64)
-        row_product(Z, Z.T, K)
-    else:
-        X, Y = as_objects(kernel, X), as_second(partial(as_objects, kernel), Y)
-        K[:n, :n], K[n:, n:], K[:n, n:] = evaluate(kernel, X), evaluate(kernel, Y), evaluate(kernel, X, Y)
-        K[n:, :n] = K[:n, n:].T
-
-
 def _check_sizes(n: int, m: int, least: int) -> None:
+    """Raise if one of the two collections has fewer than `least` objects."""
     for name, size in (("X", n), ("Y", m)):
         if size < least:
             raise BadValue(None, f"has {size} objects", f"at least {least}", collection=name)

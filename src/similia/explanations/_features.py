@@ -328,7 +328,7 @@ class Block:
         factor = np.ones(len(X))
         for kernel in self.normed:
             if isinstance(kernel, FeatureKernel):
-                squares = kernel.counted(X).squared_norms()
+                squares = kernel.counted(X).squared_norms
             else:
                 squares = diagonal(kernel, as_objects(kernel, X))
             factor *= np.where(squares > 0, 1 / np.sqrt(np.where(squares > 0, squares, 1.0)), 0.0)

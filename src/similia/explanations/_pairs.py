@@ -163,7 +163,7 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
     (a, a_weights), (b, b_weights) = counts_of(kernel, X), counts_of(kernel, Y)
     scale = 1.0
     if kernel.normalize:
-        norms = float(np.sqrt(a.squared_norms()[0] * b.squared_norms()[0]))
+        norms = float(np.sqrt(a.squared_norms[0] * b.squared_norms[0]))
         scale = 1 / norms if norms > 0 else 0.0
     if isinstance(kernel, WeightedDegree):
         return shared_runs(kernel, X, Y).times(scale)

@@ -68,12 +68,9 @@ class Counts:
         """Return values times weights."""
         return self.values if self.weights is None else self.values * self.weights
 
-    def squared_norms(self) -> Floats:
-        """Return the inner product of each object with itself, shape (n,)."""
-        return self._squared_norms
-
     @cached_property
-    def _squared_norms(self) -> Floats:
+    def squared_norms(self) -> Floats:
+        """Inner product of each object with itself, shape (n,)."""
         products = self.values * self.weighted_values()
         return np.add.reduceat(np.append(products, 0.0), self.offsets[:-1]) * (np.diff(self.offsets) > 0)
 
@@ -133,7 +130,7 @@ def inner_products(A: Counts, B: Counts) -> Floats:
     values_a, values_b = A.weighted_values(), B.values
     dense = _dense_columns(columns_a, columns_b, n_columns, len(A) * len(B))
     n_dense = int(dense.max(initial=-1)) + 1
-    dtype = _exact_dtype(A, B)
+    dtype = np.float32 if _largest_sum(A, B) < 2**24 else np.float64  # in which sums of integers are exact
     b_dense = np.zeros((len(B), n_dense), dtype)
     _scatter_dense(B.offsets, columns_b, values_b, dense, 0, b_dense)
     postings = _postings(B.offsets, columns_b, values_b, dense)
@@ -200,16 +197,11 @@ def _dense_columns(columns_a: Indices, columns_b: Indices, n_columns: int, n_pai
     return np.where(dense, np.cumsum(dense) - 1, -1)
 
 
-def _exact_dtype(A: Counts, B: Counts) -> type[np.float32] | type[np.float64]:
-    """Return float32 where every partial sum is an integer below 2**24, else float64."""
-    return np.float32 if _largest_sum(A, B) < 2**24 else np.float64
-
-
 def _largest_sum(A: Counts, B: Counts) -> float:
-    """Return an upper bound of all partial sums (Cauchy-Schwarz) if they are integers, else infinity."""
+    """Return an upper bound of all sums in the inner products (Cauchy-Schwarz), or infinity if some are no integers."""
     if not (A._whole and B._whole):
         return np.inf
-    return float(np.sqrt(A.squared_norms().max(initial=0.0) * B.squared_norms().max(initial=0.0)))
+    return float(np.sqrt(A.squared_norms.max(initial=0.0) * B.squared_norms.max(initial=0.0)))
 
 
 def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices) -> tuple[Indices, Indices, Floats]:

@@ -47,12 +47,12 @@ class FeatureKernel(Kernel):
             B = as_second(self._counts, others)
         K = inner_products(A, B)
         if self.normalize:
-            scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=Y is None)
+            scale_by_norms(K, A.squared_norms, B.squared_norms, same=Y is None)
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         counts = self._counts(self.as_objects(X))
-        return np.ones(len(counts)) if self.normalize else counts.squared_norms()
+        return np.ones(len(counts)) if self.normalize else counts.squared_norms
 
     def paired(
         self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
@@ -76,7 +76,7 @@ class FeatureKernel(Kernel):
         A, B = self._counts(X), counts
         values = paired_products(A, B, left, right)
         if self.normalize:
-            norms = np.sqrt(A.squared_norms()[left] * B.squared_norms()[right])
+            norms = np.sqrt(A.squared_norms[left] * B.squared_norms[right])
             values /= np.where(norms > 0, norms, 1.0)
         return values
 
@@ -98,7 +98,7 @@ class FeatureKernel(Kernel):
         A, B = self._counts(X), counts_of(self, Y)
         K = few_products(A, B)
         if self.normalize:
-            scale_by_norms(K, A.squared_norms(), B.squared_norms(), same=False)
+            scale_by_norms(K, A.squared_norms, B.squared_norms, same=False)
         return K
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
@@ -123,7 +123,7 @@ class FeatureKernel(Kernel):
         counts = self._counts(self.as_objects(X))
         features = counts.hashed(n_features)
         if self.normalize:
-            divide_by_norms(features, counts.squared_norms())
+            divide_by_norms(features, counts.squared_norms)
         return features
 
 

@@ -177,17 +177,16 @@ class HypersphericalHeat(SphereKernel):
         return K
 
     def _time(self, n: int) -> float:
-        return check_positive(self.t, "t") if self.t is not None else _time_of_contrast(self.contrast, n)
-
-
-def _time_of_contrast(contrast: float, n: int) -> float:
-    contrast = check_positive(contrast, "contrast")
-    if contrast >= n:
-        raise ValueError(
-            f"contrast must be below the number of features, {n}, got {contrast:g}; take a smaller one such as "
-            f"{n / 4:g}, what similia.kernels.suggest_contrast(X) returns, or a time such as t=0.1"
-        )
-    return _heat.time_of(contrast, n)
+        """Return the time t for vectors of `n` features."""
+        if self.t is not None:
+            return check_positive(self.t, "t")
+        contrast = check_positive(self.contrast, "contrast")
+        if contrast >= n:
+            raise ValueError(
+                f"contrast must be below the number of features, {n}, got {contrast:g}; take a smaller one such as "
+                f"{n / 4:g}, the result of similia.kernels.suggest_contrast(X), or a time such as t=0.1"
+            )
+        return _heat.time_of(contrast, n)
 
 
 def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:

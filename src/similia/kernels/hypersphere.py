@@ -9,6 +9,7 @@ rounded cosine near 1 is imprecise. Cost of a block: one matrix product and one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -99,11 +100,10 @@ def as_rows(X: Any, name: str = "X") -> Any:
         X = X.astype(np.float64)
     if sparse:
         X = as_csr(X)
-    for rows in _blocks(X):
-        if not np.isfinite(_values(X[rows])).all():
-            i, j, value = _first(X, lambda values: ~np.isfinite(values))
-            expected, remedy = "finite numbers, no NaN or infinity", "drop or impute that row"
-            raise BadValue(i, f"is {value}", expected, remedy, collection=name, place=f"column {j}")
+    if wrong := _first(X, lambda values: ~np.isfinite(values)):
+        i, j, value = wrong
+        expected, remedy = "finite numbers, no NaN or infinity", "drop or impute that row"
+        raise BadValue(i, f"is {value}", expected, remedy, collection=name, place=f"column {j}")
     return X if sparse else np.ascontiguousarray(X)  # so that numpy always sums rows in the same order
 
 
@@ -213,7 +213,7 @@ class SphereKernel(Kernel):
         return self._of_versines(versines(A, B), A.shape[1])
 
     def _check(self, n: int) -> None:
-        """Raise if the parameters do not suit vectors of `n` features. Called before the matrix product."""
+        """Raise, before the matrix product, if the parameters do not suit vectors of `n` features."""
 
     def decided(self, X: Any) -> Self:
         """Return this kernel with "auto" resolved for the rows of `X`."""
@@ -279,8 +279,8 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
     if mapping is None:
         _check_unit(X, name)
         return X
-    if mapping == "sqrt" and _values(X).min(initial=0) < 0:
-        i, j, value = _first(X, lambda values: values < 0)
+    if mapping == "sqrt" and (negative := _first(X, lambda values: values < 0)):
+        i, j, value = negative
         raise ValueError(
             f'{name}[{i}, {j}] is {value}, but the map is "sqrt" (as given, or as "auto" chose for Y or training rows '
             'without negative entries); use mapping="projection" for both'
@@ -379,16 +379,16 @@ def _divide(X: Any, divisors: npt.NDArray[np.float64]) -> None:
         X /= divisors[:, None]
 
 
-def _first(X: Any, wrong: Any) -> tuple[int, int, Any]:
-    """Return (row, column, value) of the first entry for which `wrong` is true."""
+def _first(X: Any, wrong: Callable[[npt.NDArray], npt.NDArray]) -> tuple[int, int, Any] | None:
+    """Return (row, column, value) of the first entry for which `wrong` is true, or None."""
     for rows in _blocks(X):
         block = X[rows]
         found = np.argwhere(wrong(_values(block)))
         if len(found) and sp.issparse(X):
-            place = int(found[0, 0])
-            row = int(np.searchsorted(block.indptr, place, side="right")) - 1
-            return rows.start + row, int(block.indices[place]), block.data[place]
+            position = int(found[0, 0])
+            row = int(np.searchsorted(block.indptr, position, side="right")) - 1
+            return rows.start + row, int(block.indices[position]), block.data[position]
         if len(found):
             row, column = map(int, found[0])
             return rows.start + row, column, block[row, column]
-    raise AssertionError("no entry is wrong")
+    return None
