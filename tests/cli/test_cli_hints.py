@@ -223,7 +223,7 @@ def test_a_stream_of_texts_is_the_stream(tmp_path):
         assert read.fingerprint() == plain.fingerprint()
         first, *rest = read.chunks()
         assert [word for part in [first, *rest] for word in part.objects.tolist()] == WORDS
-        assert [p.objects.tolist() for p in read.chunks(7, first.mark)] == [p.objects.tolist() for p in rest]
+        assert [p.objects.tolist() for p in read.chunks(7)] == [p.objects.tolist() for p in rest]
 
 
 def test_an_index_has_no_prediction_to_explain(tmp_path):

@@ -95,7 +95,7 @@ def test_the_stream_names_objects_by_any_column(tmp_path):
             parts = list(open_stream(path, chunk=chunk, names="read").chunks())
             assert [name for part in parts for name in part.names] == NAMES
             assert [word for part in parts for word in part.objects.tolist()] == WORDS
-            rest = open_stream(path, chunk=4, names="read").chunks(parts[0].stop, parts[0].mark)
+            rest = open_stream(path, chunk=4, names="read").chunks(parts[0].stop)
             assert [name for part in rest for name in part.names] == NAMES[parts[0].stop :]
         assert next(open_stream(path, names="text").chunks()).names == WORDS
         assert open_stream(path).fingerprint() == open_stream(path, names="read").fingerprint()

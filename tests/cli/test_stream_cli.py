@@ -354,9 +354,7 @@ def stopped(monkeypatch, call, run):
 def appended(monkeypatch):
     """Return a list that grows with the numbers of the objects that are committed from now on."""
     stops, append = [], Journal.append
-    monkeypatch.setattr(
-        Journal, "append", lambda self, data, stop, mark=None: (stops.append(stop), append(self, data, stop, mark))[1]
-    )
+    monkeypatch.setattr(Journal, "append", lambda self, data, stop: (stops.append(stop), append(self, data, stop))[1])
     return stops
 
 

@@ -249,10 +249,9 @@ def _read_stream(path: Path) -> Any:
     from similia.sources.streams import open_stream
 
     stream = open_stream(path, chunk=2)
-    marks = [(chunk.stop, chunk.mark) for chunk in stream.chunks()]
-    if marks:
-        start, mark = marks[len(marks) // 2]
-        list(open_stream(path, chunk=1, max_bytes=8).chunks(start, mark))
+    stops = [chunk.stop for chunk in stream.chunks()]
+    if stops:
+        list(open_stream(path, chunk=1, max_bytes=8).chunks(stops[len(stops) // 2]))
 
 
 # --- folders of an index ----------------------------------------------------------------------

@@ -47,15 +47,14 @@ def with_block(size, read):
 
 def joined(records):
     columns = [[] for _ in range(4)]
-    ends, lines = [], []
+    ends = []
     for part in records:
         for values, batch in zip(columns, part.columns, strict=False):
             batch._check()
             values += batch.tolist()
         columns[3] += part.headers or []
         ends += part.ends.tolist()
-        lines += part.lines.tolist()
-    return columns, ends, lines
+    return columns, ends
 
 
 # --- each format against its slow twin --------------------------------------------------------
@@ -83,7 +82,7 @@ def test_fasta_is_that_of_a_loop_over_lines(folder, lines, ends, same, last, bom
     if expected in ("refused", []):
         assert found == "refused"
         return
-    (sequences, _, _, headers), ends, _ = found
+    (sequences, _, _, headers), ends = found
     assert list(zip(headers, sequences, strict=True)) == expected
     assert ends[-1] == path.stat().st_size
 
@@ -103,7 +102,7 @@ def test_fastq_is_that_of_a_loop_over_lines(folder, records, end, after, last, b
     if expected in ("refused", []):
         assert found == "refused"
         return
-    (sequences, qualities, _, headers), _, _ = found
+    (sequences, qualities, _, headers), _ = found
     assert list(zip(headers, sequences, qualities, strict=True)) == expected
 
 
@@ -160,7 +159,7 @@ def test_a_delimiter_that_is_not_ascii(folder):
 @SLOW_LAW
 @example(2, 13, 1)
 @given(st.integers(1, 30), st.integers(1, 200), BLOCK)
-def test_chunks_are_the_whole_file_from_every_start_and_mark(folder, name, chunk, max_bytes, block):
+def test_chunks_are_the_whole_file_from_every_start(folder, name, chunk, max_bytes, block):
     path, expected = written(folder, name, WORDS)
     if "fa" not in name:
         assert expected == WORDS
@@ -171,14 +170,11 @@ def test_chunks_are_the_whole_file_from_every_start_and_mark(folder, name, chunk
         assert strings_of(chunks) == expected
         assert [part.start for part in chunks] == [0, *(part.stop for part in chunks[:-1])]
         assert all(0 < len(part.objects) == part.stop - part.start <= chunk for part in chunks)
-        for start, mark in [(part.stop, part.mark) for part in chunks] + [(i, None) for i in range(len(WORDS) + 1)]:
-            rest = list(stream.chunks(start, mark))
+        for start in range(len(WORDS) + 1):
+            rest = list(stream.chunks(start))
             assert strings_of(rest) == expected[start:]
-            assert [part.start for part in rest[:1]] == [start][: len(rest)]
-            if mark is not None:
-                assert [(c.start, c.stop, c.mark) for c in rest] == [
-                    (c.start, c.stop, c.mark) for c in chunks if c.start >= start
-                ]
+            assert [part.start for part in rest] == [start, *(part.stop for part in rest[:-1])][: len(rest)]
+            assert all(0 < len(part.objects) == part.stop - part.start <= chunk for part in rest)
     if "fa" in name or "fq" in name:
         assert [word for part in chunks for word in part.names] == [f"w{i}" for i in range(len(WORDS))]
     else:
@@ -203,25 +199,6 @@ def test_a_chunk_holds_about_max_bytes(folder):
     sizes = np.diff([0, *(part.bytes_read for part in chunks)])
     assert sizes.max() <= 10_000
     assert sizes[:-1].min() > 8_000
-
-
-def test_plain_files_are_read_from_the_mark_on(folder):
-    path = write(folder / "b.fa", "".join(f">{i}\n{'ACGT' * 20}\n" for i in range(100)))
-    marks = [(part.stop, part.mark) for part in open_stream(path, chunk=30).chunks()]
-    data = bytearray(path.read_bytes())
-    data[5] = 0  # would be refused, were it read
-    path.write_bytes(data)
-    stream = open_stream(path, chunk=30)
-    assert sum(len(part.objects) for part in stream.chunks(*marks[0])) == 70
-    with pytest.raises(ValueError, match=r"line 2: a NUL byte"):
-        list(stream.chunks(30))
-
-
-@pytest.mark.parametrize("mark", ["3:9", "30:10:x", "29:10:2", "30:99999:3", "30:-4:1", "x", "30:1:1:1"])
-def test_a_mark_of_another_place_is_refused(folder, mark):
-    path = write(folder / "b.fa", "".join(f">{i}\nAC\n" for i in range(100)))
-    with pytest.raises(ValueError, match=r"is not where object 30 of .* begins"):
-        open_stream(path).chunks(30, mark)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -75,7 +75,7 @@ def test_other_encodings_are_the_text_they_encode(tmp_path, monkeypatch, name, e
     chunks = list(stream.chunks())
     assert [word for part in chunks for word in part.objects.tolist()] == [f"{word}\n" for word in words]
     for part in chunks[:-1]:
-        rest = stream.chunks(part.stop, part.mark)
+        rest = stream.chunks(part.stop)
         assert [word for more in rest for word in more.objects.tolist()] == [f"{w}\n" for w in words[part.stop :]]
 
 
@@ -88,7 +88,7 @@ def test_a_mark_of_utf8_is_no_part_of_the_first_name_in_other_encodings(tmp_path
     stream = open_stream(path, names="id", encoding=encoding, chunk=1)
     first, second = stream.chunks()
     assert (first.names, first.objects.tolist(), second.names) == (["é1"], ["Å"], ["b2"])
-    [again] = stream.chunks(first.stop, first.mark)
+    [again] = stream.chunks(first.stop)
     assert (again.names, again.objects.tolist()) == (["b2"], ["GG"])
 
 
@@ -331,7 +331,7 @@ def test_sdf_in_chunks(sdf, monkeypatch, chunk):
     parts = list(stream.chunks())
     assert [label for part in parts for label in part.labels] == ["c0", "c1", "c2", "c3"]
     for part in parts[:-1]:
-        rest = list(stream.chunks(part.stop, part.mark))
+        rest = list(stream.chunks(part.stop))
         assert [label for more in rest for label in more.labels] == ["c0", "c1", "c2", "c3"][part.stop :]
 
 
@@ -383,7 +383,7 @@ def test_bad_rows_are_left_out_listed_once_and_keep_their_numbers(tmp_path, monk
         assert [row[0] for row in listed(left)] == ["line", "3", "6", "9"]
         assert stream.skips.n == 3
     for part in parts:
-        rest = list(stream.chunks(part.stop, part.mark))
+        rest = list(stream.chunks(part.stop))
         assert [row for more in rest for row in more.names] == [0, 2, 4][part.stop :]
         assert [row[0] for row in listed(left)] == ["line", "3", "6", "9"]
         assert stream.skips.n == 3
@@ -398,7 +398,7 @@ def test_rows_of_parquet_are_left_out_by_number(tmp_path):
     parts = list(stream.chunks())
     assert [(part.objects.tolist(), part.names) for part in parts] == [(["A"], [0]), (["C"], [2]), (["D"], [3])]
     assert [row[0] for row in listed(tmp_path / "left.csv")] == ["line", "1", "4"]
-    rest = list(stream.chunks(2, parts[1].mark))
+    rest = list(stream.chunks(2))
     assert [part.names for part in rest] == [[3]]
     assert [row[0] for row in listed(tmp_path / "left.csv")] == ["line", "1", "4"]
 

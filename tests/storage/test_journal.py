@@ -30,7 +30,7 @@ def written(folder, chunks=CHUNKS):
     with Journal(folder) as journal:
         journal.start(HEADER, len(FIRST))
         for data, stop in chunks:
-            journal.append(data, stop, f"mark {stop}")
+            journal.append(data, stop)
     return folder
 
 
@@ -40,11 +40,10 @@ def finished(folder, output, start=0):
         assert journal.header == HEADER
         said = journal.resume()
         assert journal.done in (0, 5, 8, 18)
-        assert journal.mark == (f"mark {journal.done}" if journal.done else None)
         done = journal.done
         for data, stop in CHUNKS:
             if stop > journal.done:
-                journal.append(data, stop, f"mark {stop}")
+                journal.append(data, stop)
         journal.finish(output, FIRST)
     return output.read_bytes(), done, said
 
@@ -76,7 +75,7 @@ def test_nothing_started_leaves_no_folder_and_another_header_is_kept_until_start
     with Journal(folder) as journal:
         assert journal.header == {"other": 1}
         assert journal.resume() is None
-        assert (journal.done, journal.mark) == (1, None)
+        assert journal.done == 1
         journal.finish(tmp_path / "x", b"")
     assert (tmp_path / "x").read_bytes() == b"abc"
 
@@ -196,7 +195,7 @@ def test_a_disk_that_is_full(step, call, tmp_path, monkeypatch):
             said = "^the disk is full .*keeps the [58] objects that are done: make room and run the same again$"
             with nullcontext() if step == "ftruncate" else pytest.raises(OSError, match=said):
                 for data, stop in CHUNKS[1:]:
-                    journal.append(data, stop, f"mark {stop}")
+                    journal.append(data, stop)
         done = journal.done
     found, resumed, said = finished(folder, output)
     assert (found, resumed, said) == (WHOLE, done, None)
@@ -253,9 +252,7 @@ def test_lines_are_json_with_a_checksum(tmp_path):
     lines = (written(tmp_path / "x") / JOURNAL).read_text().splitlines()
     header, entry = (json.loads(line.rpartition("\t")[0]) for line in lines[:2])
     assert header == {"format": "similia-journal", "version": 1, "offset": 4, "header": HEADER}
-    assert {name: entry[name] for name in ("start", "stop", "bytes", "mark")} == {
-        "start": 0, "stop": 5, "bytes": 20, "mark": "mark 5"
-    }  # fmt: skip
+    assert {name: entry[name] for name in ("start", "stop", "bytes")} == {"start": 0, "stop": 5, "bytes": 20}
 
 
 @pytest.mark.parametrize("step", ["start", "finish"])

@@ -1,7 +1,7 @@
 """Encode, predict or index sources of any length in constant memory; interrupted runs resume.
 
 A source is read in chunks. The model processes each chunk, in this process or on a Dask cluster (see `workers`), and
-results are committed in order: to a journal, or to the store of an index. Each commit records where to resume reading.
+results are committed in order, with the number of objects done so far: to a journal, or to the store of an index.
 Results depend neither on the chunks, the workers nor on interruptions. The command line calls these functions, so
 each side can resume runs of the other. Cost: `transform` of everything, one additional reading of a file for its
 fingerprint, and two flushes to the disk per chunk.
@@ -310,10 +310,10 @@ def write_journal(
         if not started:
             journal.start({"belongs": belongs, "row": form.row, "n": n, **(facts or {})}, form.offset)
             started = True
-        journal.append(data, chunk.stop, chunk.mark)
+        journal.append(data, chunk.stop)
         progress.done = journal.done
 
-    drive(form.function, form.model, source, journal.done, journal.mark, commit, workers=workers, n=n)
+    drive(form.function, form.model, source, journal.done, commit, workers=workers, n=n)
     if not started:
         raise ValueError(f"{source.source} holds no objects")
     journal.finish(output, form.first(journal.done))
@@ -328,19 +328,19 @@ def print_stream(form: Form, source: Source, file: TextIO, *, workers: Any = Non
         file.flush()
 
     file.write(form.first(0).decode())
-    drive(form.function, form.model, source, 0, None, show, workers=workers, n=source.n)
+    drive(form.function, form.model, source, 0, show, workers=workers, n=source.n)
 
 
 def drive(
-    function: Any, model: Any, source: Source, start: int, mark: str | None, commit: Callable[[Chunk, Any], None],
-    *, workers: Any, n: int | None,
+    function: Any, model: Any, source: Source, start: int, commit: Callable[[Chunk, Any], None], *, workers: Any,
+    n: int | None,
 ) -> None:  # fmt: skip
     """Call ``commit(chunk, function(model, chunk.objects))`` for each chunk from object `start` on, in order."""
     with (
         opened(workers, ahead=source.size is not None) as engine,
         meter("objects", start, n, source.size) as update,
-        closing(engine.map(function, model, source.chunks(start, mark))) as results,
-        places_named(source, start, mark),
+        closing(engine.map(function, model, source.chunks(start))) as results,
+        places_named(source, start),
     ):
         for chunk, result in results:
             commit(chunk, result)
@@ -376,12 +376,12 @@ def add_stream(
         if source["done"] == source["n"]:
             if not again:
                 return False
-            source = {**source, "done": 0, "mark": None, "times": source["times"] + 1}
+            source = {**source, "done": 0, "times": source["times"] + 1}
         if source["done"] and say is not None:
             say(f"resuming after {of(source['done'], source['n'])}")
 
         def commit(chunk: Chunk, encoded: tuple[Any, Any]) -> None:
-            sources[key] = {**source, "done": chunk.stop, "mark": chunk.mark}
+            sources[key] = {**source, "done": chunk.stop}
             metric = folder.search._metric()
             objects = None if metric is None else metric.as_objects(chunk.objects)
             with disk_full(lambda: f"{folder.folder} keeps the {len(folder)} objects that are done"):
@@ -389,7 +389,7 @@ def add_stream(
                 folder._append(encoded[0], objects, encoded[1], names, None, sources)
 
         model, start = (folder.search, folder.example), source["done"]
-        drive(_encoded, model, stream, start, source.get("mark"), commit, workers=workers, n=source["n"])
+        drive(_encoded, model, stream, start, commit, workers=workers, n=source["n"])
         if source["n"] is None:
             sources[key]["n"] = sources[key]["done"]
             folder.store.change(progress=sources)
@@ -463,28 +463,28 @@ def kind_of_arrays(model: Any) -> str | None:
 
 # ---- locating an invalid object
 @contextmanager
-def places_named(source: Source, start: int = 0, mark: str | None = None, numbers: Any = None) -> Iterator[None]:
+def places_named(source: Source, start: int = 0, numbers: Any = None) -> Iterator[None]:
     """Add the name and line of the object to errors about it.
 
-    To find them, the source is read again from object `start`, at the position `mark`. If the error counts only some of
-    the objects, `numbers` holds their positions in the source.
+    To find them, the source is read again from object `start`. If the error counts only some of the objects, `numbers`
+    holds their positions in the source.
     """
     try:
         yield
     except (BadItem, BadPair) as error:
-        at = _place(error, source, start, mark, numbers) if source.again else None
+        at = _place(error, source, start, numbers) if source.again else None
         if at is None:
             raise
         raise error.changed(path=source.source, at=at) from error
 
 
-def _place(error: BadItem | BadPair, source: Source, start: int, mark: str | None, numbers: Any) -> str | None:
+def _place(error: BadItem | BadPair, source: Source, start: int, numbers: Any) -> str | None:
     """Return the line and name of the object that an error is about, or None if the error names no object."""
     number = error.index[0] if isinstance(error, BadPair) else error.index if error.collection == "X" else None
     if number is None or (numbers is not None and number >= len(numbers)):
         return None
     number = number if numbers is None else int(numbers[number])
-    with closing(source.chunks(start, mark)) as chunks:
+    with closing(source.chunks(start)) as chunks:
         chunk = next((chunk for chunk in chunks if chunk.stop > number), None)
     if chunk is None:
         return None

@@ -2,7 +2,7 @@
 
 In this process, a thread reads ahead while a chunk is processed. On a cluster, at most two chunks per worker plus two
 are in progress, and each task uses one thread. The model is itself the result of a task, so the scheduler can recompute
-it if the workers that hold it die; another worker takes over the chunk of one that died. If the scheduler is lost, the
+it if the workers that hold it die. If a worker dies, another one takes over its chunk. If the scheduler is lost, the
 run ends with an error; running it again resumes.
 """
 
@@ -14,13 +14,12 @@ import pickle
 import re
 import signal
 import socket
-import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -49,7 +48,7 @@ Results = Generator[tuple["Chunk", Any], None, None]
 
 
 class Here:
-    """Work in this process; with `ahead`, a thread reads the next chunks at the same time."""
+    """Work in this process; with `ahead`, a thread reads the next chunk at the same time."""
 
     def __init__(self, ahead: bool = True) -> None:
         self.ahead = ahead
@@ -59,46 +58,17 @@ class Here:
         known: Heard = set()
         with closing(_read_ahead(chunks)) if self.ahead else nullcontext(chunks) as stream:
             for chunk in stream:
-                result, said = _worked(function, model, chunk.objects, chunk.start)
-                _say(said, known)
-                yield chunk, result
+                yield chunk, _said(_worked(function, model, chunk.objects, chunk.start), known)
 
 
-def _read_ahead(chunks: Iterable[Chunk], depth: int = 1) -> Generator[Chunk, None, None]:
-    """Yield chunks that a thread reads up to `depth` + 1 ahead; its errors are raised in order."""
-    ready: Queue[tuple[Chunk | None, BaseException | None]] = Queue(depth)
-    stopped = threading.Event()
-
-    def put(item: Chunk | None, error: BaseException | None = None) -> None:
-        while not stopped.is_set():
-            with suppress(Full):
-                return ready.put((item, error), timeout=0.1)
-
-    def read() -> None:
-        try:
-            for chunk in chunks:
-                put(chunk)
-                if stopped.is_set():
-                    return
-            put(None)
-        except BaseException as error:  # raised in place of the next chunk
-            put(None, error)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(read,), name="similia-reader", daemon=True)
-    thread.start()
-    try:
-        while True:
-            chunk, error = ready.get()
-            if error is not None:
-                raise error
-            if chunk is None:
-                return
+def _read_ahead(chunks: Iterable[Chunk]) -> Generator[Chunk, None, None]:
+    """Yield chunks; a thread reads the next one while the caller works on one."""
+    rest, run = iter(chunks), contextvars.copy_context().run
+    with ThreadPoolExecutor(1, "similia-reader") as thread:
+        coming = thread.submit(run, next, rest, None)
+        while (chunk := coming.result()) is not None:
+            coming = thread.submit(run, next, rest, None)
             yield chunk
-    finally:
-        stopped.set()
-        with suppress(Empty):
-            ready.get_nowait()
-        thread.join(timeout=5)
 
 
 # ---- which object an error or warning is about
@@ -116,10 +86,12 @@ def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[A
     return result, [said_of_part(warning, start) for warning in caught]
 
 
-def _say(said: list[Said], known: Heard) -> None:
-    """Emit each kind of warning once per run."""
-    for warning in said:
+def _said(worked: tuple[Any, list[Said]], known: Heard) -> Any:
+    """Emit each kind of warning once per run; return the result."""
+    result, warnings = worked
+    for warning in warnings:
         say_once(warning, known)
+    return result
 
 
 def _located(error: Exception, function: Function, model: Any, objects: Any, start: int) -> Exception:
@@ -231,29 +203,17 @@ class OnDask:
                     future.cancel(force=True)
 
     def _first(self, under_way: deque[tuple[Chunk, Any]], known: Heard) -> tuple[Chunk, Any]:
-        """Return the oldest chunk and its result, or raise its error."""
-        chunk, future = under_way[0]
-        done, value = self._wait(future, chunk)
-        under_way.popleft()
-        if not done:
-            raise value
-        result, said = value
-        _say(said, known)
-        return chunk, result
-
-    def _wait(self, future: Any, chunk: Chunk) -> tuple[bool, Any]:
-        """Return the result of a task; raise after `PATIENCE` seconds without workers."""
+        """Return the oldest chunk and its result, or raise its error; wait at most `PATIENCE` seconds for workers."""
         from distributed import KilledWorker
         from distributed import TimeoutError as NotYet
 
+        chunk, future = under_way[0]
         idle = time.monotonic()
         while True:
             try:
-                result: tuple[bool, Any] = future.result(timeout=_POLL)
-                return result
+                done, value = future.result(timeout=_POLL)
+                break
             except NotYet:
-                if self.client.status != "running":
-                    raise _gone("was lost") from None
                 if self.client.nthreads():
                     idle = time.monotonic()
                 if time.monotonic() - idle > PATIENCE:
@@ -263,11 +223,14 @@ class OnDask:
                     f"the workers that got objects {chunk.start} to {chunk.stop - 1} died, one after the other (of "
                     "memory, perhaps); run the same again to resume, with a smaller chunk"
                 ) from error
+        under_way.popleft()
+        if not done:
+            raise value
+        return chunk, _said(value, known)
 
     def _is_lost(self, error: Exception) -> bool:
         """Return whether an error means that the scheduler is gone or has lost its state."""
         from asyncio import CancelledError as Cancelled
-        from concurrent.futures import CancelledError
 
         from distributed.comm import CommClosedError
 

@@ -102,14 +102,14 @@ class Distributed(Source):
                 return take(here, [0])
         raise BadValue(None, "is empty: found 0 objects", "at least one")
 
-    def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
+    def chunks(self, start: int = 0) -> Chunks:
         begin = 0
         for part in self.map(_whole, few=True):
             end = begin + n_objects(part)
             if end > start:
                 first = max(begin, start)
                 here = part if first == begin else _rows(part, first - begin, end - begin)
-                yield Chunk(here, None, first, end, "", 0)
+                yield Chunk(here, None, first, end)
             begin = end
 
     def fingerprint(self) -> str:

@@ -312,8 +312,6 @@ def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
     names = first if len(set(first)) == len(headers) else headers
     objects = narrow(concatenate(parts))
     skips = reading.skips()
-    if skips is not None:
-        skips.begin(0)
     if not labelled:
         return Objects(str(path), "strings", objects, None, names, None, skips)
     field = "label" if reading.label is None else str(reading.label)

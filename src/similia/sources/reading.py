@@ -93,7 +93,7 @@ class Reading:
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self) -> Skips | None:
-        """Return a counter of bad rows, or None if bad rows raise."""
+        """Return an empty list of bad rows, or None if bad rows raise."""
         if self.on_error == "stop":
             return None
         return Skips(None if self.skipped is None else Path(self.skipped))
@@ -315,42 +315,36 @@ _HEAD = ["line", "reason"]
 class Skips:
     """Rows skipped while a file is read, in constant memory.
 
-    A file may be read several times and from any row on. Each reading calls `begin`, which forgets the rows from there
-    on, so that the list is complete and without repeats when the last reading ends.
-
     Parameters
     ----------
     path : path, optional
-        CSV file of the skipped rows: the line where each begins (of Parquet the position), and the reason. It does not
-        exist as long as no row is skipped.
+        CSV file of the skipped rows: the line where each begins (of Parquet the position), and the reason. It exists
+        only if rows were skipped.
 
     Attributes
     ----------
     n : int
         Number of skipped rows.
     first : tuple of int and str, optional
-        Line of the first one, and the reason.
+        Line of the first skipped row, and the reason.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path, self.n = path, 0
-        self.first: tuple[int, str] | None = None
+        self.path = path
+        self.begin()
 
-    def begin(self, line: int) -> None:
-        """Forget the rows from `line` on, which are read now."""
-        self.n, self.first = 0, None
+    def begin(self) -> None:
+        """Forget all rows, because the file is read from its beginning."""
+        self.n = 0
+        self.first: tuple[int, str] | None = None
         if self.path is None or not self.path.exists():
             return
         with self.path.open(newline="", encoding="utf-8") as file:
-            rows = csv.reader(file)
-            if next(rows, None) != _HEAD:
+            if next(csv.reader(file), None) != _HEAD:
                 raise BadFile(
                     self.path, "is another file and would be overwritten by the list of skipped rows; rename it"
                 )
-            kept = [(int(place), why) for place, why in rows if int(place) < line]
         self.path.unlink()
-        for place, why in kept:
-            self.add(place, why)
 
     def sort(self) -> None:
         """Sort the list by lines."""

@@ -7,6 +7,7 @@ separated by colons, their values by commas, at the end the label.
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,12 @@ import numpy.typing as npt
 
 from similia.core.errors import BadFile
 from similia.core.text import counted, short
+from similia.core.validation import as_path
 from similia.objects.sequences import concatenate
 from similia.objects.series import SeriesBatch, as_series, series_from_long
-from similia.sources._blocks import open_text
-from similia.sources.reading import Objects, Reading, choose, ending_of, is_number, looks_numeric
-from similia.sources.streams import ROWS, TABLES, ObjectStream, meaningless, table_of
+from similia.sources._blocks import one_sentence
+from similia.sources.reading import Objects, Reading, ending_of, is_number, looks_numeric
+from similia.sources.streams import ROWS, TABLES, ObjectStream, choice_of, meaningless, table_of
 from similia.sources.tables import read_columns
 from similia.sources.text import line_records
 
@@ -49,8 +51,6 @@ def series_folder(path: Path, reading: Reading) -> Objects:
     for option in reading.is_set("text", "smiles", "names", "label", "time", "axes"):
         raise meaningless(path, option, "")
     skips = reading.skips()
-    if skips is not None:
-        skips.begin(0)
     one = Reading(values=reading.values, sep=reading.sep, encoding=reading.encoding, header=reading.header,
                   decimal=reading.decimal)  # fmt: skip
     arrays: list[npt.NDArray] = []
@@ -114,8 +114,6 @@ def long_table(path: Path, reading: Reading) -> Objects:
         raise BadFile(path, "is read as a long table (--time): name the column of the series, too (names= or --id)")
     cells, lines, header, choice = _columns_of(path, reading)
     skips = reading.skips()
-    if skips is not None:
-        skips.begin(0)
     times, ids, labels, *values = cells
     names = [header[j] for j in choice]
     numbers = [_number_column(column, reading.decimal) for column in values]
@@ -168,14 +166,7 @@ def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str]
         cells: list[Any] = list(read_columns(path, *(column for column in wanted if column is not None)))
     else:
         table = table_of(path, reading)
-        header = table.first if reading.header else [str(j) for j in range(len(table.first))]
-        head = table.head()
-
-        def holds(j: int) -> str | None:
-            numeric = looks_numeric([row[j] for row in head], reading.decimal, 0.5)
-            return None if numeric is None else "numbers" if numeric else "text"
-
-        choice = choose(path, header, reading, holds)
+        choice, header = choice_of(table, reading)
         at = [table.position_of(column) for column in (reading.time, reading.names) if column is not None]
         at += [*([] if choice.label is None else [choice.label]), *choice.objects]
         parts = list(table.records(at))
@@ -285,7 +276,8 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
     """
     arrays: list[npt.NDArray[np.float64]] = []
     labels: list[Any] = []
-    with open_text(path) as file:
+    opener: Any = gzip.open if as_path(path).suffix.lower() == ".gz" else open
+    with one_sentence(path), opener(path, "rt", encoding="utf-8-sig") as file:
         lines = _Lines(file)
         try:
             header = _read_header(lines)

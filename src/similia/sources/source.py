@@ -27,18 +27,16 @@ class Chunk:
     Attributes
     ----------
     objects : StringBatch, ndarray or another batch
-        As the kind of the source says.
+        Objects of the kind of the source.
     names : list of str or of int, optional
         First words of the headers of FASTA and FASTQ; the column of a table that `open_stream` was asked for; names in
         ``.smi`` and SDF. Where bad rows are skipped and there are no names, the number of each row in the file (int).
     start, stop : int
         Positions of the objects in the source, from 0, `stop` excluded.
-    mark : str
-        Where the next chunk begins; see `Source.chunks`.
     bytes_read : int
         Position in the file, in compressed bytes for ``.gz``.
     labels : list, optional
-        Labels as they are in the file, where it has some.
+        Labels as they are in the file, if it has some.
     lines : ndarray of int, shape (stop - start,), optional
         Line of a text file in which each object begins, from 1.
     """
@@ -47,8 +45,7 @@ class Chunk:
     names: list[Any] | None
     start: int
     stop: int
-    mark: str
-    bytes_read: int
+    bytes_read: int = 0
     labels: list[Any] | None = None
     lines: Any = None
 
@@ -63,28 +60,28 @@ class Source(ABC):
     ----------
     kind : {"strings", "vectors", "series", "sets", "graphs"}
     called : str
-        What messages call the objects: "molecules" for graphs read from SMILES or SDF, else the kind.
+        Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     source : str
         The path as it was given, or the type of the collection.
     n : int or None
         Number of objects, if it is known before they are read.
     size : int or None
-        Bytes of the file.
+        Size of the file in bytes.
     again : bool
         Whether the objects can be read a second time.
     told : str or None
-        Which columns hold the objects, where no option named them.
+        A sentence about the columns that hold the objects, if no option named them.
     columns : sequence of str
         Names of the columns of a table that hold the objects (positions if they have no names).
     reading : Reading
-        How a file is read.
+        Options with which a file is read.
     skips : Skips or None
-        Rows left out with ``on_error="skip"``: their number ``n``, and the ``first`` (its line, and why).
+        Rows left out with ``on_error="skip"``: their number ``n``, and the ``first`` (its line, and the reason).
     at_end : callable or None
         Called with the source whenever it has been read to its end.
     """
 
-    elsewhere = True  # what rooms below this one ask for
+    elsewhere = True  # not all objects are in memory; `similia.objects` looks for this attribute
     kind: str = "objects"
     source: str = ""
     n: int | None = None
@@ -101,8 +98,8 @@ class Source(ABC):
         return self.kind
 
     @abstractmethod
-    def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
-        """Yield the objects from number `start` on; `mark` is that of the chunk that ended there, if it is known."""
+    def chunks(self, start: int = 0) -> Chunks:
+        """Yield the objects from number `start` on."""
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -134,12 +131,12 @@ class Held(Source):
     def called(self) -> str:
         return self._read.called
 
-    def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
+    def chunks(self, start: int = 0) -> Chunks:
         n = len(self.objects)
         for first in range(start, n, self._chunk):
             stop = min(n, first + self._chunk)
             names, lines = (None if a is None else a[first:stop] for a in (self._read.names, self._read.lines))
-            yield Chunk(take(self.objects, np.arange(first, stop)), names, first, stop, "", 0, lines=lines)
+            yield Chunk(take(self.objects, np.arange(first, stop)), names, first, stop, lines=lines)
         if self.at_end is not None:
             self.at_end(self)
 

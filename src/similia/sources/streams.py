@@ -1,4 +1,4 @@
-"""Objects from files of any length and from iterables, a chunk at a time in constant memory.
+"""Read objects from files of any length and from iterables, a chunk at a time in constant memory.
 
 Memory holds a chunk and a block of the file. On one core, 10^6 strings of 100 letters take 0.6 s from FASTA, 0.3 s from
 CSV (1.3 s with quotes) and 0.4 s from Parquet.
@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,7 @@ from similia.core.errors import BadFile
 from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.objects.sequences import concatenate
-from similia.objects.strings import StringBatch
-from similia.sources._blocks import Records, is_utf8, narrow
+from similia.sources._blocks import Records, narrow
 from similia.sources.reading import Choice, Column, Reading, Skips, choose, ending_of, looks_numeric
 from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable
 from similia.sources.source import Chunk, Chunks, Source
@@ -46,15 +46,23 @@ _SEPARATORS = {"\t": "tabs", ";": "';'", ",": "commas", "|": "'|'"}
 STREAMED = FASTA | FASTQ | TABLES | ROWS | LINES
 
 
+_NOT_TABLES = ("smiles", "values", "series", "time")
+_MEANINGLESS = {  # options that do not apply to files with an ending
+    ".npy": ("text", *_NOT_TABLES, "label", "names"),
+    ".txt": (*_NOT_TABLES, "label", "names"),
+    ".smi": ("text", *_NOT_TABLES, "label", "names"),
+    ".sdf": ("text", *_NOT_TABLES),
+    **dict.fromkeys(FASTA | FASTQ, (*_NOT_TABLES, "names")),
+}
+
+
 class ObjectStream(Source):
     """Objects of a file or an iterable; `open_stream` makes it, and `Source` describes its attributes.
 
-    Besides, ``empty`` counts the empty strings of a table: their number and the place of the first one.
+    After reading, ``empty`` holds the number of empty strings of a table and the place of the first one.
     """
 
-    def __init__(
-        self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None
-    ) -> None:  # fmt: skip
+    def __init__(self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None) -> None:
         self.reading, self._chunk, self._max_bytes, self._kind = reading, chunk, max_bytes, kind
         self._path: Path | None = None
         self._rows: Any = None
@@ -77,31 +85,25 @@ class ObjectStream(Source):
             self._max_bytes = max(1, max_bytes // PER_LETTER)
 
     def _open(self, path: Path) -> None:
-        """Look at what a file holds."""
-        reading = self.reading
-        if is_table(path, reading) and not (self._ending == ".parquet" and path.suffix.lower() == ".gz"):
+        """Find out what a file holds."""
+        reading, ending = self.reading, self._ending
+        packed_rows = ending in ROWS and path.suffix.lower() == ".gz"
+        if is_table(path, reading) and not packed_rows:
             self._open_table(path)
-        elif self._ending not in STREAMED:
+            return
+        if ending not in STREAMED:
             raise unknown_ending(path)
-        elif self._ending in ROWS and path.suffix.lower() == ".gz":
+        if packed_rows:
             raise BadFile(path, "is compressed as a whole, which cannot be read by rows; gunzip it first")
-        elif self._ending == ".npy":
-            self._refuse(path, "text", "smiles", "values", "label", "names", "series", "time")
+        self._refuse(path, *_MEANINGLESS[ending])
+        if ending == ".npy":
             self._rows = NpyRows(path, self.skips)
             self.kind, self.n = "vectors", None if self.skips else self._rows.n
-        elif self._ending in FASTA | FASTQ:
-            self._refuse(path, "smiles", "values", "names", "series", "time")
-        elif self._ending == ".txt":
-            self._refuse(path, "smiles", "values", "label", "names", "series", "time")
-        else:
-            self._refuse(
-                path, "text", "smiles", "values", "series", "time", *(["label", "names"] * (self._ending == ".smi"))
-            )
+        elif ending in (".smi", ".sdf"):
             self.kind = "graphs"
-            if self._ending == ".smi":
+            self._converter = Converter(path, Choice("graphs", [0]), [], skips=self.skips, sdf=ending == ".sdf")
+            if ending == ".smi":
                 self._named = smi_has_names(path, reading.encoding)
-                choice = Choice("graphs", [0], names=1)
-                self._converter = Converter(path, choice, ["SMILES", "name"], skips=self.skips)
             else:
                 label = "label" if reading.label is None else str(reading.label)
                 self._labelled = reading.label is not None or sdf_has_field(path, reading.encoding, label)
@@ -117,23 +119,14 @@ class ObjectStream(Source):
             choice, header = self._rows.choice, self._rows.header
             self.n = None if self.skips else self._rows.n
         else:
-            table = table_of(path, reading, self.skips)
-            head: list[list[str]] = []
-
-            def holds(j: int) -> str | None:
-                head[:] = head or table.head()
-                numeric = looks_numeric([row[j] for row in head], reading.decimal, 0.5)
-                return None if numeric is None else "numbers" if numeric else "text"
-
-            header = table.first if reading.header else [str(j) for j in range(len(table.first))]
-            choice = choose(path, header, reading, holds, self._kind)
-            self._table = table
+            self._table = table_of(path, reading, self.skips)
+            choice, header = choice_of(self._table, reading, self._kind)
         self.kind, self.told, self.columns = choice.kind, choice.told, [header[j] for j in choice.objects]
         self._labelled, self._named = choice.label is not None, choice.names is not None
         self._choice, self._converter = choice, Converter(path, choice, header, reading.decimal, self.skips)
 
     def _refuse(self, source: Any, *options: str) -> None:
-        """Raise if one of these options is given, none of which applies to the source."""
+        """Raise if one of these options is given, because none of them applies to the source."""
         given = self.reading.is_set(*options)
         if given:
             raise meaningless(source, given[0], getattr(self, "_ending", ""))
@@ -150,64 +143,44 @@ class ObjectStream(Source):
     def fingerprint(self) -> str:
         """Return a digest of the bytes of the file and of how its objects are read, but not of names and labels.
 
-        The file is read once, in constant memory, at about 1 GB a second.
-
-        Raises
-        ------
-        ValueError
-            For an iterable, which may be readable only once.
+        The file is read once, in constant memory, at about 1 GB a second. An iterable raises ValueError.
         """
         if self._path is None:
             raise ValueError(f"a {self.source} has no fingerprint, since it may be readable only once; use a file")
         with open(self._path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256")  # twice as fast as blake2b where the processor knows it
-        digest.update("\0".join(map(str, self._how())).encode())
-        return digest.hexdigest()
-
-    def _how(self) -> list[Any]:
-        """Return the columns and options that distinguish this stream from others of the same file."""
+            digest = hashlib.file_digest(file, "sha256")  # twice as fast as blake2b on processors with SHA instructions
         reading = self.reading
-        how = [
-            f"{name}={getattr(reading, name)!r}" for name in reading.is_set("encoding", "on_error", "header", "decimal")
-        ]
+        given = reading.is_set("encoding", "on_error", "header", "decimal")
+        how: list[Any] = [f"{name}={getattr(reading, name)!r}" for name in given]
         if self._converter is not None and is_table(self._path, reading):
             how += [self.kind, reading.sep or "", *self.columns]
-        return how
+        digest.update("\0".join(map(str, how)).encode())
+        return digest.hexdigest()
 
-    def chunks(self, start: int = 0, mark: str | None = None) -> Chunks:
-        """Yield the chunks of the objects from number `start` on.
-
-        Parameters
-        ----------
-        start : int
-            Number of the first object.
-        mark : str, optional
-            `Chunk.mark` of the chunk that ended at `start`: plain files are then read from there on. Without it, and
-            in compressed files, the objects before `start` are read and skipped.
+    def chunks(self, start: int = 0) -> Chunks:
+        """Yield the chunks of the objects from number `start` on; the objects before it are read and dropped.
 
         Raises
         ------
         ValueError
-            If `start` is behind the end, `mark` does not belong to it, the file is damaged, or a record takes more
-            than a quarter of ``max_memory`` (a row of a table with quotes a sixteenth). The message names the line, or
-            the position of the row or item.
+            If `start` is behind the end, the file is damaged, or a record takes more than a quarter of ``max_memory``
+            (a row of a table with quotes a sixteenth). The message names the line, or the position of the row or item.
         TypeError
             If an object is of another kind than the first one, such as a number among strings.
         """
         check_positive_int(start, "start", minimum=0)
-        offset, line, row = self._place(start, mark)
         if self.n is not None and start > self.n:
             raise BadFile(self.source, f"holds {self.n} objects; start={start} is behind its end")
+        skips = self.skips is not None  # numbers of objects are then not numbers of rows
         if self.skips is not None:
-            self.skips.begin(row if self._ending in ROWS else line if mark else 0)
-        if self._rows is None:
-            cut = self._cut(self._records(offset, line, row), start, 0 if mark else start, offset)
-            return self._watched(cut)
-        first = start if self.skips is None else row
-        records = self._rows.records(first, self._chunk, self._max_bytes)
+            self.skips.begin()
+        if self._rows is not None:
+            records = self._rows.records(0 if skips else start, self._chunk, self._max_bytes)
+        else:
+            records = self._records() if skips else self._after(start, self._records())
         if self._converter is not None:
             records = self._converter.records(records, self._max_bytes)
-        return self._watched(self._cut(records, start, start if self.skips is not None and not mark else 0, 0))
+        return self._watched(self._cut(self._after(start, records) if skips else records, start))
 
     def _watched(self, chunks: Iterator[Chunk]) -> Chunks:
         """Yield chunks; at the end, count the empty strings of a table and call `at_end`."""
@@ -224,50 +197,42 @@ class ObjectStream(Source):
         if self.at_end is not None:
             self.at_end(self)
 
-    def _place(self, start: int, mark: str | None) -> tuple[int, int, int]:
-        """Return the byte offset, line and row of a mark."""
-        if not mark:
-            return 0, 1, 0
-        try:
-            begin, _, last = mark.partition(":r")
-            number, *place = map(int, begin.split(":"))
-            (offset, line), row = place or (0, 1), int(last or start)
-        except (ValueError, AttributeError):
-            number, offset, line, row = -1, 0, 1, 0
-        plain = self._path is not None and self._path.suffix.lower() != ".gz" and is_utf8(self.reading.encoding)
-        if number != start or min(offset, line, row) < 0 or (plain and offset > (self.size or 0)):
-            raise ValueError(f"mark {short(mark)} is not where object {start} of {self.source} begins")
-        return offset, line, row
-
-    def _records(self, offset: int, line: int, row: int) -> Iterator[Records]:
-        """Return the records of a text file from a place on."""
+    def _records(self) -> Iterator[Records]:
+        """Return the records of a text file."""
         path, encoding = self._path, self.reading.encoding
         if is_table(path, self.reading):
-            records = self._table.records(self._choice.positions, offset, line, row)
-        elif self._ending == ".sdf":
-            records = sdf_records(path, self.reading, self.skips, offset, line, row)
-        elif self._ending in LINES:
-            records = (smi_records if self._ending == ".smi" else line_records)(path, offset, line, row, encoding)
-        else:
-            records = (fasta_records if self._ending in FASTA else fastq_records)(path, offset, line)
-        return records if self._converter is None else self._converter.records(records, self._max_bytes)
+            return self._table.records(self._choice.positions)
+        if self._ending == ".sdf":
+            return sdf_records(path, self.reading)
+        if self._ending in LINES:
+            return (smi_records if self._ending == ".smi" else line_records)(path, encoding)
+        return (fasta_records if self._ending in FASTA else fastq_records)(path)
 
-    def _cut(self, records: Iterator[Records], start: int, skip: int, behind: int) -> Iterator[Chunk]:
-        """Yield records as chunks that begin at object `start`, after `skip` objects; `behind` is where those end."""
-        pieces: list[tuple[Records, int, int]] = []
-        n = passed = begin = total = 0
+    def _after(self, start: int, records: Iterator[Records]) -> Iterator[Records]:
+        """Yield the records from number `start` on."""
+        passed = 0
         for part in records:
-            stop = len(part.ends)
-            total += stop
-            a = min(skip - passed, stop) if passed < skip else 0
-            passed += stop
+            n = len(part.ends)
+            if passed + n > start:
+                yield part.take(slice(start - passed, None)) if passed < start else part
+            passed += n
+        if passed < start:
+            raise BadFile(self.source, f"holds {passed} objects; start={start} is behind its end")
+
+    def _cut(self, records: Iterator[Records], start: int) -> Iterator[Chunk]:
+        """Yield records as chunks that begin at object `start`."""
+        pieces: list[Records] = []
+        n = begin = behind = 0  # objects in `pieces`, and positions in the file
+        first = start
+        for part in records:
+            a, stop = 0, len(part.ends)
             while a < stop:
                 if n == 0:
                     begin = int(part.ends[a - 1]) if a else behind
                 fit = int(np.searchsorted(part.ends, begin + self._max_bytes, "right"))
                 b = min(stop, a + self._chunk - n, max(fit, a + (n == 0)))
                 if b > a:
-                    pieces.append((part, a, b))
+                    pieces.append(part.take(slice(a, b)))
                     n += b - a
                 if n == self._chunk or b < stop:
                     yield self._joined(pieces, start, n)
@@ -276,55 +241,34 @@ class ObjectStream(Source):
             behind = int(part.ends[-1])
         if n:
             yield self._joined(pieces, start, n)
-        if passed < skip:
-            raise BadFile(self.source, f"holds {passed} objects; start={skip} is behind its end")
-        if total == start == 0 and self.skips is not None and self.skips.first is not None:
+        if start + n == first == 0 and self.skips is not None and self.skips.first is not None:
             line, why = self.skips.first
             raise BadFile(self.source, f"holds no good row; the first bad one is in line {line}: {why}")
 
-    def _joined(self, pieces: list[tuple[Records, int, int]], start: int, n: int) -> Chunk:
-        """Join rows of several blocks of records into one chunk; a piece is (records, first row, end)."""
-        objects = [_slice(part.columns[0], a, b) for part, a, b in pieces]
+    def _joined(self, pieces: list[Records], start: int, n: int) -> Chunk:
+        """Join `n` records of several blocks into one chunk."""
+        objects = [part.columns[0] for part in pieces]
         labels: list[Any] = []
         names: list[Any] = []
-        for part, a, b in pieces:
-            names += [(header.split(None, 1) or [""])[0] for header in (part.headers or [])[a:b]]
+        for part in pieces:
+            names += [(header.split(None, 1) or [""])[0] for header in part.headers or []]
             if self._labelled:
-                labels += part.columns[1][a:b].tolist()
+                labels += part.columns[1].tolist()
             if self._named:
-                names += part.columns[-1][a:b].tolist()
+                names += part.columns[-1].tolist()
             elif self.skips is not None and part.rows is not None:
-                names += part.rows[a:b].tolist()
-        last, _, stop = pieces[-1]
-        end = int(last.ends[stop - 1])
-        mark = "" if last.lines is None else f":{end}:{int(last.lines[stop - 1])}"
-        if self.skips is not None and last.rows is not None:
-            mark += f":r{int(last.rows[stop - 1]) + 1}"
+                names += part.rows.tolist()
+        last = pieces[-1]
         named = self._named or last.headers is not None or (self.skips is not None and last.rows is not None)
         return Chunk(
             narrow(objects[0] if len(objects) == 1 else concatenate(objects)),
             names if named else None,
             start,
             start + n,
-            f"{start + n}{mark}",
-            end if last.position is None else last.position,
+            int(last.ends[-1]) if last.position is None else last.position,
             labels if self._labelled else None,
-            _lines(pieces),
+            None if last.begins is None else np.concatenate([part.begins for part in pieces]),
         )
-
-
-def _lines(pieces: list[tuple[Records, int, int]]) -> Any:
-    """Return the line in which each record begins, or None for files without lines."""
-    begins = [part.begins[a:b] for part, a, b in pieces if part.begins is not None]
-    return np.concatenate(begins) if begins else None
-
-
-def _slice(batch: Any, start: int, stop: int) -> Any:
-    """Return ``batch[start:stop]``, of strings as a view, which takes a tenth of the time."""
-    if not isinstance(batch, StringBatch):
-        return batch[start:stop]
-    offsets = batch.offsets[start : stop + 1]
-    return StringBatch(batch.values[offsets[0] : offsets[-1]], offsets - offsets[0], batch.is_bytes)
 
 
 def is_table(path: Path | None, reading: Reading) -> bool:
@@ -376,6 +320,18 @@ def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
     return table
 
 
+def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[Choice, list[str]]:
+    """Return the columns to read from a text table, and the names (or positions) of all columns."""
+    head = cache(table.head)  # read only if the options do not name the columns
+
+    def holds(j: int) -> str | None:
+        numeric = looks_numeric([row[j] for row in head()], reading.decimal, 0.5)
+        return None if numeric is None else "numbers" if numeric else "text"
+
+    header = table.first if reading.header else [str(j) for j in range(len(table.first))]
+    return choose(table.path, header, reading, holds, kind), header
+
+
 def _check_header(path: Path, names: list[str]) -> None:
     """Raise if the first row of a table holds numbers other than a count such as 0, 1, 2 ..."""
     if not names or not looks_numeric(names) or not all(map(str.strip, names)):
@@ -392,7 +348,7 @@ def _check_header(path: Path, names: list[str]) -> None:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file in bytes; a missing one may be an object that was passed instead of a list."""
+    """Return the size of a file in bytes; if it is missing, the message also explains how to pass objects."""
     try:
         return path.stat().st_size
     except OSError as error:
@@ -428,10 +384,11 @@ def open_stream(
     Parameters
     ----------
     source : path or iterable
-        FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``, ``.tsv``,
-        ``.tab``), lines of text (``.txt``) or molecules (``.smi`` with a SMILES and a name on each line; ``.sdf``), all
-        of them also with ``.gz``; ``.parquet``; ``.npy`` of numbers, shape (n, n_features). Or an iterable of strings,
-        series (arrays), graphs or batches, which is read once if it is a generator; a 2-D array gives its rows.
+        A file: FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``,
+        ``.tsv``, ``.tab``), lines of text (``.txt``), molecules (``.smi`` with a SMILES and a name on each line;
+        ``.sdf``), all of them also with ``.gz``; ``.parquet``; or ``.npy`` of numbers, shape (n, n_features). Or an
+        iterable of strings, series (arrays), graphs or batches; a generator can be read once. A 2-D array gives its
+        rows.
     text : str or int, optional
         Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`: the
         column called "text", else the only column of text, else all columns of numbers (rows are vectors).
@@ -442,13 +399,13 @@ def open_stream(
     series : bool, default=False
         Rows of numbers are time series, not vectors. Empty cells at the end of a row are left out.
     label : str or int, optional
-        Column, or field of SDF, with the labels: `Chunk.labels`. The one called "label" if not given.
+        Column, or field of SDF, with the labels (`Chunk.labels`); by default the one called "label".
     names : str or int, optional
         Column, or field of SDF, with names of the objects: `Chunk.names`, as text.
     sep : str, optional
-        Separator of the cells of a table of any ending: a character, "tab" or "space". By the ending if not given.
+        Separator of the cells of a text table: a character, "tab" or "space". By default the file's ending decides.
     encoding : str, default="utf-8"
-        Of text files, such as "latin-1" or "utf-16".
+        Encoding of text files, such as "latin-1" or "utf-16".
     header : bool, default=True
         Whether the first line of a text table holds the names of its columns. If not, give columns by position.
     decimal : {".", ","}, default="."
@@ -459,7 +416,7 @@ def open_stream(
     skipped : path, optional
         A CSV file that lists the skipped rows.
     kind : {"series", "sets", "vectors"}, optional
-        What the arrays of an iterable are: time series (if not given), sets of points or vectors.
+        Meaning of the arrays of an iterable: time series (if not given), sets of points or vectors.
     chunk : int, default=10_000
         Maximum number of objects per chunk.
     max_bytes : int
@@ -477,8 +434,6 @@ def open_stream(
         apply to the source.
     TypeError
         If the column does not hold strings, or `source` is neither a path nor an ordered iterable.
-    OSError
-        If the file cannot be read.
 
     Examples
     --------
@@ -490,8 +445,7 @@ def open_stream(
     ...     stream = open_stream(path, chunk=2)
     ...     for part in stream.chunks():
     ...         print(part.start, part.names, part.objects.tolist(), part.bytes_read)
-    ...     first = next(stream.chunks())
-    ...     [last] = stream.chunks(first.stop, first.mark)  # plain files are read from there on
+    ...     [last] = stream.chunks(start=2)
     ...     last.objects.tolist()
     0 ['a', 'b'] ['ACGTAC', 'GG'] 19
     2 ['c'] ['T'] 24

@@ -1,9 +1,9 @@
-"""Columns of CSV and TSV tables as objects, a block of rows at a time.
+"""Read columns of CSV and TSV tables as objects, a block of rows at a time.
 
-Blocks without quotes whose rows have equally many cells are cut by numpy, all others by the csv module, which reads on
-from block to block while a quoted cell goes on. Tests hold the two equal. ``pyarrow.csv`` reads 95 MB in a third of the
-time (with quotes an eighth) and twice the memory, but is not used: its errors name no line, it accepts NUL bytes and
-letters behind a closing quote, refuses cells longer than a block, and tells neither the line nor the end of a row.
+Numpy cuts blocks without quotes whose rows have equally many cells; the csv module reads all others, from block to
+block while a quoted cell goes on. Tests hold the two equal. ``pyarrow.csv`` reads 95 MB in a third of the time (with
+quotes an eighth) and twice the memory, but is not used: its errors name no line, it accepts NUL bytes and letters
+behind a closing quote, refuses cells longer than a block, and tells neither the line nor the end of a row.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
     WIDE_SHARE,
     Blocks,
+    Int,
     Records,
-    decode,
     find_lines,
     gather,
     not_a_bomb,
+    part_of,
     strings,
     whole_lines,
 )
 from similia.sources.reading import MISSING, Choice, Reading, Skips, is_number, position_of, typed
 from similia.sources.rows import parquet_column, parquet_file
+from similia.sources.text import read_mol_blocks
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-
-
-_MANY = 8  # columns from which on the csv module picks them faster than numpy, one by one
-
-
+_MANY = 8  # with more columns than this, the csv module is faster than numpy, which cuts them one by one
 _LOOKED_AT = 1000  # rows that show what the columns hold
+PER_LETTER = 2**6  # bytes of a molecule for each letter of its SMILES: an atom, a bond in both directions
+_LEAVE = "leave the row out (on_error='skip' or --on-error skip)"
+_SERIES = ", or read each row as a series, without the empty cells at its end (series=True or --series)"
 
 
 def delimiter_of(path: Any) -> str:
@@ -61,7 +62,7 @@ def delimiter_of(path: Any) -> str:
 
 
 class Table:
-    """A CSV or TSV table: its first rows are read at once, all of them by `records`.
+    """A CSV or TSV table.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class Table:
     skips : Skips, optional
         Lists rows with too many or too few cells; without it they raise.
     pad : bool
-        Whether rows with fewer cells than the first are filled with empty ones.
+        Whether to fill rows that are shorter than the first with empty cells.
 
     Attributes
     ----------
@@ -87,31 +88,37 @@ class Table:
         pad: bool = False,
     ) -> None:  # fmt: skip
         self.path, self.sep, self.header, self.encoding, self.skips, self.pad = path, sep, header, encoding, skips, pad
-        with Blocks(path, encoding=encoding) as blocks:
-            first, *self._second = _Rows(blocks, self).header()
-        self.first = first or []
+        self.first = next(iter(self._begin(1)), [])
 
     def head(self) -> list[list[str]]:
-        """Return the first rows below the names, without those that have other numbers of cells."""
-        offset, line = self._second if self.header else (0, 1)
-        with Blocks(self.path, offset, line, self.encoding) as blocks:
+        """Return the first rows below the header, without those that have more or fewer cells than it."""
+        rows = self._begin(self.header + _LOOKED_AT)[self.header :]
+        return [row for row in rows if len(row) == len(self.first)]
+
+    def _begin(self, most: int) -> list[list[str]]:
+        """Return the first rows: at most `most`, and as many as the first blocks hold."""
+        found: list[list[str]] = []
+        with Blocks(self.path, self.encoding) as blocks:
             rows = _Rows(blocks, self)
-            for block in rows._blocks:
-                found, _ = rows._read(block, slice(None), most=_LOOKED_AT)
-                return [row for row in found if len(row) == len(self.first)]
-        return []
+            for block in rows.blocks:
+                found += rows.read(block, slice(None), most=most)[0]
+                if len(found) > self.header or len(found) >= most:
+                    break
+        return found
 
     def position_of(self, column: str | int) -> int:
         """Return the position of a column, or raise."""
         return position_of(self.path, column, self.first, self.header)
 
-    def records(self, positions: list[int], offset: int = 0, line: int = 1, row: int = 0) -> Iterator[Records]:
-        """Yield columns from the row on that begins at `offset` in line `line`, after `row` rows."""
-        found = offset > 0
-        if self.header and offset == 0:
-            offset, line = self._second
-        with Blocks(self.path, offset, line, self.encoding) as blocks:
-            for records in _Rows(blocks, self, len(self.first), row).records(positions):
+    def records(self, positions: list[int]) -> Iterator[Records]:
+        """Yield the columns at `positions`."""
+        found = False
+        with Blocks(self.path, self.encoding) as blocks:
+            rows = _Rows(blocks, self, len(self.first))
+            for block in rows.blocks:
+                records = rows.records(block, positions)
+                if records.rows is not None and -1 in records.rows[:1]:
+                    records = records.take(slice(1, None))  # the header
                 if len(records.ends):
                     found = True
                     yield records
@@ -120,80 +127,66 @@ class Table:
 
 
 class _Rows:
-    """Rows of a table, block by block."""
+    """Rows of a table, block by block.
 
-    def __init__(self, blocks: Blocks, table: Table, width: int = 0, row: int = 0) -> None:
-        self.at, self.path, self.table = blocks, blocks.path, table
-        self.width, self.row = width, row  # cells of a row (0: any number), and rows before the block
+    `width` is the number of cells of each row (0 for any number); `row` counts the rows read, without the header.
+    """
+
+    def __init__(self, blocks: Blocks, table: Table, width: int = 0) -> None:
+        self.at, self.path, self.table, self.width = blocks, blocks.path, table, width
+        self.row = -1 if table.header else 0
         self.delimiter, self.quotes = table.sep, table.sep != "\t"
         self.limit = max(1, blocks.limit // WIDE_SHARE)
-        self._blocks = blocks.split(whole_lines)
+        self.blocks = blocks.split(whole_lines)
         self._ends: list[int] = []  # of the lines that the csv module was given, from the block's first on
         self._done = 0  # lines of whole rows
 
-    def header(self) -> tuple[list[str] | None, int, int]:
-        """Return the fields of the first row, and where the second begins."""
-        for block in self._blocks:
-            line = self.at.line
-            rows, lines = self._read(block, slice(None), most=1)
-            if rows:
-                return rows[0], self._ends[lines[0] - 1], line + lines[0]
-        return None, self.at.offset, self.at.line
-
-    def records(self, positions: list[int]) -> Iterator[Records]:
-        """Yield the columns at `positions`."""
-        for block in self._blocks:
-            plain = self._plain(block, positions) if len(positions) <= _MANY else None
-            yield plain or self._general(block, positions)
+    def records(self, block: bytes, positions: list[int]) -> Records:
+        """Return the columns at `positions` of the rows of a block."""
+        plain = self._plain(block, positions) if len(positions) <= _MANY else None
+        return plain or self._general(block, positions)
 
     def _plain(self, block: bytes, positions: list[int]) -> Records | None:
         """Return the rows of a block without quotes and with equally many cells in each row; None for others."""
-        if (self.quotes and b'"' in block) or not self.delimiter.isascii() or not _is_utf8(block):
+        if (self.quotes and b'"' in block) or not self.delimiter.isascii():
             return None
-        found = find_lines(block)
-        if found is None:
-            return None
-        full = np.flatnonzero(found.ends > found.starts)  # blank lines are not rows
-        buffer, starts, ends = found.buffer, found.starts[full], found.ends[full]
+        buffer, starts, ends, behind = find_lines(block, self.at)
+        full = np.flatnonzero(ends > starts)  # blank lines are not rows
+        starts, ends = starts[full], ends[full]
         marks = np.flatnonzero(buffer == ord(self.delimiter))
         width = self.width
         if not len(full) or len(marks) != (width - 1) * len(full):
             return None
         edges = np.column_stack([starts - 1, marks.reshape(len(full), -1), ends])
-        inside = (edges[:, 1:-1] >= starts[:, None]).all() and (edges[:, 1:-1] < ends[:, None]).all()
-        if not inside:
+        if (edges[:, 1:-1] < starts[:, None]).any() or (edges[:, 1:-1] >= ends[:, None]).any():
             return None
         columns = tuple(
             strings(*gather(buffer, edges[:, position % width] + 1, edges[:, position % width + 1]))
             for position in positions
         )
-        behind = self.at.offset + np.append(found.starts, len(block))[full + 1]
-        lines, rows = self.at.line + full, self.row + np.arange(len(full))
+        rows = self.row + np.arange(len(full))
         self.row += len(full)
-        return Records(columns, behind, lines + 1, None, self.at.position, lines, rows)
+        return Records(columns, behind[full], self.at.line + full, rows, position=self.at.position)
 
     def _general(self, block: bytes, positions: list[int]) -> Records:
+        """Return the rows of any block."""
         line = self.at.line
-        fields, lines = self._read(block, *positions)
+        fields, (begins, lines, rows) = self.read(block, *positions)
         columns = [fields] if len(positions) == 1 else zip(*fields, strict=True) if fields else [()] * len(positions)
-        last = np.array(lines, np.int64)
         batches = tuple(StringBatch.from_list(list(column)) for column in columns)
-        ends, begins = np.array(self._ends, np.int64)[last - 1], line + np.array(self._begins, np.int64)
-        return Records(
-            batches, ends, line + last, None, self.at.position, begins, np.array(self._numbers, np.int64)
-        )  # fmt: skip
+        return Records(batches, np.array(self._ends)[lines - 1], line + begins, rows, position=self.at.position)
 
-    def _read(self, block: bytes, *positions: Any, most: int | None = None) -> tuple[list[Any], list[int]]:
-        """Return the cells of the rows of a block (at most `most`), and for each row the lines up to its end.
+    def read(self, block: bytes, *positions: Any, most: int | None = None) -> tuple[list[Any], Int]:
+        """Return the cells at `positions` of the rows of a block (at most `most`), and an array of three rows.
 
-        Rows themselves are not kept: thousands of lists trigger the garbage collector.
+        The array has a column for each row of the table: the lines before it, the lines up to its end, both counted
+        from the beginning of the block, and its number in the table. Rows are not kept as lists, since thousands of
+        lists trigger the garbage collector.
         """
         quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
         line, self._ends, self._done = self.at.line, [], 0
-        self._begins: list[int] = []  # of each row, its first line
-        self._numbers: list[int] = []  # and its number among all rows of the table
         fields: list[Any] = []
-        lines: list[int] = []
+        places: list[int] = []
         pick = itemgetter(*positions)
         reader = csv.reader(self._lines(block), delimiter=self.delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
         try:
@@ -205,10 +198,8 @@ class _Rows:
                         if self.width and len(row) != self.width and not self._mended(row, line + begin):
                             continue
                         fields.append(pick(row))
-                        lines.append(self._done)
-                        self._begins.append(begin)
-                        self._numbers.append(self.row - 1)
-                        if len(lines) == most:
+                        places += begin, self._done, self.row - 1
+                        if len(fields) == most:
                             break
         except csv.Error as error:
             raise BadFile(
@@ -217,7 +208,7 @@ class _Rows:
                 "quotation mark missing, or the file truncated?",
                 at=f"line {line + self._done}",
             ) from None
-        return fields, lines
+        return fields, np.array(places, np.int64).reshape(-1, 3).T
 
     def _mended(self, row: list[str], line: int) -> bool:
         """Pad a row to the width of the first, list it as skipped or raise; return whether to use it."""
@@ -244,22 +235,15 @@ class _Rows:
                 line = self.at.line + next(i for i, length in enumerate(lengths) if length > self.limit)
                 raise self.at.too_long(line, self.limit, "row")
             self._ends += (self.at.offset + np.cumsum(lengths)).tolist()
-            yield from [decode(raw, self.path, self.at.line + i) for i, raw in enumerate(raws)]
+            yield from [raw.decode() for raw in raws]
             if self._done == len(self._ends):
                 return
             if self._ends[-1] - (self._ends[self._done - 1] if self._done else begin) > self.limit:
                 raise self.at.too_long(first + self._done, self.limit, "row")
-            next_block = next(self._blocks, None)
+            next_block = next(self.blocks, None)
             if next_block is None:
                 return
             block = next_block
-
-
-def _is_utf8(block: bytes) -> bool:
-    try:
-        return block.isascii() or bool(block.decode())
-    except UnicodeDecodeError:
-        return False
 
 
 class _Readers:
@@ -285,17 +269,8 @@ def _long_fields() -> Iterator[None]:
                 csv.field_size_limit(_Readers.limit)
 
 
-PER_LETTER = 2**6  # bytes of a molecule for each letter of its SMILES: an atom, a bond in both directions
-
-
-_LEAVE = "leave the row out (on_error='skip' or --on-error skip)"
-
-
-_SERIES = ", or read each row as a series, without the empty cells at its end (series=True or --series)"
-
-
 class Converter:
-    """Turn the records of a table or a file of lines into objects.
+    """Turn the columns of a table or of a file of molecules into objects.
 
     Parameters
     ----------
@@ -306,12 +281,17 @@ class Converter:
     decimal : str
     skips : Skips, optional
         Lists bad rows; without it they raise.
+    sdf : bool
+        Whether molecules are blocks of an SDF rather than SMILES.
     """
 
     def __init__(
-        self, path: Any, choice: Choice, header: list[str], decimal: str = ".", skips: Skips | None = None
-    ) -> None:
-        self.path, self.choice, self.header, self.decimal, self.skips = path, choice, header, decimal, skips
+        self, path: Any, choice: Choice, header: list[str], decimal: str = ".", skips: Skips | None = None,
+        sdf: bool = False,
+    ) -> None:  # fmt: skip
+        self.path, self.choice, self.header, self.decimal, self.skips, self.sdf = (
+            path, choice, header, decimal, skips, sdf
+        )  # fmt: skip
 
     def records(self, records: Iterator[Records], max_bytes: int) -> Iterator[Records]:
         """Yield records whose first column holds objects, without the bad ones."""
@@ -323,26 +303,30 @@ class Converter:
             for piece in _pieces(part, max_bytes // PER_LETTER if self.choice.kind == "graphs" else max_bytes):
                 objects, kept = convert(piece)
                 if len(kept):
-                    rest = tuple(column.take(kept) for column in piece.columns[len(self.choice.objects) :])
-                    yield _kept(piece, (objects, *rest), kept)
+                    rest = tuple(part_of(column, kept) for column in piece.columns[len(self.choice.objects) :])
+                    yield piece.take(kept, (objects, *rest))
 
-    def _molecules(self, part: Records) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Return SMILES as graphs, and the rows that hold good ones."""
+    def _molecules(self, part: Records) -> tuple[Any, Int]:
+        """Return molecules as graphs, and the rows that hold good ones."""
         from similia.objects.molecules import read_smiles
 
-        full = [i for i, text in enumerate(part.columns[0]) if text]
+        full = [i for i, text in enumerate(part.columns[0]) if text or self.sdf]
         empty = set(range(len(part.ends))) - set(full)
         bad = dict.fromkeys(empty, ("the cell with the SMILES is empty", "fill it in or " + _LEAVE))
 
         def refuse(i: int, why: str) -> None:
-            bad[full[i]] = (f"found {why}", "correct it or " + _LEAVE)
+            it = "leave it out (on_error='skip' or --on-error skip)" if self.sdf else _LEAVE
+            bad[full[i]] = (why if self.sdf else f"found {why}", "correct it or " + it)
 
-        graphs = read_smiles(part.columns[0].take(full), bad=refuse) if full else None
+        texts = part.columns[0].take(full)
+        graphs = None
+        if full:
+            graphs = read_mol_blocks(texts, refuse) if self.sdf else read_smiles(texts, bad=refuse)
         for i in sorted(bad):
             self._refuse(part, i, *bad[i])
         return graphs, np.array([i for i in full if i not in bad], np.int64)
 
-    def _numbers(self, part: Records) -> tuple[Any, npt.NDArray[np.int64]]:
+    def _numbers(self, part: Records) -> tuple[Any, Int]:
         """Return columns of numbers as vectors or series, and the rows that hold good ones."""
         width = len(self.choice.objects)
         columns = part.columns[:width]
@@ -410,16 +394,8 @@ def _pieces(part: Records, max_bytes: int) -> Iterator[Records]:
     begin = int(part.ends[0]) - int(np.diff(part.ends[:2]).sum()) if n else 0
     while start < n:
         stop = max(start + 1, int(np.searchsorted(part.ends, begin + max_bytes, "right")))
-        rows = np.arange(start, stop)
-        yield part if stop - start == n else _kept(part, tuple(column[start:stop] for column in part.columns), rows)
+        yield part.take(slice(start, stop))
         begin, start = int(part.ends[stop - 1]), stop
-
-
-def _kept(part: Records, columns: tuple[Any, ...], rows: npt.NDArray[np.int64]) -> Records:
-    """Return the records at `rows`, with other columns."""
-    lines, begins, numbers = ((None if a is None else a[rows]) for a in (part.lines, part.begins, part.rows))
-    headers = None if part.headers is None else [part.headers[i] for i in rows.tolist()]
-    return Records(columns, part.ends[rows], lines, headers, part.position, begins, numbers)
 
 
 def read_columns(
@@ -436,20 +412,20 @@ def read_columns(
     Parameters
     ----------
     path : path
-        ``.csv``, ``.tsv``, ``.tab`` (also with ``.gz``) or ``.parquet``. Commas may be quoted as in
-        RFC 4180; a table with tabs has no quotes.
+        ``.csv``, ``.tsv``, ``.tab`` (also with ``.gz``) or ``.parquet``. Commas may be quoted as in RFC 4180; a table
+        with tabs has no quotes.
     *columns : str or int
         Names (from the first line) or positions from 0, at least one.
     sep : str, optional
-        Separator of the cells of text files: a character, "tab" or "space". By the ending if not given.
+        Separator of the cells of text files: a character, "tab" or "space". By default the file's ending decides.
     encoding : str, default="utf-8"
-        Of text files.
+        Encoding of text files.
     header : bool, default=True
         Whether the first line of a text file holds the names.
     on_error : {"stop", "skip"}, default="stop"
         With "skip", lines with more or fewer cells than the first are skipped.
     skipped : path, optional
-        A CSV file that lists them.
+        A CSV file that lists the skipped lines.
 
     Returns
     -------
@@ -460,12 +436,9 @@ def read_columns(
     Raises
     ------
     ValueError
-        If a column does not exist, a line of text has more or fewer cells than the first one, or the file is
-        truncated or of another kind. The message names the line.
+        If a column does not exist, a line has more or fewer cells than the first one, or the file is damaged.
     TypeError
         If a column is neither a name nor a position, such as a list of names.
-    ImportError
-        If the file is Parquet and pyarrow is not installed.
 
     Examples
     --------
@@ -486,22 +459,15 @@ def read_columns(
                 "write read_columns(path, 'a', 'b')"
             )
     if as_path(path).suffix.lower() == ".parquet":
-        return _parquet_columns(path, columns)
+        with parquet_file(path) as file:
+            names = file.schema_arrow.names
+            wanted = [parquet_column(path, column, names) for column in columns]
+            arrow = file.read(columns=wanted)
+            return tuple(arrow.column(name).to_pylist() for name in wanted)
     found: tuple[list[Any], ...] = tuple([] for _ in columns)
-    reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error)
-    skips = Skips(None if skipped is None else Path(skipped)) if on_error == "skip" else None
-    if skips is not None:
-        skips.begin(0)
-    table = Table(path, reading.sep or delimiter_of(path), header, encoding, skips)
+    reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error, skipped=skipped)
+    table = Table(path, reading.sep or delimiter_of(path), header, encoding, reading.skips())
     for records in not_a_bomb(path, table.records([table.position_of(column) for column in columns])):
         for values, column in zip(found, records.columns, strict=True):
             values += column.tolist()
     return tuple(map(typed, found))
-
-
-def _parquet_columns(path: Any, columns: tuple[str | int, ...]) -> tuple[list[Any], ...]:
-    with parquet_file(path) as file:
-        names = file.schema_arrow.names
-        wanted = [parquet_column(path, column, names) for column in columns]
-        table = file.read(columns=wanted)
-        return tuple(table.column(name).to_pylist() for name in wanted)

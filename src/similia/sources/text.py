@@ -1,7 +1,6 @@
-"""Text files of one record after another: lines (``.txt``, ``.smi``), SDF, FASTA and FASTQ, a block at a time.
+"""Read text files of lines (``.txt``, ``.smi``), SDF, FASTA and FASTQ, a block at a time.
 
-FASTA and FASTQ have two parsers each: one goes line by line, takes any text and says what is wrong with it; the other
-finds the lines of plain ASCII blocks by numpy and returns None for all other blocks. Tests hold them equal.
+The slow twins of these parsers, which go line by line, are in ``tests/naive/streams.py``.
 """
 
 from __future__ import annotations
@@ -17,164 +16,142 @@ from similia.core.errors import BadFile
 from similia.core.text import short
 from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
-    SPACE,
     Blocks,
+    Bytes,
     Int,
     Records,
     count_lines,
-    decode,
     find_lines,
     gather,
     not_a_bomb,
     strings,
     whole_lines,
 )
-from similia.sources.reading import Reading, Skips
+from similia.sources.reading import Reading
 
-_END = b"$$$$"  # of a molecule in SDF
+_END = "$$$$"  # last line of a molecule in SDF
 _FIELD = re.compile(r"^>.*<([^<>]+)>")
-_TITLES = {"smiles", "canonical_smiles", "smi"}  # how the first line of a .smi begins that holds names
+_TITLES = {"smiles", "canonical_smiles", "smi"}  # first word of a .smi file whose first line is a title
+_Parser = Callable[[bytes, Blocks, int], Records]
 
 
-def line_records(path: Any, offset: int = 0, line: int = 1, row: int = 0, encoding: str = "utf-8") -> Iterator[Records]:
-    """Yield the lines of a text file that are not empty."""
-    found = offset > 0
-    with Blocks(path, offset, line, encoding) as blocks:
-        for block in blocks.split(whole_lines):
-            records = (_plain_lines(block, blocks, row) if block.isascii() else None) or _any_lines(block, blocks, row)
+def _records(
+    path: Any, cut: Callable[[bytes], int], parse: _Parser, empty: str, encoding: str = "utf-8"
+) -> Iterator[Records]:
+    """Yield ``parse(block, blocks, row)`` of each block; raise with `empty` if the file has no records."""
+    row = 0
+    with Blocks(path, encoding) as blocks:
+        for block in blocks.split(cut):
+            records = parse(block, blocks, row)
             row += len(records.ends)
             if len(records.ends):
-                found = True
                 yield records
-    if not found:
-        raise BadFile(path, "holds no lines")
+    if not row:
+        raise BadFile(path, empty)
 
 
-def _plain_lines(block: bytes, at: Blocks, row: int) -> Records | None:
-    found = find_lines(block)
-    if found is None:
-        return None
-    full = np.flatnonzero(found.ends > found.starts)
-    batch = strings(*gather(found.buffer, found.starts[full], found.ends[full]))
-    behind = at.offset + np.append(found.starts, len(block))[full + 1]
-    return Records((batch,), behind, at.line + full + 1, None, at.position, at.line + full, row + np.arange(len(full)))
+# --- lines ------------------------------------------------------------------------------------
 
 
-def _any_lines(block: bytes, at: Blocks, row: int) -> Records:
-    raws = block.splitlines(keepends=True)
-    texts = [decode(raw, at.path, at.line + i).rstrip("\r\n") for i, raw in enumerate(raws)]
-    full = np.array([i for i, text in enumerate(texts) if text], np.int64)
-    ends = at.offset + np.cumsum([len(raw) for raw in raws], dtype=np.int64)
-    batch = StringBatch.from_list([texts[i] for i in full.tolist()])
-    rows = row + np.arange(len(full))
-    return Records((batch,), ends[full], at.line + full + 1, None, at.position, at.line + full, rows)
+def line_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
+    """Yield the lines of a text file that are not empty."""
+    return _records(path, whole_lines, _lines, "holds no lines", encoding)
 
 
-# --- SMILES with names ------------------------------------------------------------------------
+def _lines(block: bytes, at: Blocks, row: int) -> Records:
+    buffer, starts, ends, behind = find_lines(block, at)
+    full = np.flatnonzero(ends > starts)
+    batch = strings(*gather(buffer, starts[full], ends[full]))
+    return Records((batch,), behind[full], at.line + full, row + np.arange(len(full)), position=at.position)
 
 
-def smi_records(path: Any, offset: int = 0, line: int = 1, row: int = 0, encoding: str = "utf-8") -> Iterator[Records]:
-    """Yield two columns of a file of SMILES: the first word of each line, and the rest, which names the molecule."""
-    for part in line_records(path, offset, line, row, encoding):
+def smi_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
+    """Yield the SMILES and the names of a ``.smi`` file: the first word of each line, and the rest."""
+    title = True  # whether the next line may be a title
+    for part in line_records(path, encoding):
         words = [(*text.split(None, 1), "", "")[:2] for text in part.columns[0].tolist()]
-        title = offset == 0 and part.begins is not None and part.rows is not None and part.rows[0] == 0
-        first = int(title and words[0][0].lower() in _TITLES)  # a line of titles
+        first = int(title and words[0][0].lower() in _TITLES)
+        title = False
         columns = tuple(StringBatch.from_list([word[j] for word in words[first:]]) for j in (0, 1))
         if len(words) > first:
-            arrays = (None if a is None else a[first:] for a in (part.lines, part.begins, part.rows))
-            lines, begins, rows = arrays
-            yield Records(columns, part.ends[first:], lines, None, part.position, begins, rows)
+            yield part.take(slice(first, None), columns)
 
 
 def smi_has_names(path: Any, encoding: str) -> bool:
-    """Return whether the first molecule of a file of SMILES has a name."""
-    return bool(next(smi_records(path, encoding=encoding)).columns[1][0])
+    """Return whether the first molecule of a ``.smi`` file has a name."""
+    return bool(next(smi_records(path, encoding)).columns[1][0])
 
 
 # --- SDF --------------------------------------------------------------------------------------
 
 
-def sdf_records(
-    path: Any, reading: Reading, skips: Skips | None = None, offset: int = 0, line: int = 1, row: int = 0
-) -> Iterator[Records]:
-    """Yield the molecules of an SDF as graphs, their labels, and their names.
+def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
+    """Yield the molecules of an SDF as texts, their labels (a field), and their names (a field or the titles)."""
 
-    Labels are the values of a field; names are those of another one, or the titles.
-    """
-    found = offset > 0
-    with Blocks(path, offset, line, reading.encoding) as blocks:
-        for block in blocks.split(_cut_sdf):
-            records, row = _molecules(block, blocks, reading, skips, row)
-            found |= row > 0
-            if records is not None:
-                yield records
-    if not found:
-        raise BadFile(path, f"holds no molecules, expected blocks that end in a line {_END.decode()}")
+    def parse(block: bytes, at: Blocks, row: int) -> Records:
+        molecules, ends, begins = _molecules(block, at)
+        fields = list(map(_fields, molecules))
+        labels = [field.get(str(reading.label), "") for field in fields]
+        if reading.names is None:
+            names = [lines[0].strip() if lines else "" for lines in molecules]
+        else:
+            names = [field.get(str(reading.names), "") for field in fields]
+        columns = tuple(map(StringBatch.from_list, (["\n".join(lines) for lines in molecules], labels, names)))
+        return Records(columns, ends, begins, row + np.arange(len(ends)), position=at.position)
+
+    empty = f"holds no molecules, expected blocks that end in a line {_END}"
+    return _records(path, _cut_sdf, parse, empty, reading.encoding)
 
 
 def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
-    """Return whether the first molecule of an SDF has a field."""
-    with Blocks(path, encoding=encoding) as blocks:
+    """Return whether the first molecule of an SDF has a field of this name."""
+    with Blocks(path, encoding) as blocks:
         block = next(blocks.split(_cut_sdf), b"")
-        return any(name in _fields(lines) for lines, *_ in _molecule_texts(block, blocks)[:1])
+        return any(name in _fields(lines) for lines in _molecules(block, blocks)[0][:1])
 
 
-def _cut_sdf(data: bytes) -> int:
-    """Return the length of the whole molecules that `data` begins with."""
-    end = data.rfind(_END)
-    while end > 0 and data[end - 1 : end] not in (b"\n", b"\r"):
-        end = data.rfind(_END, 0, end)
-    return data.find(b"\n", end) + 1 if end >= 0 else 0
-
-
-def _molecule_texts(block: bytes, at: Blocks) -> list[tuple[list[str], int, int, int]]:
-    """Return the lines of each molecule, the line where it begins, and the line and the position behind it."""
-    molecules: list[tuple[list[str], int, int, int]] = []
-    position, line, lines = at.offset, at.line, list[str]()
-    begin = line
-    for raw in block.splitlines(keepends=True):
-        text = decode(raw, at.path, line).rstrip("\r\n")
-        position, line = position + len(raw), line + count_lines(raw)
-        lines.append(text)
-        if text.startswith(_END.decode()):
-            molecules.append((lines[:-1], begin, line, position))
-            lines, begin = [], line
-    if any(map(str.strip, lines)):
-        molecules.append((lines, begin, line, position))
-    return molecules
-
-
-def _molecules(block: bytes, at: Blocks, reading: Reading, skips: Skips | None, row: int) -> tuple[Records | None, int]:
+def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
+    """Return molecules of an SDF as graphs, without those that RDKit cannot read, which ``bad(i, why)`` learns of."""
     from similia.objects.graph_forms import Names, read_graph
     from similia.objects.graphs import join_parts
     from similia.objects.molecules import import_rdkit
 
     Chem, rdBase = import_rdkit()
-    parts, kept = [], list[tuple[str, str, int, int, int, int]]()
+    parts = []
     with rdBase.BlockLogs():
-        for lines, begin, behind, position in _molecule_texts(block, at):
-            row += 1
-            molecule = Chem.MolFromMolBlock("\n".join(lines))
+        for i, text in enumerate(texts):
+            molecule = Chem.MolFromMolBlock(text)
             if molecule is None:
-                why = f"the molecule that begins here ({short(lines[0] if lines else '')}) cannot be read by RDKit"
-                if skips is None:
-                    raise BadFile(
-                        at.path,
-                        f"{why}; correct it or leave it out (on_error='skip' or --on-error skip)",
-                        at=f"line {begin}",
-                    )
-                skips.add(begin, why)
-                continue
-            fields = _fields(lines)
-            name = lines[0].strip() if reading.names is None else fields.get(str(reading.names), "")
-            parts.append(read_graph(molecule, Names()))
-            kept.append((fields.get(str(reading.label), ""), name, position, behind, begin, row - 1))
-    if not kept:
-        return None, row
-    labels, names, *places = zip(*kept, strict=True)
-    ends, behinds, begins, rows = (np.array(place, np.int64) for place in places)
-    columns = join_parts(parts), StringBatch.from_list(list(labels)), StringBatch.from_list(list(names))
-    return Records(columns, ends, behinds, None, at.position, begins, rows), row
+                title = str(text).split("\n", 1)[0]
+                bad(i, f"the molecule that begins here ({short(title)}) cannot be read by RDKit")
+            else:
+                parts.append(read_graph(molecule, Names()))
+    return join_parts(parts) if parts else None
+
+
+def _cut_sdf(data: bytes) -> int:
+    """Return the length of the whole molecules that `data` begins with."""
+    end = data.rfind(_END.encode())
+    while end > 0 and data[end - 1 : end] not in (b"\n", b"\r"):
+        end = data.rfind(_END.encode(), 0, end)
+    return data.find(b"\n", end) + 1 if end >= 0 else 0
+
+
+def _molecules(block: bytes, at: Blocks) -> tuple[list[list[str]], Int, Int]:
+    """Return the lines of each molecule, its end in the file, and the line where it begins."""
+    molecules: list[list[str]] = []
+    ends, begins = list[int](), list[int]()
+    position, line, lines = at.offset, at.line, list[str]()
+    begin = line
+    for raw in block.splitlines(keepends=True):
+        position, line = position + len(raw), line + count_lines(raw)
+        lines.append(raw.decode().rstrip("\r\n"))
+        if lines[-1].startswith(_END) or (position == at.offset + len(block) and any(map(str.strip, lines))):
+            molecules.append(lines[:-1] if lines[-1].startswith(_END) else lines)
+            ends.append(position)
+            begins.append(begin)
+            lines, begin = [], line
+    return molecules, np.array(ends, np.int64), np.array(begins, np.int64)
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
@@ -182,42 +159,28 @@ def _fields(lines: list[str]) -> dict[str, str]:
     return {found[1]: lines[i + 1].strip() for i, text in enumerate(lines[:-1]) if (found := _FIELD.match(text))}
 
 
+# --- FASTA and FASTQ --------------------------------------------------------------------------
+
 # Blank lines and comments, by the rules of str.strip, and then no printable ASCII letter other than ">".
 _FASTA_BEGIN = re.compile(rb"(?:[\s\x1c-\x1f]+|;[^\r\n]*+)*+(?![!-:<=?-~])")
-
-
 _BEFORE_INDENTED = re.compile(rb"\n(?=[\t\x0b\x0c\x1c-\x1f ]+>)")
 
 
-def fasta_records(path: Any, offset: int = 0, line: int = 1) -> Iterator[Records]:
-    """Yield the records of a FASTA file; `offset` and `line` are where one of them begins."""
+def fasta_records(path: Any) -> Iterator[Records]:
+    """Yield the records of a FASTA file."""
     empty = "holds no sequences, expected lines '>name' followed by sequence lines"
-    return _sequence_records(Blocks(path, offset, line), _cut_fasta, plain_fasta, any_fasta, empty)
+    return _records(path, _cut_fasta, _fasta, empty)
 
 
-def fastq_records(path: Any, offset: int = 0, line: int = 1) -> Iterator[Records]:
-    """Yield the records of a FASTQ file (sequences, qualities); `offset` and `line` are where one of them begins."""
-    empty = "holds no records, expected '@name', sequence, '+', qualities"
-    return _sequence_records(Blocks(path, offset, line), _cut_fastq, plain_fastq, any_fastq, empty)
+def fastq_records(path: Any) -> Iterator[Records]:
+    """Yield the records of a FASTQ file: sequences and qualities."""
+    return _records(path, _cut_fastq, _fastq, "holds no records, expected '@name', sequence, '+', qualities")
 
 
-def _sequence_records(
-    blocks: Blocks, cut: Callable[[bytes], int], plain: Callable, general: Callable, empty: str
-) -> Iterator[Records]:
-    found = blocks.offset > 0
-    with blocks:
-        for block in blocks.split(cut):
-            records = (plain(block, blocks) if block.isascii() else None) or general(block, blocks)
-            if len(records.ends):
-                found = True
-                yield records
-    if not found:
-        raise BadFile(blocks.path, empty)
-
-
-def _headers(block: bytes, starts: Int, ends: Int) -> list[str]:
+def _headers(buffer: Bytes, starts: Int, ends: Int) -> list[str]:
     """Return headers, each without its first letter."""
-    return [block[start + 1 : end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    text = buffer.tobytes()
+    return [text[start + 1 : end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def _cut_fasta(data: bytes) -> int:
@@ -230,52 +193,20 @@ def _cut_fasta(data: bytes) -> int:
     return end
 
 
-def any_fasta(block: bytes, at: Blocks) -> Records:
-    """Return the records of a block, line by line."""
-    headers: list[str] = []
-    sequences: list[list[str]] = []
-    begins: list[int] = []
-    lines: list[int] = []
-    position, number = at.offset, at.line
-    for raw in block.splitlines(keepends=True):
-        text = decode(raw, at.path, number).strip()
-        if text.startswith(">"):
-            begins.append(position)
-            lines.append(number)
-            headers.append(text[1:].strip())
-            sequences.append([])
-        elif text and not text.startswith(";"):
-            if not headers:
-                raise BadFile(at.path, "expected '>name' before any sequence; is it FASTA?", at=f"line {number}")
-            sequences[-1].append(text)
-        position, number = position + len(raw), number + 1
-    n = len(headers)
-    batch = StringBatch.from_list(["".join(parts) for parts in sequences])
-    ends, after = [*begins[1:], position][:n], [*lines[1:], number][:n]
-    return Records((batch,), np.array(ends, np.int64), np.array(after, np.int64), headers, at.position)
-
-
-def plain_fasta(block: bytes, at: Blocks) -> Records | None:
-    """Return the records of an ASCII block without spaces around lines, or None."""
-    found = find_lines(block)
-    if found is None:
-        return None
-    buffer, starts, ends = found
-    n_lines, full = len(starts), np.flatnonzero(ends > starts)
-    starts, ends = starts[full], ends[full]
-    first = buffer[starts]
-    if SPACE[first].any() or SPACE[buffer[ends - 1]].any():
-        return None
-    header, sequence = first == ord(">"), (first != ord(">")) & (first != ord(";"))
-    heads = np.flatnonzero(header)
-    if not len(heads) or sequence[: heads[0]].any():
-        return None
-    values, offsets = gather(buffer, starts[sequence], ends[sequence])
-    batch = StringBatch(values, np.append(offsets[np.cumsum(sequence)[heads]], offsets[-1]))
-    headers = _headers(block, starts[heads], ends[heads])
-    behind = at.offset + np.append(starts[heads[1:]], len(block))
-    lines = at.line + np.append(full[heads[1:]], n_lines)
-    return Records((batch,), behind, lines, [header.strip() for header in headers], at.position)
+def _fasta(block: bytes, at: Blocks, row: int) -> Records:
+    buffer, starts, ends, behind = find_lines(block, at, strip=True)
+    full = np.flatnonzero(ends > starts)
+    full = full[buffer[starts[full]] != ord(";")]
+    is_header = buffer[starts[full]] == ord(">")
+    if len(full) and not is_header[0]:
+        raise BadFile(at.path, "expected '>name' before any sequence; is it FASTA?", at=f"line {at.line + full[0]}")
+    heads, lines = full[is_header], full[~is_header]
+    values, offsets = gather(buffer, starts[lines], ends[lines])
+    first_lines = np.flatnonzero(is_header) - np.arange(len(heads))  # of each record among all lines of sequences
+    batch = strings(values, np.append(offsets[first_lines], offsets[-1]))
+    headers = [header.strip() for header in _headers(buffer, starts[heads], ends[heads])]
+    record_ends = np.append(behind[heads[1:] - 1], behind[-1])[: len(heads)]
+    return Records((batch,), record_ends, headers=headers, position=at.position)
 
 
 def _cut_fastq(data: bytes) -> int:
@@ -288,53 +219,29 @@ def _cut_fastq(data: bytes) -> int:
     return end
 
 
-def any_fastq(block: bytes, at: Blocks) -> Records:
-    """Return the records of a block, line by line."""
-    path = at.path
-    raws = block.splitlines(keepends=True)
-    lines = [decode(raw, path, at.line + i).rstrip("\r\n") for i, raw in enumerate(raws)]
-    while len(lines) % 4 and not lines[-1]:  # a read may be empty, so blank lines count inside a record
-        lines.pop()
-    for start in range(0, len(lines), 4):
-        record, number = lines[start : start + 4], at.line + start
-        if len(record) < 4:
-            raise BadFile(path, f"the last record has {len(record)} of 4 lines; is it truncated?", at=f"line {number}")
-        name, sequence, plus, quality = record
-        if not name.startswith("@") or not plus.startswith("+"):
-            raise BadFile(path, "expected '@name', sequence, '+', qualities; is it FASTQ?", at=f"line {number}")
-        if len(sequence) != len(quality):
-            raise BadFile(
-                path, f"{len(quality)} qualities for {len(sequence)} letters; truncated?", at=f"line {number + 3}"
-            )
-    n = len(lines) // 4
-    ends = at.offset + np.cumsum([len(raw) for raw in raws[: 4 * n]], dtype=np.int64)[3::4]
-    columns = (StringBatch.from_list(lines[1::4]), StringBatch.from_list(lines[3::4]))
-    return Records(columns, ends, _every_fourth(at, n), [name[1:] for name in lines[::4]], at.position)
-
-
-def plain_fastq(block: bytes, at: Blocks) -> Records | None:
-    """Return the records of an ASCII block of whole records, or None."""
-    found = find_lines(block)
-    if found is None or len(found.starts) % 4:
-        return None
-    buffer, starts, ends = found.buffer, found.starts.reshape(-1, 4), found.ends.reshape(-1, 4)
-    lengths = ends - starts
-    names, sequences, pluses, qualities = range(4)
-    if (
-        not lengths[:, [names, pluses]].all()
-        or (buffer[starts[:, names]] != ord("@")).any()
-        or (buffer[starts[:, pluses]] != ord("+")).any()
-        or (lengths[:, sequences] != lengths[:, qualities]).any()
-    ):
-        return None
-    columns = tuple(StringBatch(*gather(buffer, starts[:, j], ends[:, j])) for j in (sequences, qualities))
-    headers = _headers(block, starts[:, names], ends[:, names])
-    behind = at.offset + np.append(starts[1:, names], len(block))
-    return Records(columns, behind, _every_fourth(at, len(starts)), headers, at.position)
-
-
-def _every_fourth(at: Blocks, n: int) -> Int:
-    return at.line + 4 * np.arange(1, n + 1, dtype=np.int64)
+def _fastq(block: bytes, at: Blocks, row: int) -> Records:
+    lines = find_lines(block, at)
+    n = len(lines.starts)
+    while n % 4 and lines.starts[n - 1] == lines.ends[n - 1]:  # a read may be empty, so blank lines count in a record
+        n -= 1
+    whole = n - n % 4
+    starts, ends, behind = (a[:whole].reshape(-1, 4) for a in lines[1:])
+    padded = np.append(lines.buffer, 0)  # the last line may be empty
+    marked = (padded[starts[:, 0]] == ord("@")) & (padded[starts[:, 2]] == ord("+"))
+    sequences, qualities = (strings(*gather(lines.buffer, starts[:, j], ends[:, j])) for j in (1, 3))
+    n_letters, n_qualities = np.diff(sequences.offsets), np.diff(qualities.offsets)
+    bad = ~marked | (n_letters != n_qualities)
+    if bad.any():
+        i = int(bad.argmax())
+        line, found = 4 * i, "expected '@name', sequence, '+', qualities; is it FASTQ?"
+        if marked[i]:
+            line, found = 4 * i + 3, f"{n_qualities[i]} qualities for {n_letters[i]} letters; truncated?"
+        raise BadFile(at.path, found, at=f"line {at.line + line}")
+    if n > whole:
+        found = f"the last record has {n % 4} of 4 lines; is it truncated?"
+        raise BadFile(at.path, found, at=f"line {at.line + whole}")
+    headers = _headers(lines.buffer, starts[:, 0], ends[:, 0])
+    return Records((sequences, qualities), behind[:, 3], headers=headers, position=at.position)
 
 
 def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
@@ -368,11 +275,7 @@ def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
     ...     read_fasta(path)
     (['first', 'second'], ['ACGTAC', 'GG'])
     """
-    names: list[str] = []
-    sequences: list[str] = []
-    for records in not_a_bomb(path, fasta_records(path)):
-        names += records.headers or []
-        sequences += records.columns[0].tolist()
+    names, sequences = _as_lists(path, fasta_records(path))
     return names, sequences
 
 
@@ -408,10 +311,12 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
     ...     read_fastq(path)
     (['read'], ['ACGT'], ['IIII'])
     """
-    names: list[str] = []
-    found: tuple[list[str], list[str]] = ([], [])
-    for records in not_a_bomb(path, fastq_records(path)):
-        names += records.headers or []
-        for values, column in zip(found, records.columns, strict=True):
-            values += column.tolist()
-    return names, *found
+    names, sequences, qualities = _as_lists(path, fastq_records(path))
+    return names, sequences, qualities
+
+
+def _as_lists(path: Any, records: Iterator[Records]) -> list[list[str]]:
+    """Return the headers of all records, then their columns, as lists."""
+    parts = list(not_a_bomb(path, records))
+    columns = ([x for part in parts for x in part.columns[j].tolist()] for j in range(len(parts[0].columns)))
+    return [[name for part in parts for name in part.headers or []], *columns]

@@ -1,9 +1,9 @@
 """A data file that grows chunk by chunk, with a journal that makes it safe to interrupt.
 
 ``data`` holds the rows. ``journal`` holds one line per chunk: the number of objects so far, bytes and crc32 of the
-chunk, the mark where reading resumes, and a checksum of the line itself. Rows are flushed to the disk before their
-line, and a chunk counts once its line is on the disk. A crash therefore leaves at most rows without a line, or half a
-line. A resumed run cuts these off, compares each chunk with its checksum, and cuts both files at the first mismatch.
+chunk, and a checksum of the line itself. Rows are flushed to the disk before their line, and a chunk counts once its
+line is on the disk. A crash therefore leaves at most rows without a line, or half a line. A resumed run cuts these off,
+compares each chunk with its checksum, and cuts both files at the first mismatch.
 
 When the file is complete, it is moved to its final name and the folder is removed. One process at a time may write (a
 lock, where the system has `fcntl`).
@@ -38,14 +38,11 @@ class Journal:
         The argument of `start` in the run that created the files, or None.
     done : int
         Number of objects on the disk.
-    mark : str or None
-        Where to resume reading after them.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.done = 0
-        self.mark: str | None = None
         self._files: dict[str, int] = {}  # file descriptors
         self._sizes: dict[str, int] = {}  # number of valid bytes
         self._offset = 0  # start of the first chunk
@@ -69,20 +66,20 @@ class Journal:
                 os.fsync(self._files[name])
                 self._sizes[name] = len(content)
             sync_folder(self.folder)
-        self.header, self._offset, self.done, self.mark = header, offset, 0, None
+        self.header, self._offset, self.done = header, offset, 0
 
     def resume(self) -> str | None:
         """Cut off remains of a crash and damaged chunks; return what must be recomputed due to damage, or None."""
         for name in (DATA, JOURNAL):
             self._files[name] = os.open(self.folder / name, os.O_RDWR | _BINARY)
         entries, last, damaged = self._read_entries()
-        self._sizes[DATA], self.done, self.mark = self._offset, 0, None
+        self._sizes[DATA], self.done = self._offset, 0
         for number, entry in enumerate(entries):
             if self._checksum(entry["bytes"]) != entry["crc32"]:
                 entries, damaged = entries[:number], True
                 break
             self._sizes[DATA] += entry["bytes"]
-            self.done, self.mark = entry["stop"], entry["mark"]
+            self.done = entry["stop"]
         with open(self.folder / JOURNAL, "rb") as journal:
             self._sizes[JOURNAL] = sum(len(journal.readline()) for _ in range(1 + len(entries)))
         self._cut()
@@ -91,13 +88,13 @@ class Journal:
         again = f"the {last - self.done} objects after it" if last > self.done else "those after it"
         return f"{self.folder} was damaged after object {self.done}; {again} are done again"
 
-    def append(self, data: Any, stop: int, mark: str | None = None) -> None:
+    def append(self, data: Any, stop: int) -> None:
         """Append the bytes of the objects up to number `stop`; they are on the disk when this returns.
 
         If the disk is full, raise OSError; earlier chunks stay intact, and the run can resume.
         """
         data = memoryview(data).cast("B")
-        entry = {"start": self.done, "stop": stop, "bytes": len(data), "crc32": zlib.crc32(data), "mark": mark}
+        entry = {"start": self.done, "stop": stop, "bytes": len(data), "crc32": zlib.crc32(data)}
         try:
             with disk_full(self._state):
                 for name, content in ((DATA, data), (JOURNAL, _line(entry))):
@@ -110,7 +107,7 @@ class Journal:
             raise
         self._sizes[DATA] += len(data)
         self._sizes[JOURNAL] += len(_line(entry))
-        self.done, self.mark = stop, mark
+        self.done = stop
 
     def finish(self, output: Path, first: bytes) -> None:
         """Write the bytes before the first chunk, move the data to `output` and remove the folder."""
