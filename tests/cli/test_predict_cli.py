@@ -116,9 +116,9 @@ def test_parquet_names_of_every_type(tmp_path):
     parquet.write_table(pa.table(table | {name: values for name, (values, _) in columns.items()}), path)
     for name, (_, expected) in columns.items():
         assert [n for part in open_stream(path, chunk=2, names=name).chunks() for n in part.names] == expected
-    with pytest.raises(TypeError, match=r"'deep' holds list<.*expected text, numbers or dates as names"):
+    with pytest.raises(ValueError, match=r"'deep': holds list<.*expected text, numbers or dates as names"):
         open_stream(path, names="deep")
-    with pytest.raises(TypeError, match=r"'bad' holds binary"):
+    with pytest.raises(ValueError, match=r"'bad': holds binary"):
         list(open_stream(path, names="bad").chunks())
 
 

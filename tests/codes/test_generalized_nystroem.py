@@ -423,7 +423,7 @@ def test_parquet_needs_pyarrow_and_numbers(tmp_path, monkeypatch):
     from pyarrow.parquet import write_table
 
     write_table(pa.table({"a": [1.0], "name": ["x"]}), tmp_path / "names.parquet")
-    with pytest.raises(ValueError, match=r"column 'name' of .* holds no numbers"):
+    with pytest.raises(ValueError, match=r"has no numbers in column 'name'"):
         GeneralizedNystroemPCA(1).fit(tmp_path / "names.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ImportError, match="pip install pyarrow"):

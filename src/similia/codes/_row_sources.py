@@ -1,8 +1,7 @@
-"""Rows of a matrix from any source: arrays, memory maps, sparse rows, files, chunked stores, streams of chunks.
+"""Read the rows of a matrix from arrays, memory maps, sparse rows, files, chunked stores and streams of chunks.
 
-Every source has `n_features`, `dtype` (float32 if the data are, else float64) and `n_rows` (None for a stream, whose
-length is known only at its end), and yields dense or CSR blocks: `blocks` yields all rows in order, `take` reads and
-yields only the rows at sorted indices. A stream has only `blocks`, and only once.
+Unlike a `similia.sources.source.Source`, these sources keep float32, give sparse rows, and read only the rows that are
+asked for, where the store allows it.
 """
 
 from __future__ import annotations
@@ -18,27 +17,33 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadType, BadValue
+from similia.core.errors import BadFile, BadParameter, BadType, BadValue
 from similia.core.estimators import twin_of
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.objects.sequences import as_csr
-from similia.sources.dask import Distributed
+from similia.sources.dask import Distributed, whole_part
+from similia.sources.rows import parquet_file
 from similia.sources.source import Source
 
 Indices = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their priorities, their positions in the source
 _MOST_ROWS = 2**14
+_LARGEST = 1e150  # squares of larger numbers may overflow when added
 
 
 class RowSource:
-    """Base class of all sources; if rows cannot be addressed, `n_rows` is None and `take` raises."""
+    """Rows of a matrix in dense or CSR blocks.
+
+    `dtype` is float32 if the data are, otherwise float64. For a stream, `n_rows` is None, `take` raises, and `blocks`
+    works once.
+    """
 
     n_rows: int | None = None
     n_features: int
     dtype: np.dtype
 
     def blocks(self, whole: bool = False) -> Iterator[Any]:
-        """Yield all rows in order, as dense or CSR blocks; if `whole`, an array in memory or mapped is one block."""
+        """Yield all rows in order; if `whole`, an array in memory or mapped is one block."""
         raise NotImplementedError
 
     def take(self, indices: Indices) -> Iterator[Any]:
@@ -102,7 +107,7 @@ class DistributedRows(RowSource):
         return super().row_bytes if not self._sparse else 2 * super().row_bytes
 
     def blocks(self, whole: bool = False) -> Iterator[Any]:
-        for rows in self._X.blocks(self._step).map(_part_rows, few=True):
+        for rows in self._X.blocks(self._step).map(whole_part, few=True):
             yield self._rows(rows)
 
     def take(self, indices: Indices) -> Iterator[Any]:
@@ -116,25 +121,19 @@ class DistributedRows(RowSource):
         return as_csr(rows).astype(self.dtype) if self._sparse else as_floats(rows, self.dtype)
 
 
-def _part_rows(part: Any, start: int) -> Any:
-    return part
-
-
 class SparseRows(RowSource):
     """Rows of a scipy.sparse matrix; blocks are CSR."""
 
     def __init__(self, X: Any) -> None:
         self.n_rows, self.n_features = map(int, X.shape)
-        self.dtype = _float_type(X.dtype)
-        self._X = as_csr(X)
+        self.dtype, self._X = _float_type(X.dtype), as_csr(X)
 
     @property
     def row_bytes(self) -> float:
         return 16 * (1 + self._X.nnz / max(1, self.n_rows or 0))
 
     def blocks(self, whole: bool = False) -> Iterator[sp.csr_array]:
-        for start in range(0, self.n_rows or 0, _MOST_ROWS):
-            yield self._X[start : start + _MOST_ROWS].astype(self.dtype)
+        return self.take(np.arange(self.n_rows or 0))
 
     def take(self, indices: Indices) -> Iterator[sp.csr_array]:
         for start in range(0, len(indices), _MOST_ROWS):
@@ -145,42 +144,35 @@ class ParquetRows(RowSource):
     """Rows of a Parquet file: one numeric column for each feature, or a single column of lists."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            import pyarrow.parquet as parquet
-        except ImportError:
-            raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow") from None
-        from pyarrow import types
-
-        self._path, self._open = path, parquet.ParquetFile
-        with parquet.ParquetFile(path) as file:
+        self._path = path
+        with parquet_file(path) as file:
             schema, meta = file.schema_arrow, file.metadata
-            self.n_rows = int(meta.num_rows)
-            self._groups = np.cumsum([0, *(meta.row_group(g).num_rows for g in range(meta.num_row_groups))])
             kinds = list(schema.types)
-            is_list = len(kinds) == 1 and hasattr(kinds[0], "value_type")
-            values = [kinds[0].value_type] if is_list else kinds
-            if wrong := [n for n, t in zip(schema.names, values, strict=False) if not _is_number(types, t)]:
-                raise ValueError(f"column {wrong[0]!r} of {path} holds no numbers; write a file of the features only")
-            self._is_list = is_list
-            self.dtype = np.dtype(np.float32 if all(types.is_float32(t) for t in values) else np.float64)
+            self._is_list = len(kinds) == 1 and hasattr(kinds[0], "value_type")
+            values = [kinds[0].value_type] if self._is_list else kinds
+            if wrong := [n for n, kind in zip(schema.names, values, strict=False) if not _is_number(kind)]:
+                raise BadFile(path, f"has no numbers in column {wrong[0]!r}; write a file of the features only")
+            self.n_rows = int(meta.num_rows)
             self.n_features = len(kinds)
-            if is_list:
+            self.dtype = np.dtype(np.float32 if {str(kind) for kind in values} == {"float"} else np.float64)
+            self._groups = np.cumsum([0, *(meta.row_group(g).num_rows for g in range(meta.num_row_groups))])
+            if self._is_list:
                 first = next(file.iter_batches(batch_size=1), None)
                 self.n_features = len(first.column(0)[0]) if first is not None else 0
 
     def blocks(self, whole: bool = False) -> Iterator[npt.NDArray]:
-        with self._open(self._path) as file:
+        with parquet_file(self._path) as file:
             for batch in file.iter_batches(batch_size=self._step):
                 yield self._matrix(batch)
 
     def take(self, indices: Indices) -> Iterator[npt.NDArray]:
-        with self._open(self._path) as file:
+        with parquet_file(self._path) as file:
             for group in np.unique(np.searchsorted(self._groups, indices, side="right") - 1):
                 start = int(self._groups[group])
                 for batch in file.iter_batches(batch_size=self._step, row_groups=[int(group)]):
                     low, high = np.searchsorted(indices, [start, start + len(batch)])
                     if high > low:
-                        yield self._matrix(batch.take(_arrow(indices[low:high] - start)))
+                        yield self._matrix(batch.take(indices[low:high] - start))
                     start += len(batch)
 
     def _matrix(self, batch: Any) -> npt.NDArray:
@@ -189,7 +181,7 @@ class ParquetRows(RowSource):
             return as_floats(np.column_stack(columns), self.dtype)
         values = batch.column(0).flatten().to_numpy(zero_copy_only=False)
         if len(values) != len(batch) * self.n_features:
-            raise ValueError(f"the lists of {self._path} are not all of length {self.n_features}; write equal lengths")
+            raise BadFile(self._path, f"has lists that are not all of length {self.n_features}; write equal lengths")
         return as_floats(np.array(values).reshape(len(batch), self.n_features), self.dtype)
 
 
@@ -214,8 +206,8 @@ class ChunkRows(RowSource):
 class Reservoir:
     """Draw a uniform sample without replacement from a stream of unknown length.
 
-    The generator draws a number for each row; the rows with the smallest numbers are the sample. A row is kept while
-    its number is below a bound that falls as rows arrive. The bound lies eight standard deviations above the expected
+    Each row draws a random number, and the rows with the smallest numbers are the sample. A row is kept while its
+    number is below a bound that falls as rows arrive. The bound lies eight standard deviations above the expected
     largest number of the sample, so a row of the sample is missed with probability below 1e-10. A row whose number lies
     as far below is certain to be in the sample.
     """
@@ -261,7 +253,7 @@ class Reservoir:
         self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
 
     def rest(self) -> Iterator[Part]:
-        """Yield the remaining rows of the sample in order."""
+        """Yield the rows of the sample that `take_sure` has not yielded, in order."""
         chosen, start = self._chosen(), 0
         for part in self._parts:
             low, high = np.searchsorted(chosen, [start, start + len(part[1])])
@@ -269,7 +261,7 @@ class Reservoir:
             start += len(part[1])
 
     def sample(self) -> tuple[npt.NDArray, Indices]:
-        """Return the remaining rows and their positions in the source."""
+        """Return the rows that `rest` yields, and their positions in the source."""
         rows = np.empty((len(self._chosen()), self._parts[0][0].shape[1]), self._parts[0][0].dtype)
         indices, start = np.empty(len(rows), np.int64), 0
         for part, _, where in self.rest():
@@ -366,19 +358,10 @@ def open_rows(X: Any) -> RowSource:
 
 def gather(source: RowSource, indices: Indices) -> Any:
     """Return a copy of the rows at sorted, distinct indices, dense or CSR."""
-    blocks = source.take(indices)
-    first = next(blocks)
-    if sp.issparse(first):
-        return sp.csr_array(sp.vstack([first, *blocks]))
-    if len(first) == len(indices):
-        return first
-    rows = np.empty((len(indices), source.n_features), source.dtype)
-    rows[: len(first)] = first
-    start = len(first)
-    for block in blocks:
-        rows[start : start + len(block)] = block
-        start += len(block)
-    return rows
+    blocks = list(source.take(indices))
+    if len(blocks) == 1:
+        return blocks[0]
+    return sp.csr_array(sp.vstack(blocks)) if sp.issparse(blocks[0]) else np.concatenate(blocks)
 
 
 def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
@@ -404,9 +387,6 @@ def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int |
     row = int(bad.argmax())
     row = int(np.searchsorted(rows.indptr, row, side="right")) - 1 if sp.issparse(rows) else row
     return row + where if isinstance(where, int) else int(where[row])
-
-
-_LARGEST = 1e150  # squares of larger numbers may overflow when added
 
 
 def check_squares(rows: Any, where: Indices | int) -> None:
@@ -435,7 +415,7 @@ def check_chunk(
 
 
 def as_floats(block: Any, dtype: np.dtype) -> npt.NDArray:
-    """Return a block as a C-contiguous array of `dtype`, copying only if necessary."""
+    """Return a block as a C-contiguous array of `dtype`; copy only if necessary."""
     try:
         return np.asarray(block, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
@@ -477,11 +457,8 @@ def _float_type(dtype: Any) -> np.dtype:
     return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
 
 
-def _is_number(types: Any, kind: Any) -> bool:
+def _is_number(kind: Any) -> bool:
+    """Return whether an Arrow type is one of real numbers."""
+    from pyarrow import types
+
     return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
-
-
-def _arrow(indices: Indices) -> Any:
-    import pyarrow
-
-    return pyarrow.array(indices)

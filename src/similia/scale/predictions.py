@@ -42,11 +42,6 @@ class Predictions:
         Length of the header line in bytes.
     belongs : dict
         Distinguishes the output from that of runs with other options.
-
-    Raises
-    ------
-    ValueError
-        If scores are requested and the model has none, or two columns would have the same name.
     """
 
     row: Any = None

@@ -68,14 +68,7 @@ class ShardedIndex(BaseEstimator):
         Returns
         -------
         ShardedIndex
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the codes or the ids are not as described.
-        TypeError
-            If `codes` is not a Dask collection.
+            The fitted index.
         """
         check_n_bits(self.n_bits)
         if not isinstance(codes, Distributed) and not hasattr(codes, "__dask_graph__"):
@@ -109,11 +102,6 @@ class ShardedIndex(BaseEstimator):
             Numbers of differing bits, ascending.
         ids : int64 array of shape (q, k)
             Ascending where distances are equal.
-
-        Raises
-        ------
-        ValueError
-            If the index holds fewer than `n_neighbors` codes, or the queries are not packed bits of its length.
         """
         check_is_fitted(self)
         queries, k = check_codes(X, n_bits=self.n_bits), check_positive_int(n_neighbors, "n_neighbors")
@@ -139,11 +127,6 @@ class ShardedIndex(BaseEstimator):
             An int32 array for each query, ascending.
         ids : object array of shape (q,)
             An int64 array for each query, ascending where distances are equal.
-
-        Raises
-        ------
-        ValueError
-            If `radius` is not a number >= 0, or the queries are not packed bits of the index's length.
         """
         check_is_fitted(self)
         queries = check_codes(X, n_bits=self.n_bits)

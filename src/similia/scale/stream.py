@@ -2,9 +2,9 @@
 
 A source is read in chunks. The model processes each chunk, in this process or on a Dask cluster (see `workers`), and
 results are committed in order, with the number of objects done so far: to a journal, or to the store of an index.
-Results depend neither on the chunks, the workers nor on interruptions. The command line calls these functions, so
-each side can resume runs of the other. Cost: `transform` of everything, one additional reading of a file for its
-fingerprint, and two flushes to the disk per chunk.
+Results do not depend on the chunks, the workers or interruptions. The command line calls these functions, so each side
+can resume runs of the other. Cost: `transform` of everything, one additional reading of a file for its fingerprint, and
+two flushes to the disk per chunk. A resumed run reads the file from its beginning, but transforms only the rest.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Progress:
     done = 0  # number of objects written
 
     def resumed(self, text: str) -> None:
-        """Called when a run resumes an earlier one."""
+        """Report that the run resumes an earlier one."""
 
     def restarted(self, text: str) -> None:
-        """Called when an unfinished run used other data, options or another model, and is discarded."""
+        """Report that an unfinished run with other data, options or another model is discarded."""
 
     def damaged(self, text: str) -> None:
-        """Called when results of an interrupted run are damaged and some must be recomputed."""
+        """Report that some results of an interrupted run are damaged and are computed again."""
         warnings.warn(text, stacklevel=5)
 
 
@@ -78,10 +78,10 @@ def encode_stream(
     encoder : fitted transformer
         Its ``transform`` returns an array with one row per object: packed codes or vectors.
     source : path, iterable or Dask collection
-        A file that `similia.sources.read_objects` can read; formats that `open_stream` lists are read in chunks. An
-        iterable of objects, such as a generator, also works, but cannot resume: it is read from its beginning. Arrays
-        in an iterable are interpreted as what the encoder was fitted on: series, sets or vectors. To read a file in
-        another way, or to state the kind of arrays with ``kind=``, pass the result of `similia.sources.open_stream`.
+        A file that `similia.sources.read_objects` can read; formats that `open_stream` lists are read in chunks. A run
+        over an iterable, such as a generator, cannot resume. Arrays in an iterable are taken for the kind of objects
+        that the encoder was fitted on: series, sets or vectors. For other options of reading, pass the result of
+        `similia.sources.open_stream`.
     output : path
         The ``.npy`` file.
     text : str or int, optional
@@ -282,10 +282,7 @@ def write_journal(
     journal: Journal, form: Form, source: Source, output: Path, *, workers: Any = None,
     progress: Progress | None = None, n: int | None = None, facts: dict[str, Any] | None = None,
 ) -> int:  # fmt: skip
-    """Do the work of `write_stream` with an open journal.
-
-    `n` is the number of objects, if known; a new journal stores `facts` in its header.
-    """
+    """Do the work of `write_stream` with an open journal; a new journal stores `facts` in its header."""
     progress = progress or Progress()
     belongs = {"data": identity(source), "model": digest_of(form.model), **form.belongs}
     header = journal.header or {}
@@ -363,7 +360,7 @@ def add_stream(
     n : int, optional
         Number of objects, if known.
     again : bool
-        Whether to add a source again that was added before.
+        Whether to add the objects of a source that was added before once more.
 
     Returns
     -------
@@ -432,10 +429,8 @@ def digest_of(model: Any) -> str:
 
 
 # ---- the kind of arrays that a model reads
-_HELD = ("landmarks_", "objects_", "support_objects_")  # training objects, besides `_example`
-
-
-_INSIDE = (
+_HELD = ("landmarks_", "objects_", "support_objects_")  # attributes that hold training objects
+_INSIDE = (  # attributes that hold another model
     "best_", "best_estimator_", "pipeline_", "encoder_", "estimators_", "calibrated_classifiers_", "regressor_",
     "estimator_", "estimator",
 )  # fmt: skip

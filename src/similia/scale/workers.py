@@ -63,7 +63,8 @@ class Here:
 
 def _read_ahead(chunks: Iterable[Chunk]) -> Generator[Chunk, None, None]:
     """Yield chunks; a thread reads the next one while the caller works on one."""
-    rest, run = iter(chunks), contextvars.copy_context().run
+    rest = iter(chunks)
+    run: Callable[..., Any] = contextvars.copy_context().run
     with ThreadPoolExecutor(1, "similia-reader") as thread:
         coming = thread.submit(run, next, rest, None)
         while (chunk := coming.result()) is not None:

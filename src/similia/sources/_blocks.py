@@ -130,12 +130,13 @@ class Blocks:
             if rest:
                 yield from self._block(rest)
 
-    def too_long(self, line: int, limit: int, record: str = "record") -> str:
-        """Return the message about the record that begins in `line`."""
-        return (
-            f"{self.path}, line {line}: the {record} that begins here is longer than {limit} bytes; raise max_memory "
-            f"(similia.config or --max-memory), of which it may take 1/{settings().max_memory // limit}, or is the "
-            "file damaged?"
+    def too_long(self, line: int, limit: int, record: str = "record") -> BadFile:
+        """Return the error about the record that begins in `line`."""
+        return BadFile(
+            self.path,
+            f"the {record} that begins here is longer than {limit} bytes; raise max_memory (similia.config or "
+            f"--max-memory), of which it may take 1/{settings().max_memory // limit}, or is the file damaged?",
+            at=f"line {line}",
         )
 
     def _skip_mark(self) -> None:

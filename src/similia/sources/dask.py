@@ -1,8 +1,8 @@
-"""Objects in the partitions of a Dask collection, and a fitted method over all of them.
+"""Read the partitions of a Dask collection, and apply methods of fitted models to them.
 
-Objects have global positions, which follow from the lengths of the parts. A model, or whatever else travels to the
-workers, is a node of the graph: if the worker that holds it dies, the scheduler computes it again, whereas scattered
-data would be lost. Dask is imported when a collection comes.
+Objects have global positions, which follow from the lengths of the parts. A model that workers need is a node of the
+graph: if the worker that holds it dies, the scheduler computes it again, whereas scattered data would be lost. Dask is
+imported only when a collection comes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from similia.sources.source import Chunk, Chunks, Source
 Converter = Callable[[Any], Any]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_MOST_COUNTED = 1000
+_MOST_COUNTED = 1000  # collections whose lengths are remembered
 _MOST_TASKS = 1000  # for the blocks of one collection
 _counted: dict[str, list[int]] = {}  # lengths of the parts of collections, by their names in Dask's graphs
 
@@ -38,35 +38,31 @@ _counted: dict[str, list[int]] = {}  # lengths of the parts of collections, by t
 class Distributed(Source):
     """Objects in the partitions of a Dask collection.
 
-    It has a shape, so that objects are counted and drawn by their global positions; `take` brings a few of them here;
-    `map` sends work to all. Where sums of floats must not depend on the partitions, work goes to ``blocks(size)`` and
-    results are combined in order.
+    `take` fetches a few objects by their global positions; `map` sends a function to all of them. Where sums of floats
+    must not depend on the partitions, functions go to ``blocks(size)`` and results are combined in order.
 
     Parameters
     ----------
     parts : list of dask.delayed.Delayed
         Each computes to a collection of objects, which may be empty.
     lengths : list of int, optional
-        Of the parts; counted when first needed if not given.
+        Lengths of the parts; if not given, they are counted when first needed.
     converters : tuple of callables
-        Applied to each part before it is used.
+        Functions applied to each part before it is used.
     meta : ndarray or sparse array, optional
         Type of the parts, if they are vectors.
     name : str, optional
-        Of the collection, by which its lengths are remembered.
+        Name of the collection in Dask's graphs, by which its lengths are remembered.
     """
 
+    source, again = "Dask collection", False
+
     def __init__(
-        self,
-        parts: list[Any],
-        lengths: list[int] | None = None,
-        converters: tuple[Converter, ...] = (),
-        meta: Any = None,
-        name: str = "",
-    ) -> None:
+        self, parts: list[Any], lengths: list[int] | None = None, converters: tuple[Converter, ...] = (),
+        meta: Any = None, name: str = "",
+    ) -> None:  # fmt: skip
         self.parts, self.converters, self.meta, self.name = parts, converters, meta, name
         self.known_lengths = _counted.get(name) if lengths is None else lengths
-        self.source, self.again = "Dask collection", False
 
     def __len__(self) -> int:
         return sum(self.lengths)
@@ -90,7 +86,7 @@ class Distributed(Source):
         return self.known_lengths
 
     def example(self) -> Any:
-        """Return a collection of one object: of vectors a row of ones, without computing any; else a first one."""
+        """Return a collection of one object: a row of ones for vectors, without computing any; otherwise the first."""
         if self.meta is not None and self.meta.ndim == 2:
             one = np.ones((1, self.meta.shape[1]), self.meta.dtype)
             return type(self.meta)(one) if sp.issparse(self.meta) else one
@@ -104,7 +100,7 @@ class Distributed(Source):
 
     def chunks(self, start: int = 0) -> Chunks:
         begin = 0
-        for part in self.map(_whole, few=True):
+        for part in self.map(whole_part, few=True):
             end = begin + n_objects(part)
             if end > start:
                 first = max(begin, start)
@@ -116,7 +112,7 @@ class Distributed(Source):
         raise ValueError("a Dask collection has no fingerprint, for it may be computed anew; write it to a file")
 
     def take(self, indices: npt.ArrayLike) -> Any:
-        """Bring objects here, in the order of their global positions `indices`."""
+        """Return the objects at global positions `indices`, in that order."""
         import dask
 
         numbers = resolve_indices(indices, len(self))
@@ -140,8 +136,8 @@ class Distributed(Source):
         """Yield ``function(part, start, *slices, *args)`` of each part with objects, in order.
 
         `start` is the position of the part's first object; slices are the part's rows of the arrays in `along`, which
-        have a row for each object. The function and its arguments travel to the objects; errors name objects by their
-        global positions. With `few`, only some results are in memory at once.
+        have a row for each object. The function runs where the objects are; errors name objects by their global
+        positions. With `few`, only some results are in memory at once.
         """
         import dask
 
@@ -156,7 +152,7 @@ class Distributed(Source):
         return type(self)(self.parts, self.known_lengths, (*self.converters, convert), self.meta, self.name)
 
     def blocks(self, size: int) -> Self:
-        """Return the same objects in parts of `size` (the last may be shorter), whatever the parts were."""
+        """Return the same objects in parts of `size`; the last may be shorter."""
         from dask import delayed
 
         n, starts = len(self), self._starts()
@@ -175,7 +171,7 @@ class Distributed(Source):
         return type(self)(parts, expected, self.converters, self.meta)
 
     def kept(self) -> Self:
-        """Return the same objects, held where they are, so that several passes compute them once."""
+        """Return the same objects, kept in memory by the workers, so that several passes compute them once."""
         import dask
 
         return type(self)(list(dask.persist(*self.parts)), self.known_lengths, self.converters, self.meta, self.name)
@@ -183,7 +179,7 @@ class Distributed(Source):
     @contextmanager
     def spooled(self) -> Iterator[npt.NDArray]:
         """Yield all rows as one array mapped from a temporary file, for work that visits them in any order."""
-        parts = self.map(_whole, few=True)
+        parts = self.map(whole_part, few=True)
         first = np.asarray(next(parts))
         with tempfile.TemporaryFile() as file:
             for part in chain([first], parts):
@@ -193,7 +189,7 @@ class Distributed(Source):
             yield np.memmap(file, first.dtype, "r+", shape=shape).view(np.ndarray)
 
     def lazy(self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = ()) -> list[Any]:
-        """Return what `map` computes, of all parts, empty ones too, as delayed values."""
+        """Return the results of `map` as delayed values, also of empty parts."""
         from dask import delayed
 
         call, *shared = (delayed(value, pure=False, traverse=False) for value in (function, *args))
@@ -256,9 +252,9 @@ def as_partitions(X: Any) -> Distributed:
 
 
 def _without_aliases(parts: Sequence[Any]) -> list[Any]:
-    """Return the parts of a frame, with the names that stand for other names made into tasks.
+    """Return the parts of a frame with tasks in place of aliases, which are keys that stand for other keys.
 
-    A frame made of delayed values has such names, and an array of it cannot be computed: Dask 2026.8 fuses chains of
+    A frame made of delayed values has aliases, and an array of it cannot be computed: Dask 2026.8 fuses chains of
     tasks, loses one and reports "Missing dependency".
     """
     from dask.delayed import Delayed
@@ -285,11 +281,10 @@ def _n_workers() -> int:
 
 # ---- a fitted method over the parts
 def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what a fitted model's method gives for each object of a Dask collection, lazily.
+    """Apply a method of a fitted model to each object of a Dask collection, lazily.
 
-    Any estimator will do, of similia or of scikit-learn, and whole pipelines of them: each part of the collection goes
-    through all their steps in one task. Methods of similia's own estimators do this by themselves when they are
-    given a Dask collection.
+    Any estimator will do, of similia or of scikit-learn, and pipelines of them: each part of the collection passes all
+    steps in one task. Estimators of similia do this by themselves when they are given a Dask collection.
 
     Parameters
     ----------
@@ -298,18 +293,18 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
     X : dask.bag.Bag, dask.array.Array, column of a dask.dataframe
         Objects; vectors as a 2-D array.
     *args, **kwargs
-        Handed on to the method.
+        Further arguments of the method.
 
     Returns
     -------
     dask.array.Array
-        One row (or number, or label) an object. The first axis is known where that of `X` is; of others,
-        ``result.compute_chunk_sizes()`` counts.
+        One row (or number, or label) per object. If the number of objects is unknown, so is the first axis, and
+        ``result.compute_chunk_sizes()`` counts it.
 
     Raises
     ------
     TypeError
-        If `X` is no Dask collection that can be cut into parts, or `method` is no bound method.
+        If `X` is not a supported Dask collection, or `method` is not a bound method.
 
     Examples
     --------
@@ -352,8 +347,7 @@ def _sparse_rows() -> Any:
         def __array__(self, *_: Any, **__: Any) -> Any:
             raise TypeError(
                 f"these are sparse rows of a Dask collection, shape {self.shape}, expected an array in memory; "
-                "similia.scale.apply(pipeline.predict, X) sends the objects through all steps, .compute() brings "
-                "them here"
+                "similia.scale.apply(pipeline.predict, X) applies all steps to the objects, .compute() loads the rows"
             )
 
     return SparseRows
@@ -413,20 +407,13 @@ def inside_task(max_memory: int | None = None) -> Iterator[None]:
 
 
 def _work(
-    function: Callable[..., Any],
-    part: Any,
-    start: int,
-    of_part: bool,
-    converters: tuple[Converter, ...],
-    max_memory: int,
-    *args: Any,
-) -> Any:
+    function: Callable[..., Any], part: Any, start: int, of_part: bool, converters: tuple[Converter, ...],
+    max_memory: int, *args: Any,
+) -> Any:  # fmt: skip
     """Run a task; `start` is the number of the part, not of its first object, if `of_part`."""
     try:
         with inside_task(max_memory):
-            if n_objects(part) == 0 and converters:
-                converters = ()
-            for convert in converters:
+            for convert in converters if n_objects(part) else ():
                 part = convert(part)
             return function(part, start, *args)
     except (TypeError, ValueError) as error:
@@ -459,7 +446,7 @@ def _rows(part: Any, start: int, stop: int) -> Any:
     return take(part, np.arange(start, stop))
 
 
-def _whole(part: Any, start: int) -> Any:
+def whole_part(part: Any, start: int) -> Any:
     return part
 
 

@@ -1,11 +1,11 @@
-"""Whole files of any kind as objects, labels and names: tables, sequences, molecules, series, arrays, graphs."""
+"""Read whole files of any kind as objects, labels and names, and open files of any kind as a `Source`."""
 
 from __future__ import annotations
 
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,19 @@ from similia.core.config import settings
 from similia.core.errors import BadFile, DataError
 from similia.core.text import short
 from similia.core.validation import as_path
-from similia.objects.sequences import concatenate, n_objects, take
+from similia.objects.sequences import concatenate, take
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
 from similia.sources._blocks import narrow, not_a_bomb
 from similia.sources.reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric, typed
 from similia.sources.series_files import array_of, long_table, read_ts, series_folder
-from similia.sources.source import Held, Source
+from similia.sources.source import Chunk, Held, Source
 from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_table, meaningless, unknown_ending
 from similia.sources.text import fasta_records, fastq_records
 
-_ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # how the arrays of .npz are called
-_BOMB = 100  # times that an .npz may grow
+_ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # usual names of arrays in .npz
+_BOMB = 100  # how many times larger an unpacked .npz may be
 _CHUNK, _BYTES = 2**62, 2**26
 
 
@@ -56,36 +56,32 @@ def read_objects(
     Parameters
     ----------
     path : path
-        What `open_stream` reads; ``.ts``; ``.npz`` with an array ``X`` (or a single one) and labels ``y``; a folder or
-        zip in the TUDataset format; or a folder with a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) for
-        each series, whose rows are time points and whose columns are channels. If they are in subfolders, these name
-        the labels.
+        A file that `open_stream` reads; ``.ts``; ``.npz`` with an array ``X`` (or a single one) and labels ``y``; a
+        folder or zip in the TUDataset format; or a folder with a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
+        ``.txt``) for each series, whose rows are time points and whose columns are channels. Names of subfolders are
+        labels.
     text, smiles : str or int, optional
         Column of strings, or of SMILES; see `open_stream`.
     values : str or sequence of columns, optional
-        Columns of numbers; see `open_stream`. In an ``.npz``, the array.
+        Columns of numbers; see `open_stream`. The array of an ``.npz`` that holds the objects.
     series : bool, default=False
         Rows of numbers are time series, not vectors.
     label : str or int, optional
-        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers, by default the
+        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers; by default the
         one called "label".
     names : str or int, optional
         Column, or field of SDF, with names of the objects.
     time : str or int, optional
-        The table is long: a row is one time point of the series that the column `names` names, sorted by this column.
-        `values` are its channels.
+        Column of times of a long table, in which a row is one time point of the series that the column `names` names.
+        The time points of a series are sorted by this column; `values` are its channels.
     axes : {"time, channel", "channel, time"}, optional
         Order of the last axes of a 3-D array of series; see `as_series`.
-    sep, encoding : str
-        Of text files; see `open_stream`.
-    header : bool, default=True
-        Whether the first line of a text table holds the names of its columns.
-    decimal : {".", ","}, default="."
-        Decimal mark of numbers in text tables.
+    sep, encoding, header, decimal
+        Format of text files; see `open_stream`.
     on_error : {"stop", "skip"}, default="stop"
         With "skip", bad objects and those without a label are skipped and counted.
     skipped : path, optional
-        A CSV file that lists what was skipped.
+        A CSV file that lists the skipped objects.
 
     Returns
     -------
@@ -145,28 +141,23 @@ _WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
 def open_objects(
     source: Any, reading: Reading | None = None, *, chunk: int = 10_000, max_bytes: int = 2**26, kind: str | None = None
 ) -> Source:
-    """Open a file, a folder, an iterable or a Dask collection; what cannot be read in chunks is read at once.
+    """Open a file, a folder, an iterable or a Dask collection; files that cannot be read in chunks are read at once.
 
     Parameters
     ----------
     source : path, iterable, Dask collection or Source
         A `Source` is returned as it is.
     reading : Reading, optional
-        How a file is read.
+        Options for reading a file.
     chunk, max_bytes : int
         Limits of a chunk; see `open_stream`.
     kind : {"series", "sets", "vectors"}, optional
-        What the arrays of an iterable are.
+        Meaning of the arrays of an iterable.
 
     Returns
     -------
     Source
         Its ``chunks()`` yields the objects in parts.
-
-    Raises
-    ------
-    ValueError
-        If a file is empty, or its ending is not known.
 
     Examples
     --------
@@ -209,52 +200,38 @@ def check_ending(path: Path, reading: Reading) -> None:
 
 
 def _with_labels(found: Objects, reading: Reading) -> Objects:
-    """Return objects without those that have no label, or raise if these may not be skipped."""
+    """Return the objects that have a label, or raise if others may not be skipped; labels get one type if possible."""
     y = found.labels
     assert y is not None
     if y.dtype == object or y.dtype.kind in "UT":
         y = _as_numbers(y, reading.decimal)
-    bad = np.flatnonzero(_missing(y))
-    if len(bad) == 0:
-        return _replaced(found, y, np.arange(len(y)))
+    missing = (
+        np.isnan(y) if y.dtype.kind == "f" else np.array([v is None or v == "" or v != v for v in y.tolist()], bool)
+    )
+    kept = np.flatnonzero(~missing)
     skips = found.skips
-    name = reading.label if reading.label is not None else "label"
-    for i in bad.tolist():
+    name = short(reading.label if reading.label is not None else "label")
+    for i in np.flatnonzero(missing).tolist():
         line = i if found.lines is None else int(found.lines[i])
-        place = f"row {i} (from 0)" if found.lines is None else f"line {line}"
+        why = f"the label (column {name}) is missing"
         if skips is None:
-            raise BadFile(
-                found.source,
-                f"the label (column {short(name)}) is missing; fill it in or leave the row "
-                "out (on_error='skip' or --on-error skip)",
-                at=place,
-            )
-        skips.add(line, f"the label (column {short(name)}) is missing")
-    if skips is not None:
-        skips.sort()
-    kept = np.setdiff1d(np.arange(len(y)), bad)
+            place = f"row {i} (from 0)" if found.lines is None else f"line {line}"
+            remedy = "fill it in or leave the row out (on_error='skip' or --on-error skip)"
+            raise BadFile(found.source, f"{why}; {remedy}", at=place)
+        skips.add(line, why)
     if len(kept) == 0:
-        raise BadFile(found.source, f"has no label in column {short(name)}")
-    return _replaced(found, y[kept], kept)
-
-
-def _replaced(found: Objects, y: npt.NDArray, kept: npt.NDArray[np.int64]) -> Objects:
-    """Return the objects at `kept` with labels y, which have one type where that is possible."""
+        raise BadFile(found.source, f"has no label in column {name}")
+    if len(kept) < len(y):
+        skips.sort()
+        y = y[kept]
+        names = None if found.names is None else [found.names[i] for i in kept.tolist()]
+        lines = None if found.lines is None else found.lines[kept]
+        found = replace(found, objects=take(found.objects, kept), names=names, lines=lines)
     if y.dtype == object:
         y = np.asarray(y.tolist())
     if y.dtype.kind in "UT":
         y = np.asarray(typed(y.tolist()))
-    if len(kept) == n_objects(found.objects):
-        return replace(found, labels=y)
-    names = None if found.names is None else [found.names[i] for i in kept.tolist()]
-    lines = None if found.lines is None else found.lines[kept]
-    return replace(found, objects=take(found.objects, kept), labels=y, names=names, lines=lines)
-
-
-def _missing(y: npt.NDArray) -> npt.NDArray[np.bool_]:
-    if y.dtype.kind == "f":
-        return np.isnan(y)
-    return np.array([v is None or v == "" or (isinstance(v, float) and v != v) for v in y.tolist()])
+    return replace(found, labels=y)
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
@@ -276,28 +253,24 @@ def _streamed(path: Path, reading: Reading) -> Objects:
         ObjectStream(path, reading, 1, _BYTES)  # raises if the header is damaged or lies
         return Objects(str(path), "vectors", array_of(path))
     stream = ObjectStream(path, reading, _CHUNK, _BYTES)
-    chunks = list(_bounded(path, stream))
+    chunks: list[Chunk] = []
+    most, total = settings().max_memory, 0
+    for chunk in stream.chunks():
+        chunks.append(chunk)
+        total += getattr(getattr(chunk.objects, "values", chunk.objects), "nbytes", 0)
+        if total > max(most, _BOMB * path.stat().st_size):
+            raise BadFile(path, f"unpacks to more than max_memory ({most} bytes), as a bomb does; raise max_memory")
     if not chunks:
         raise BadFile(path, "holds no objects")
-    labels = None if chunks[0].labels is None else [y for chunk in chunks for y in chunk.labels]
-    names = None if chunks[0].names is None else [name for chunk in chunks for name in chunk.names]
-    lines = None if chunks[0].lines is None else np.concatenate([chunk.lines for chunk in chunks])
-    objects = concatenate([chunk.objects for chunk in chunks]) if len(chunks) > 1 else chunks[0].objects
+    first = chunks[0]
     y = None
-    if labels is not None:
-        y = np.empty(len(labels), dtype=object)
-        y[:] = labels
+    if first.labels is not None:
+        y = np.empty(chunks[-1].stop, dtype=object)
+        y[:] = [label for chunk in chunks for label in chunk.labels or []]
+    names = None if first.names is None else [name for chunk in chunks for name in chunk.names or []]
+    lines = None if first.lines is None else np.concatenate([chunk.lines for chunk in chunks])
+    objects = concatenate([chunk.objects for chunk in chunks]) if len(chunks) > 1 else first.objects
     return Objects(str(path), stream.kind, objects, y, names, stream.told, stream.skips, lines, stream.called)
-
-
-def _bounded(path: Path, stream: ObjectStream) -> Iterator[Any]:
-    """Yield chunks; raise where a small file unpacks to a huge one."""
-    most, size, total = settings().max_memory, path.stat().st_size, 0
-    for chunk in stream.chunks():
-        total += getattr(getattr(chunk.objects, "values", chunk.objects), "nbytes", 0)
-        if total > max(most, _BOMB * size):
-            raise BadFile(path, f"unpacks to more than max_memory ({most} bytes), as a bomb does; raise max_memory")
-        yield chunk
 
 
 def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:

@@ -1,8 +1,8 @@
-"""Sources that are read by rows: Parquet files, .npy arrays and iterables.
+"""Read Parquet files, .npy arrays and iterables by rows.
 
-Arrow unpacks a page as far as its header says; the rows of one batch are bounded by the longest entry of a dictionary,
-which a hostile file may repeat at no cost. Rows of arrays are read, not mapped, since pages of a map count as memory of
-the process; a header is believed only if it agrees with the size of the file, and nothing is unpickled.
+Arrow unpacks a page as far as its header says. The longest entry of a dictionary bounds the rows of one batch, since a
+hostile file may repeat such an entry at no cost. Rows of arrays are read, not mapped, since pages of a map count as
+memory of the process. A header is believed only if it agrees with the size of the file, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from similia.objects.strings import StringBatch
 from similia.sources._blocks import Records, record_limit, strings
 from similia.sources.reading import Reading, Skips, choose, position_of
 
-_ROWS = 1000  # read at once: few enough for the caches, and for rows that are far longer than most
+_ROWS = 1000  # rows read at once: they fit into the caches, also if some are far longer than others
 
 
 @contextmanager
 def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
-    """Open a Parquet file; errors of Arrow become ValueError with one sentence."""
+    """Open a Parquet file; convert errors of Arrow to `BadFile`."""
     try:
         import pyarrow as pa
-        from pyarrow import parquet
+        import pyarrow.parquet as parquet
     except ImportError:
         raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow") from None
     try:
@@ -46,7 +46,7 @@ def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:  # of a damaged footer
-        raise BadFile(path, f"is not a whole Parquet file: {_first_line(error)}") from None
+        raise BadFile(path, f"is not a whole Parquet file: {' '.join(str(error).split())[:200]}") from None
 
 
 def parquet_column(path: Any, column: str | int, names: list[str]) -> str:
@@ -56,43 +56,35 @@ def parquet_column(path: Any, column: str | int, names: list[str]) -> str:
     return names[position_of(path, column, names)]
 
 
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
 class ParquetTable:
     """Objects, labels (as stored) and names (as text) of a Parquet file."""
 
     def __init__(self, path: Path, reading: Reading, skips: Skips | None = None, kind: str | None = None) -> None:
         self.path, self.size, self.skips = path, path.stat().st_size, skips
         with parquet_file(path) as file:
+            import pyarrow as pa
+
             schema = file.schema_arrow
             self.header, self.n = list(schema.names), file.metadata.num_rows
-        self.choice = choose(path, self.header, reading, lambda j: _holds(schema.field(j).type), kind)
-        self.fields = [schema.field(j) for j in self.choice.objects]
-        self.label = None if self.choice.label is None else schema.field(self.choice.label)
-        self.names = [] if self.choice.names is None else [schema.field(self.choice.names)]
+        choice = self.choice = choose(path, self.header, reading, lambda j: _holds(schema.field(j).type), kind)
+        self.fields = [schema.field(j) for j in choice.objects]
+        self.labels, self.names = ([] if j is None else [schema.field(j)] for j in (choice.label, choice.names))
         for field in self.names:
-            self._named(field, _nothing(field))  # raises if it cannot be text
-        self.is_numeric = self.choice.kind in ("vectors", "series")
+            self._named(field, pa.array([], type=field.type))  # raises if it cannot be text
+        self.is_numeric = choice.kind in ("vectors", "series")
         for field in self.fields:
-            self._check_type(field)
+            if _holds(field.type) != ("numbers" if self.is_numeric else "text"):
+                expected = "numbers" if self.is_numeric else "strings"
+                found = f"holds {str(field.type)[:60]}, expected {expected}; name another column"
+                raise BadFile(path, found, at=f"column {short(field.name)}")
         self.text = self.is_numeric or bool(_is_text(self.fields[0].type))
         if self.n <= 0:
             raise BadFile(path, "holds no rows")
 
-    def _check_type(self, field: Any) -> None:
-        found = _holds(field.type)
-        if found != ("numbers" if self.is_numeric else "text"):
-            expected = "numbers" if self.is_numeric else "strings"
-            found = f"holds {str(field.type)[:60]}, expected {expected}; name another column"
-            raise BadFile(self.path, found, at=f"column {short(field.name)}")
-
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
         """Yield the columns from row `start` on."""
         row = end = 0
-        fields = [*self.fields, *([] if self.label is None else [self.label]), *self.names]
-        columns = list(dict.fromkeys(field.name for field in fields))
+        columns = list(dict.fromkeys(field.name for field in [*self.fields, *self.labels, *self.names]))
         with parquet_file(self.path, pre_buffer=False, buffer_size=2**20) as file:
             for group in range(file.num_row_groups):
                 about = file.metadata.row_group(group)
@@ -106,18 +98,22 @@ class ParquetTable:
                     row += arrow.num_rows
                     arrow, numbers = self._without_missing(arrow[skip:], first)
                     if len(numbers):
-                        objects = self._objects(arrow, first)
-                        labels = [] if self.label is None else [_plain(_column(arrow, self.label))]
-                        names = [self._named(field, _column(arrow, field)) for field in self.names]
-                        width = 8 * len(self.fields)
-                        ends = end + (
-                            width * np.arange(1, len(numbers) + 1) if self.is_numeric else objects[0].offsets[1:]
-                        )
+                        found = self._columns(arrow, first)
+                        sizes = np.full(len(numbers), 8 * len(self.fields))
+                        ends = end + np.cumsum(sizes if self.is_numeric else np.diff(found[0].offsets))
                         end = int(ends[-1])
-                        columns_of = (*objects, *labels, *names)
-                        yield Records(columns_of, ends, position=self.size * row // self.n, rows=numbers)
+                        yield Records(found, ends, rows=numbers, position=self.size * row // self.n)
         if row != self.n:
             raise BadFile(self.path, f"holds {row} rows, but {self.n} by its footer; is it damaged?")
+
+    def _columns(self, arrow: Any, row: int) -> tuple[Any, ...]:
+        """Return objects (strings, or numbers with NaN for missing ones), labels and names from row `row` on."""
+        if self.is_numeric:
+            objects: list[Any] = [_numbers(_column(arrow, field)) for field in self.fields]
+        else:
+            objects = [self._parquet_strings(_column(arrow, self.fields[0]), row)]
+        labels = [_plain(_column(arrow, field)) for field in self.labels]
+        return (*objects, *labels, *(self._named(field, _column(arrow, field)) for field in self.names))
 
     def _without_missing(self, arrow: Any, first: int) -> tuple[Any, npt.NDArray[np.int64]]:
         """Return rows whose objects are not null, and their positions in the file; list the others or raise."""
@@ -138,12 +134,6 @@ class ParquetTable:
                 )
             self.skips.add(i, why)
         return arrow.take(np.flatnonzero(valid)), numbers[valid]
-
-    def _objects(self, arrow: Any, row: int) -> list[Any]:
-        """Return the columns of the objects: strings, or numbers with NaN for missing ones."""
-        if not self.is_numeric:
-            return [self._parquet_strings(_column(arrow, self.fields[0]), row)]
-        return [_numbers(_column(arrow, field)) for field in self.fields]
 
     def _rows_at_once(self, group: int, about: Any, chunk: int, max_bytes: int) -> int:
         """Return how many rows take about `max_bytes`."""
@@ -235,12 +225,6 @@ def _bytes_of(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 
 def _column(batch: Any, field: Any) -> Any:
     return batch.column(batch.schema.names.index(field.name))
-
-
-def _nothing(field: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.array([], type=field.type)
 
 
 _MOST_HEADER = 2**14  # bytes; numpy refuses headers above 10,000 but reads them first
