@@ -10,6 +10,7 @@ linear model of scikit-learn sums with BLAS, in an order that depends on the blo
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -28,7 +29,7 @@ from similia.core.errors import part_from, said_of_part, say_once
 from similia.core.estimators import all_at_once, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
-from similia.core.threads import heard
+from similia.core.threads import collected_warnings
 from similia.core.validation import refuse_fractions
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
@@ -175,12 +176,12 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _bytes_between(self, X: Any) -> int:
         """Return the bytes per object of the outputs of all steps but the last."""
-        few, n_bytes = take(X, np.arange(_PROBED)), 0
-        with heard():  # these warnings are repeated for all objects
+        few, total = take(X, np.arange(_PROBED)), 0
+        with collected_warnings():  # these warnings are repeated for all objects
             for _, _, step in self._iter(with_final=False):
                 few = step.transform(few)
-                n_bytes += _n_bytes(few)
-        return -(-n_bytes // _PROBED)
+                total += n_bytes(few)
+        return -(-total // _PROBED)
 
 
 class _RowByRow:
@@ -242,7 +243,7 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
     """Yield the result of `whole` for each block of `step` objects; warn once of each kind, with numbers in `X`."""
     said: set[tuple[Any, str]] = set()
     for start in range(0, n, step):
-        with heard() as caught, part_from(start):
+        with collected_warnings() as caught, part_from(start):
             part = whole(take(X, np.arange(start, min(start + step, n))))
         for warning in caught:
             say_once(said_of_part(warning, start), said, stacklevel=5)
@@ -268,12 +269,14 @@ def _can_be_cut(X: Any) -> bool:
     return isinstance(X, list | tuple | np.ndarray | Batch) or sp.issparse(X) or hasattr(X, "iloc")
 
 
-def _n_bytes(value: Any) -> int:
+def n_bytes(value: Any) -> int:
     """Return the approximate size of a collection in bytes."""
+    if isinstance(value, list):
+        return sum(map(sys.getsizeof, value))
     if sp.issparse(value):
         return sum(part.nbytes for part in (value.data, getattr(value, "indices", value.data)))
     if isinstance(value, Batch):
-        return sum(_n_bytes(part) for part in vars(value).values())
+        return sum(map(n_bytes, vars(value).values()))
     return int(getattr(value, "nbytes", 0))
 
 
@@ -389,7 +392,7 @@ def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     """Return the kernel or distance by which a step compares objects, or None.
 
     If `fitted`, the kernel that ``fit`` fixed comes before the parameter. A parameter `distance` may hold a kernel
-    (nearest neighbours in its feature space). A lifted function counts as what its parameter is named.
+    (nearest neighbours in its feature space). A `Pairwise` counts as what its parameter is named.
     """
     for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
         function = getattr(step, name, None)

@@ -1,4 +1,4 @@
-"""Define kernels and distances, call and check them, and find them inside a model.
+"""Define kernels and distances, call them and check their values.
 
 *Kernel*: any callable ``k(X, Y=None) -> (n, m)`` whose values are large for similar objects. *Distance*: the same, with
 values >= 0 that are small for similar objects. Without a Y, X is compared with itself. No base class is needed. The
@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.floating]
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
 _FEW_OF_A_PART = 20  # objects: a smaller part says nothing about the whole
 _QUOTED = 100  # letters quoted of another library's error
-_LIFTS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
+_WRAPPERS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
 _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of processes busy
 
 
@@ -215,7 +215,7 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
 def check_distance(distance: Any) -> None:
     """Raise unless `distance` is callable and not a kernel."""
     refuse_class(distance, "distance")
-    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # a lifted function may be either
+    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # it may hold either
         raise TypeError(
             f"{distance!r} is a kernel, which is large for similar objects; expected a distance, such as DTW()"
         )
@@ -236,14 +236,16 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
     try:
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
     except ValueError:
-        raise ValueError(f"{subject} a {type(values).__name__} with rows of different lengths") from None
+        raise ValueError(
+            f"{subject} a {type(values).__name__} with rows of different lengths, expected rows of one length"
+        ) from None
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{subject} values of dtype {values.dtype}, expected real numbers (float64)")
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a kernel or distance for messages; bound and lifted functions keep their own name."""
+    """Return the name of a kernel or distance for messages; of a function that another one wraps, its own name."""
     if not hasattr(function, "__name__"):
         inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
         if callable(inner):
@@ -268,7 +270,7 @@ def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
     if values.shape != shape:
         raise ValueError(
             f"the {what} {name} returned shape {values.shape} for {shape[0]} x {shape[1]} objects, "
-            f"expected {shape}; lift a function of two objects with similia.pairwise(f)"
+            f"expected {shape}; wrap a function of two objects with similia.pairwise(f)"
         )
     return values
 
@@ -288,7 +290,7 @@ def _called(function: Any, X: Any, Y: Any, what: str) -> Any:
         text = " ".join(str(error).split())
         raise TypeError(
             f"the {what} {name_of(function)} is a function of two objects, and fails on collections "
-            f"({type(error).__name__}: {text[:_QUOTED]}); lift it with {_LIFTS[what]}, or define it as "
+            f"({type(error).__name__}: {text[:_QUOTED]}); wrap it with {_WRAPPERS[what]}, or define it as "
             "f(X, Y=None) -> (n, m)"
         ) from error
 
@@ -303,7 +305,7 @@ def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
     return isinstance(value, Real) or getattr(value, "shape", None) == ()
 
 
-# ---- lifted functions
+# ---- functions of two objects
 def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
     """Turn a Python function of two objects into a kernel of two collections.
 

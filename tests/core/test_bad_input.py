@@ -178,7 +178,7 @@ OF_DISTANCES = {
 )
 def test_a_function_of_two_objects_is_told_and_lifted(model, function):
     make = (OF_KERNELS | OF_DISTANCES)[model]
-    with pytest.raises((TypeError, ValueError), match=rf"{function.__name__}.*lift.* similia\.") as raised:
+    with pytest.raises((TypeError, ValueError), match=rf"{function.__name__}.*wrap.* similia\.") as raised:
         make(function).fit(STRINGS, LABELS)
     one_sentence(raised)
     lift = sm.pairwise if model in OF_KERNELS else sm.distances.FromFunction

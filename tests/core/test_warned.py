@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from similia.core.threads import heard, in_threads
+from similia.core.threads import collected_warnings, in_threads
 
 
 def test_threads_that_leave_out_of_order_hear_their_own_and_leave_what_was():
@@ -13,7 +13,7 @@ def test_threads_that_leave_out_of_order_hear_their_own_and_leave_what_was():
     said, steps = {}, [threading.Event() for _ in range(4)]
 
     def first():
-        with heard() as caught:
+        with collected_warnings() as caught:
             steps[0].set()
             steps[1].wait(10)
             warnings.warn("one", UserWarning, stacklevel=1)
@@ -22,7 +22,7 @@ def test_threads_that_leave_out_of_order_hear_their_own_and_leave_what_was():
 
     def second():
         steps[0].wait(10)
-        with heard() as caught:
+        with collected_warnings() as caught:
             steps[1].set()
             steps[2].wait(10)
             for _ in range(2):
@@ -46,7 +46,7 @@ def test_others_are_shown_meanwhile():
     inside, told, kept = threading.Event(), threading.Event(), []
 
     def listen():
-        with heard() as caught:
+        with collected_warnings() as caught:
             inside.set()
             told.wait(10)
         kept.append(caught)
@@ -63,8 +63,8 @@ def test_others_are_shown_meanwhile():
 
 
 def test_listeners_hear_the_threads_they_share_work_among_and_say_it_again():
-    with heard() as outer:
-        with heard() as inner:
+    with collected_warnings() as outer:
+        with collected_warnings() as inner:
             in_threads(lambda i: warnings.warn(f"row {i}", UserWarning, stacklevel=1), range(3), 2)
         assert sorted(str(w.message) for w in inner) == ["row 0", "row 1", "row 2"]
         warnings.warn("again", UserWarning, stacklevel=1)

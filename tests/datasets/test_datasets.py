@@ -197,9 +197,9 @@ BAD_ANSWERS = {
     "flipped byte": (ok(bytes(CORRUPT)), "damaged|not a zip file|not a whole zip"),
     "other edges": (
         ok(archive(**{"TINY/TINY_A.txt": "1,2\n2,1\n"})),
-        r"TINY_A\.txt has sha256 [0-9a-f]{64}, expected",
+        r"TINY_A\.txt: sha256 is [0-9a-f]{64}, expected",
     ),
-    "file emptied": (ok(archive(**{"TINY/TINY_node_labels.txt": ""})), r"TINY_node_labels\.txt has sha256"),
+    "file emptied": (ok(archive(**{"TINY/TINY_node_labels.txt": ""})), r"TINY_node_labels\.txt: sha256 is"),
     "another set": (ok(archive().replace(b"TINY", b"TONY")), "has no file TINY_A.txt"),
     "server error": ((503, b"busy", 4), "503"),
 }

@@ -76,10 +76,10 @@ class GraKeLKernel(Kernel):
         X = as_graphs(X)
         if self._normalized():
             return np.ones(len(X))
-        graphs, full = self._handed(X)
+        graphs, full = self._as_lists(X)
         diagonal = np.zeros(len(X))
         if graphs:
-            kernel = called(self._name(), self._fresh().fit, graphs)
+            kernel = called(self._name(), self._unfitted().fit, graphs)
             try:
                 diagonal[full] = self._diagonals(kernel)[0]
             except ValueError:  # some kernels have a diagonal only after a matrix was computed
@@ -89,25 +89,27 @@ class GraKeLKernel(Kernel):
 
     def _within(self, X: GraphBatch) -> tuple[Floats, Floats, Floats]:
         """Return K(X), and its diagonal twice."""
-        graphs, full = self._handed(X)
+        graphs, full = self._as_lists(X)
         K = np.zeros((len(X), len(X)))
         if graphs:
-            K[np.ix_(full, full)] = self._checked(called(self._name(), self._fresh().fit_transform, graphs), full, full)
+            K[np.ix_(full, full)] = self._checked(
+                called(self._name(), self._unfitted().fit_transform, graphs), full, full
+            )
         diagonal = K.diagonal().copy()
         return K, diagonal, diagonal
 
     def _between(self, X: GraphBatch, Y: GraphBatch) -> tuple[Floats, Floats, Floats]:
         """Return K(X, Y), and, if values are normalised, k(x, x) and k(y, y)."""
-        (rows, left), (columns, right) = self._handed(X), self._handed(Y)
+        (rows, left), (columns, right) = self._as_lists(X), self._as_lists(Y)
         K, kxx, kyy = np.zeros((len(X), len(Y))), np.zeros(len(X)), np.zeros(len(Y))
         if rows and columns:
-            kernel = called(self._name(), self._fresh().fit, columns)
+            kernel = called(self._name(), self._unfitted().fit, columns)
             K[np.ix_(left, right)] = self._checked(called(self._name(), kernel.transform, rows), left, right)
             if self._normalized():
                 kyy[right], kxx[left] = self._diagonals(kernel)
         return K, kxx, kyy
 
-    def _fresh(self) -> Any:
+    def _unfitted(self) -> Any:
         """Return an unfitted copy that does not normalise."""
         refuse_class(self.kernel, "the kernel")
         if not hasattr(self.kernel, "fit_transform") or not hasattr(self.kernel, "get_params"):
@@ -140,7 +142,7 @@ class GraKeLKernel(Kernel):
             )
         return K
 
-    def _handed(self, X: GraphBatch) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    def _as_lists(self, X: GraphBatch) -> tuple[list[Any], npt.NDArray[np.int64]]:
         """Return the non-empty graphs in GraKeL's format, and their positions."""
         if self.use not in ("labels", "attributes"):
             raise ValueError(f"use must be 'labels' or 'attributes', got {self.use!r}")

@@ -1,4 +1,4 @@
-r"""Use the optimal transport of POT as distances: of point sets, of histograms, and Gromov's of shapes.
+r"""Use the optimal transport of POT as distances of point sets, histograms and shapes (Gromov-Wasserstein).
 
 .. math:: \mathrm{emd2}(a, b, M) = \min_{T \ge 0,\; T 1 = a,\; T' 1 = b} \langle T, M \rangle
 

@@ -87,7 +87,7 @@ class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         super().__init_subclass__(auto_wrap_output_keys=None)
 
     def set_output(self, *, transform: Any = None) -> Self:
-        """Return the transformer unchanged, as objects are not columns."""
+        """Return the transformer unchanged: objects are not columns."""
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
@@ -96,13 +96,16 @@ class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
 
 class ListParams(BaseEstimator):
-    """Base of classes with a list of parts: part i is ``{letter}{i}``, its parameters are ``{letter}{i}__name``."""
+    """Base of classes whose parameter `_list` is a list of kernels or models.
+
+    Entry i of the list is the parameter ``{letter}{i}``; its own parameters are ``{letter}{i}__name``.
+    """
 
     _list: ClassVar[str]  # the parameter that holds the list
     _letter: ClassVar[str]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, also each part by its letter and number, and the parts' parameters."""
+        """Return the parameters; if `deep`, also each entry of the list and the parameters of the entries."""
         params: dict[str, Any] = super().get_params(deep=False)
         for i, part in enumerate(self._listed() if deep else ()):
             name = f"{self._letter}{i}"
@@ -112,7 +115,7 @@ class ListParams(BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; a letter and number replace a part, ``__name`` after it sets a parameter of the part."""
+        """Set parameters: ``{letter}{i}`` replaces entry i of the list, ``{letter}{i}__name`` sets its parameter."""
         if self._list in params:
             setattr(self, self._list, params.pop(self._list))
         parts = self._listed()
@@ -123,7 +126,7 @@ class ListParams(BaseEstimator):
         return self
 
     def _listed(self) -> Any:
-        """Return the parts; none if the parameter is not a list, which is reported elsewhere."""
+        """Return the list, or () if the parameter is not a list, which is reported elsewhere."""
         parts = getattr(self, self._list)
         return parts if isinstance(parts, list | tuple) else ()
 

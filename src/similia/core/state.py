@@ -65,7 +65,7 @@ def declared(cls: type) -> State | None:
 
 
 def array(types: str, *shape: Any, most: float | None = None) -> Check:
-    """Check for an array of one of some types (``"f4 f8"``) and of a shape, with numbers below `most`."""
+    """Check for an array of one of some types (``"f4 f8"``) and of a shape, with absolute values below `most`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         if not isinstance(value, np.ndarray) or not value.dtype.isnative or value.dtype.str[1:] not in types.split():
@@ -79,14 +79,14 @@ def array(types: str, *shape: Any, most: float | None = None) -> Check:
 
 
 def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
-    """Return whether a size matches: any (None), a number, or the size of a name."""
+    """Return whether a size is the `wanted` number, or that of a name; None allows any size."""
     if isinstance(wanted, str):
         return sizes.setdefault(wanted, found) == found
     return wanted is None or wanted == found
 
 
 def count(name: str | None = None, factor: int = 1, least: int = 0) -> Check:
-    """Check for an integer that is `factor` times the size `name`."""
+    """Check for an integer >= `least` that is `factor` times the size `name`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < 2**63:
@@ -97,16 +97,18 @@ def count(name: str | None = None, factor: int = 1, least: int = 0) -> Check:
 
 
 def one_of(*values: Any) -> Check:
+    """Check for one of some values, of the same type."""
     return lambda value, sizes: any(type(value) is type(known) and value == known for known in values)
 
 
 def optional(check: Check | str) -> Check:
+    """Allow None, too."""
     wanted = NAMED[check] if isinstance(check, str) else check
     return lambda value, sizes: value is None or wanted(value, sizes)
 
 
 def made(*classes: str) -> Check:
-    """Check for an object of one of some declared classes, by name."""
+    """Check for an object whose class has one of these names and a declaration."""
     return lambda value, sizes: type(value).__name__ in classes and declared(type(value)) is not None
 
 
@@ -207,11 +209,12 @@ NAMED: dict[str, Check] = {
 
 
 def reads(function: Any, objects: Any) -> bool:
-    """Return whether a kernel or distance takes these objects, or raise."""
+    """Return True if a kernel or distance takes these objects; otherwise its `as_objects` raises."""
     if not isinstance(function, str) and hasattr(function, "as_objects"):
         function.as_objects(objects)
     return True
 
 
 def pairs_of(size: int) -> int:
+    """Return the number of pairs of different objects."""
     return size * (size - 1) // 2

@@ -197,11 +197,12 @@ def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: 
         task(argument)
 
 
-_list: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("similia_warnings", default=None)
+# ---- warnings of threads
+_collected: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("similia_warnings", default=None)
 
 
-class _Listening:
-    """State that the first listener changes and the last one restores."""
+class _Collecting:
+    """What the first `collected_warnings` changes and the last one restores; blocks may overlap in several threads."""
 
     lock = Lock()
     users = 0
@@ -209,39 +210,39 @@ class _Listening:
 
 
 @contextmanager
-def heard() -> Iterator[list[warnings.WarningMessage]]:
+def collected_warnings() -> Iterator[list[warnings.WarningMessage]]:
     """Collect the warnings of this thread and of those that share its work, instead of showing them."""
-    mine, token, said = 0, None, []  # type: ignore[var-annotated]
+    mine, token, found = 0, None, []  # type: ignore[var-annotated]
     try:
-        with _Listening.lock:
-            _Listening.users, mine = _Listening.users + 1, 1  # one step, so that Ctrl-C comes before or after both
-            if _Listening.before is None:
-                _Listening.before = warnings.catch_warnings()
-                _Listening.before.__enter__()
+        with _Collecting.lock:
+            _Collecting.users, mine = _Collecting.users + 1, 1  # one step, so that Ctrl-C comes before or after both
+            if _Collecting.before is None:
+                _Collecting.before = warnings.catch_warnings()
+                _Collecting.before.__enter__()
                 warnings.simplefilter("always")
-                warnings.showwarning = _for(warnings.showwarning)
-        token = _list.set(said)
-        yield said
+                warnings.showwarning = _show_or_collect(warnings.showwarning)
+        token = _collected.set(found)
+        yield found
     finally:
         if token is not None:
-            _list.reset(token)
+            _collected.reset(token)
         if mine:
-            with _Listening.lock:
-                _Listening.users -= 1
-                if _Listening.users == 0 and _Listening.before is not None:
-                    before, _Listening.before = _Listening.before, None
+            with _Collecting.lock:
+                _Collecting.users -= 1
+                if _Collecting.users == 0 and _Collecting.before is not None:
+                    before, _Collecting.before = _Collecting.before, None
                     before.__exit__(None, None, None)
 
 
-def _for(others: Any) -> Any:
-    """Return a `showwarning` that stores warnings for a listener and shows all others."""
+def _show_or_collect(others: Any) -> Any:
+    """Return a `showwarning` that stores warnings where they are collected and shows all others."""
 
     def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-        said = _list.get()
-        if said is None:
+        found = _collected.get()
+        if found is None:
             others(message, category, filename, lineno, file, line)
         else:
-            said.append(warnings.WarningMessage(message, category, filename, lineno, file, line))
+            found.append(warnings.WarningMessage(message, category, filename, lineno, file, line))
 
     return show
 

@@ -55,10 +55,7 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
 
 
 def at_most(value: int, n: int, name: str) -> int:
-    """Return the number of training objects to use; if there are only n, warn and return n.
-
-    As in scikit-learn's Nystroem, a model made for many objects can be fitted to a few.
-    """
+    """Return `value`, or n with a warning if there are only n training objects, as scikit-learn's Nystroem does."""
     if value > n:
         warn_user(f"{name}={value} is more than the {n} training objects: all {n} are used")
     return min(value, n)
@@ -98,7 +95,7 @@ def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> n
 
 
 def unmasked(X: Any, name: str = "X") -> Any:
-    """Return `X`, or raise if it is a masked array, or a list of them, and a number in it is masked.
+    """Return `X`, or raise if it is a masked array with a masked number, or a list that contains one.
 
     `numpy.asarray` would drop the mask and treat the masked values as data.
     """

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadFile
-from similia.datasets._registry import ARCHIVES, REGISTRY, Archive, Entry, load_archive
+from similia.datasets._registry import ARCHIVES, BUNDLED, REGISTRY, Archive, Entry, load_archive
 
 _RETRIES = 2
 _TIMEOUT = 30  # seconds without a byte
@@ -24,24 +24,6 @@ _TIMEOUT = 30  # seconds without a byte
 _DAMAGE = (  # errors of the standard library for truncated or altered archives
     zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError, KeyError, UnicodeDecodeError,
 )  # fmt: skip
-
-_PROMOTERS = """Promoter gene sequences (UCI, E. coli): 106 DNA sequences of 57 bases over a, c, g, t;
-53 promoters (+) and 53 others (-), all distinct.
-
-Molecular Biology (Promoter Gene Sequences), C. Harley, R. Reynolds, M. Noordewier (1990), UCI Machine
-Learning Repository, https://doi.org/10.24432/C5S01D, CC BY 4.0."""
-
-_SPLICE = """Splice-junction gene sequences (UCI, Statlog version): 3186 DNA sequences of 60 bases around a
-candidate junction: 767 exon-intron (ei), 765 intron-exon (ie), 1654 neither (n).
-
-The letters are A, C, G, T only: of the 15 UCI sequences with ambiguous letters, four (with D, R or S) are
-left out and eleven have every N written as G. 3001 sequences are distinct; 125 of them occur more than
-once (310 rows), so that a random split can put copies on both sides; one occurs with two labels.
-
-Molecular Biology (Splice-junction Gene Sequences), G. Towell, M. Noordewier, J. Shavlik (1991), UCI
-Machine Learning Repository, https://doi.org/10.24432/C5M888, CC BY 4.0, as in the R package mlbench."""
-
-_BUNDLED = {"promoters": _PROMOTERS, "splice": _SPLICE}
 
 
 def load_promoters(*, return_X_y: bool = False) -> Any:
@@ -106,7 +88,7 @@ def available() -> list[str]:
     >>> available()[:4]
     ['BZR', 'COX2', 'DD', 'ENZYMES']
     """
-    return [*REGISTRY, *ARCHIVES, *_BUNDLED]
+    return [*REGISTRY, *ARCHIVES, *BUNDLED]
 
 
 def fetch(
@@ -161,7 +143,7 @@ def fetch(
     >>> fetch("promoters").target_names
     array(['+', '-'], dtype='<U1')
     """
-    if name in _BUNDLED:
+    if name in BUNDLED:
         return _bundled(name, return_X_y)
     if name in ARCHIVES:
         return _from_folder(name, ARCHIVES[name], return_X_y)
@@ -317,7 +299,7 @@ def _strings(path: Path) -> tuple[list[str], Any]:
 def _bundled(name: str, return_X_y: bool) -> Any:
     text = files("similia.datasets").joinpath("data", f"{name}.tsv").read_text(encoding="ascii")
     labels, strings = parse_tsv(text, f"{name}.tsv")
-    return bunch(strings, labels, _BUNDLED[name], return_X_y)
+    return bunch(strings, labels, BUNDLED[name], return_X_y)
 
 
 def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:

@@ -21,7 +21,6 @@ runs all sizes in turn. Cost: 5 to 20 seconds; sizes are halved until a run is s
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -47,6 +46,7 @@ from similia.embeddings.random_objects import Representatives
 from similia.kernels.features import FeatureKernel
 from similia.kernels.graphs import ShortestPath
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, n_objects, take
+from similia.pipelines import n_bytes
 from similia.scale.stream import CHUNK
 from similia.search.hamming_index import HammingIndex
 from similia.storage.store import Store
@@ -94,7 +94,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Objects:
-    """Objects like the user's: drawn at random as described, or taken from `own`, a sample of the user's objects."""
+    """A description of objects like the user's: random ones, or those of `own`, a sample of the user's objects."""
 
     kind: str
     edges: float = 1.0
@@ -119,7 +119,7 @@ class Objects:
         return batch(rng.standard_normal((offsets[-1], self.channels)), offsets)
 
     def _graphs(self, offsets: npt.NDArray[np.int64], length: int, rng: np.random.Generator) -> GraphBatch:
-        """Return trees, in which each node hangs on one of the three before it, plus extra edges and node labels."""
+        """Return labelled trees, in which a node's parent is one of the three nodes before it, plus extra edges."""
         n, first = len(offsets) - 1, np.repeat(offsets[:-1], length)
         place = np.tile(np.arange(length), n)
         child = np.flatnonzero(place > 0)
@@ -320,14 +320,6 @@ def _add_index(runs: _Runs, bits: int, folder: Path) -> None:
     for n in (8 * size // bits for size in _SCANNED):
         index = HammingIndex(bits).fit(codes[:n])
         runs.add("search", partial(index.kneighbors, codes[:1], 10), n=n, b=bits)
-
-
-def n_bytes(batch: Any) -> int:
-    """Return the size in bytes of a batch or an array."""
-    if isinstance(batch, list):  # objects of a similarity that is a Python function
-        return sum(map(sys.getsizeof, batch))
-    arrays = [batch] if isinstance(batch, np.ndarray) else list(vars(batch).values())
-    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
 def _seconds(call: Callable[[], object]) -> float:

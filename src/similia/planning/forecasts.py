@@ -214,7 +214,7 @@ def _described(
 
 
 def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
-    """Return a sample in the layout that is compared, and as a batch or array of vectors that tells the lengths."""
+    """Return a sample in the layout of the kernel or distance, and as a batch or array, which has lengths."""
     sample = sample if comparison is None else as_objects(comparison, sample)
     at_least_one(sample, "sample")
     if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
@@ -247,7 +247,7 @@ def _evaluations(method: Method, n: int, s: int | None) -> dict[str, int]:
 
 
 def _flops(method: Method, like: Objects, costs: Costs, sizes: dict[str, float]) -> dict[str, float | None]:
-    """Return operations: those per kernel value times their number, plus products, signs and the scan."""
+    """Return arithmetic operations: of kernel values, of products with components and projections, and of the scan."""
     n, s, b = sizes["n"], sizes["s"], sizes["b"]
     each = _operations(method, like, costs, sizes["L"])
     scan = 3 * n * b / _WORD  # xor, count, add

@@ -26,7 +26,7 @@ import numpy as np
 
 from similia.core.config import config, settings
 from similia.core.errors import BadItem, BadPair, DataError, Said, said_of_part, say_once
-from similia.core.threads import heard, limited_to
+from similia.core.threads import collected_warnings, limited_to
 from similia.objects import n_objects, take
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ Heard = set[tuple[Any, str]]  # kinds of warnings already emitted
 
 def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[Said]]:
     """Return the result and the warnings of a chunk; messages number objects by their positions in the source."""
-    with heard() as caught:
+    with collected_warnings() as caught:
         try:
             result = function(model, objects)
         except Exception as error:
