@@ -61,7 +61,7 @@ from similia.explanations._pairs import (
     one,
     pair,
 )
-from similia.explanations._views import described, names_of_labels, view_of
+from similia.explanations._views import dense, described, names_of_labels, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC
@@ -295,7 +295,7 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
     if isinstance(first, Nystroem) and not first._precomputed:
         alpha, numbers = first.components_ @ found.weights, first.landmark_indices_
         return _of_landmarks(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
-    row, intercept = linear.dense(rows).ravel(), found.intercept
+    row, intercept = dense(rows).ravel(), found.intercept
     values = row
     if found.centre is not None:
         values = row - found.centre

@@ -20,6 +20,7 @@ from similia.explanations._explanation import NOWHERE, Described, Floats, Found,
 from similia.kernels.combine import Normalized, Sum
 from similia.kernels.counts import Counts
 from similia.kernels.features import FeatureKernel
+from similia.kernels.string_ids import DEGREE_SHIFT
 from similia.kernels.strings import (
     GappyKmers,
     Mismatch,
@@ -36,6 +37,9 @@ from similia.objects import StringBatch
 from similia.similarity import as_objects, diagonal, name_of
 
 Ids = npt.NDArray[np.uint64]
+Letters = npt.NDArray[np.uint32]
+Table = npt.NDArray[np.int64]
+Columns = Callable[[int], tuple[int, int]]  # of n hashed features, those of one kernel: (first, how many)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,6 @@ class Occurrences:
     name : callable
         Maps the number of an occurrence to the name of its feature.
     n_places : int
-        Number of letters or nodes of the object.
     groups : ndarray of uint64, shape (n,), optional
         Features to show as one, such as a path and its reverse; `ids` if None.
     kinds : list of str, optional
@@ -87,8 +90,9 @@ class Occurrences:
         runs = [self.places[self.offsets[o] : self.offsets[o + 1]] for o in chosen.tolist()]
         return np.unique(np.concatenate(runs)) if runs else NOWHERE
 
+    @property
     def keys(self) -> Ids:
-        """Return, for each occurrence of a feature, the id of the part that shows it."""
+        """Return the id of the part to which each occurrence belongs."""
         return self.ids if self.groups is None else self.groups
 
     def shares(self, amounts: Floats) -> Floats:
@@ -110,15 +114,14 @@ def lookup(ids: Ids, known: Ids, values: Floats) -> Floats:
     if len(known) == 0:
         return np.zeros(len(ids))
     order = np.argsort(known)
-    places = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
-    found = order[places]
+    found = order[np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)]
     return np.where(known[found] == ids, values[found], 0.0)
 
 
-def summed(occurrences: Occurrences) -> tuple[Ids, Floats]:
-    """Return the distinct features of an object and their counts."""
-    ids, rows = np.unique(occurrences.ids, return_inverse=True)
-    return ids, totals(rows, occurrences.values, len(ids))
+def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
+    """Return the distinct ids, ascending, and the sum of the values of each."""
+    distinct, rows = np.unique(ids, return_inverse=True)
+    return distinct, totals(rows, values, len(distinct))
 
 
 def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = None) -> Found:
@@ -128,10 +131,10 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
     """
     amounts = x.values * coefficients
     kept = np.flatnonzero(amounts)
-    keys, first, rows = np.unique(x.keys()[kept], return_index=True, return_inverse=True)
+    keys, first, rows = np.unique(x.keys[kept], return_index=True, return_inverse=True)
     contributions = totals(rows, amounts[kept], len(keys))
     of_key = np.split(kept[np.argsort(rows.ravel(), kind="stable")], np.cumsum(np.bincount(rows.ravel()))[:-1])
-    y_keys = np.empty(0, dtype=np.uint64) if y is None else y.keys()
+    y_keys = np.empty(0, dtype=np.uint64) if y is None else y.keys
     order = np.argsort(first)  # equal parts are listed as they occur in x
 
     def describe(number: int) -> Described:
@@ -148,11 +151,9 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
 
 def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats]) -> Found:
     """Return the parts of sum_f w_f c_f(x) c_f(y)."""
-    ids_x, counts_x = summed(x)
-    ids_y, counts_y = summed(y)
-    found = linear_parts(x, weights(x.ids) * lookup(x.ids, ids_y, counts_y), y)
-    shares_y = y.shares(y.values * weights(y.ids) * lookup(y.ids, ids_x, counts_x))
-    return Found(found.contributions, found.describe, found.shares_x, shares_y)
+    found = linear_parts(x, weights(x.ids) * lookup(x.ids, *summed(y.ids, y.values)), y)
+    shares_y = y.shares(y.values * weights(y.ids) * lookup(y.ids, *summed(x.ids, x.values)))
+    return replace(found, shares_y=shares_y)
 
 
 def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
@@ -161,14 +162,8 @@ def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
     return counts, np.ones(len(counts.ids)) if counts.weights is None else counts.weights
 
 
-Letters = npt.NDArray[np.uint32]
-
-
-Table = npt.NDArray[np.int64]
-
-
 def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
-    """Return the features of one string, or None if the kernel is unknown here."""
+    """Return the features of one string, or None if this module does not know the kernel."""
     needed = 8 * kernel._ids_per_letter() * len(batch.values) * (getattr(kernel, "k", 1) + 4)
     if needed > settings().max_memory:
         raise ValueError(
@@ -185,14 +180,14 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
         return _windows(kernel, values, offsets) if kernel.kind == "window" else _pairs(kernel, values, offsets)
     if isinstance(kernel, Spectrum):
         read = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
-        strands = _both_strands if kernel.reverse_complement else text_of
-        return _at_starts(kernel, read, offsets, np.arange(kernel.k)[None], lambda word, gap: strands(word))
+        return _at_starts(kernel, read, offsets, np.arange(kernel.k)[None], lambda word, gap: _word(kernel, word))
     return None
 
 
-def _both_strands(word: npt.NDArray) -> str:
-    """Return a word of DNA and its reverse complement as text, in alphabetical order; a palindrome only once."""
-    return "/".join(sorted({text_of(word), text_of(complements_of(word)[::-1])}))
+def _word(kernel: Spectrum | Mismatch, letters: npt.NDArray) -> str:
+    """Return a k-mer as text; if the kernel reads both strands, before or after its reverse complement."""
+    strands = [letters, complements_of(letters)[::-1]] if kernel.reverse_complement else [letters]
+    return "/".join(sorted({text_of(strand) for strand in strands}))
 
 
 def text_of(letters: npt.NDArray) -> str:
@@ -213,6 +208,7 @@ def _at_starts(
 
 
 def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
+    """Return pairs of half k-mers with all allowed gaps between them."""
     half = kernel.k // 2
     letters = np.arange(kernel.k)
     positions = letters + np.arange(kernel.gaps + 1)[:, None] * (letters >= half)
@@ -244,9 +240,9 @@ def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences
 
 
 def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrences:
+    """Return, for each k-mer of known letters, all k-mers that differ in few enough letters."""
     k, letters = kernel.k, kernel._letters()
     values = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
-    strands = _both_strands if kernel.reverse_complement else text_of
     known = np.isin(values, letters)
     runs = np.concatenate(([0], np.cumsum(known)))
     n = max(0, len(values) - k + 1)
@@ -260,12 +256,13 @@ def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrence
         way = o % len(positions)
         for place, shift in zip(positions[way], shifts[way], strict=True):
             word[place] = (word[place] + shift) % len(letters)
-        return strands(letters[word]) + (f" ±{kernel.mismatches}" if kernel.mismatches else "")
+        return _word(kernel, letters[word]) + (f" ±{kernel.mismatches}" if kernel.mismatches else "")
 
     return Occurrences.of_width(ids, places, name, len(values))
 
 
 def _positioned(kernel: WeightedDegree, values: Letters, offsets: Table) -> Occurrences:
+    """Return the k-mers of all lengths up to the degree, with their positions."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     per_start = np.minimum(kernel.degree, n - np.arange(n))
@@ -296,22 +293,12 @@ def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found
     return listed(parts, len(a), len(b))
 
 
-Columns = Callable[[int], tuple[int, int]]  # of n_features, those of a block: (first, how many)
-
-
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One counting kernel of a sum, with its weight and norms.
+    """One counting kernel of a sum.
 
-    Attributes
-    ----------
-    kernel : FeatureKernel
-    weight : float
-        Weight of the block in the kernel.
-    normed : tuple of kernels
-        Kernels whose norms divide the features.
-    prefix : str
-        Text before the names of the features.
+    `weight` is its weight in the sum, `normed` the kernels whose norms divide its features, and `prefix` the text
+    before the names of its features.
     """
 
     kernel: FeatureKernel
@@ -340,14 +327,10 @@ def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
     if isinstance(kernel, FeatureKernel):
         return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
     if isinstance(kernel, Normalized):
-        inner = blocks_of(kernel.kernel)
-        if inner is None:
-            return None
-        return [(replace(block, normed=(*block.normed, kernel.kernel)), columns) for block, columns in inner]
-    if not isinstance(kernel, Sum):
-        return None
+        blocks = blocks_of(kernel.kernel) or []
+        return [(replace(block, normed=(*block.normed, kernel.kernel)), columns) for block, columns in blocks] or None
     found = []
-    parts, weights = kernel._parts(), kernel._weights()
+    parts, weights = (kernel._parts(), kernel._weights()) if isinstance(kernel, Sum) else ((), ())
     for i, (part, weight) in enumerate(zip(parts, weights, strict=True)):
         inner = blocks_of(part)
         if inner is None:
@@ -355,10 +338,12 @@ def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
         for block, columns in inner:
             new = replace(block, weight=block.weight * float(weight), prefix=f"{name_of(part)}: {block.prefix}")
             found.append((new, _shifted(columns, i, len(parts))))
-    return found
+    return found or None
 
 
 def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
+    """Return the columns of a kernel within those of a sum of which it is part i."""
+
     def of_sum(n: int) -> tuple[int, int]:
         widths = [(n + j) // n_parts for j in range(i + 1)]
         first, width = columns(widths[i])
@@ -371,22 +356,14 @@ def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features:
     """Return the coefficient of each feature in a linear function of hashed features, before the norms."""
     first, width = columns(n_features)
     places = first + (ids % np.uint64(width)).astype(np.int64)
-    return np.sqrt(block.weight * _feature_weights(block, ids)) * weights[places]
+    own = np.ones(len(ids))
+    if isinstance(block.kernel, WeightedDegree):  # the only kernel whose features have weights
+        own = block.kernel.degree + 1 - (ids >> np.uint64(DEGREE_SHIFT)).astype(np.float64)
+    return np.sqrt(block.weight * own) * weights[places]
 
 
 def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Floats) -> Floats:
     """Return sum_l alpha_l w_f c_f(l) for each of the features `ids`."""
     counts, weights = counts_of(block.kernel, landmarks)
     amounts = counts.values * weights * np.repeat(alpha, np.diff(counts.offsets))
-    distinct, rows = np.unique(counts.ids, return_inverse=True)
-    return lookup(ids, distinct, totals(rows, amounts, len(distinct)))
-
-
-def _feature_weights(block: Block, ids: Ids) -> Floats:
-    """Return the weights of features in inner products; only the weighted degree kernel has any."""
-    from similia.kernels.string_ids import DEGREE_SHIFT
-    from similia.kernels.strings import WeightedDegree
-
-    if isinstance(block.kernel, WeightedDegree):
-        return block.kernel.degree + 1 - (ids >> np.uint64(DEGREE_SHIFT)).astype(np.float64)
-    return np.ones(len(ids))
+    return lookup(ids, *summed(counts.ids, amounts))

@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
-from math import comb
+from functools import lru_cache
+from itertools import chain, combinations, pairwise
+from math import comb, inf
 
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.hashing import combine
 from similia.explanations._features import Occurrences
 from similia.explanations._views import node_names
 from similia.kernels.graphs import (
@@ -68,23 +70,22 @@ def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, direct
 
     If `directed`, a path and its reverse are two features.
     """
-    labels = _labels(graph, label_names)
+    if graph.node_labels is None:
+        labels = [f"degree {degree}" for degree in graph.degrees.tolist()]
+    else:
+        labels = node_names(graph, label_names)
     if isinstance(kernel, ShortestPath):
         return _paths(kernel, graph, labels, directed)
     if isinstance(kernel, VertexHistogram):
         ids = vertex_ids(node_labels_of(graph))
         return Occurrences.of_width(ids, np.arange(len(ids))[:, None], lambda v: labels[v], len(ids))
-    for kind, read in _READERS:
-        if isinstance(kernel, kind):
-            return read(kernel, graph, labels)
-    return None
+    return next((read(kernel, graph, labels) for kind, read in _READERS if isinstance(kernel, kind)), None)
 
 
-def _labels(graph: GraphBatch, label_names: Names) -> list[str]:
-    """Return the text by which each node is compared."""
-    if graph.node_labels is None:
-        return [f"degree {d}" for d in graph.degrees.tolist()]
-    return node_names(graph, label_names)
+def _neighbours(graph: GraphBatch) -> list[list[int]]:
+    """Return the neighbours of each node."""
+    indptr, indices = arcs_of(graph)
+    return [indices[start:stop].tolist() for start, stop in pairwise(indptr.tolist())]
 
 
 def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occurrences:
@@ -114,7 +115,7 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     n, rounds = graph.n_nodes, kernel.n_iter + 1
     colours = refined_ids(vertex_ids(node_labels_of(graph)), indptr, indices, edge_labels, kernel.n_iter)
-    neighbours = [indices[indptr[v] : indptr[v + 1]].tolist() for v in range(n)]
+    neighbours = _neighbours(graph)
     marks = [edge_labels[indptr[v] : indptr[v + 1]].tolist() if len(edge_labels) else [] for v in range(n)]
     runs, covered = [], 0
     for v in range(n):
@@ -123,7 +124,7 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
     if covered > _MOST_COVERED:
         runs = [[v] for v in range(n) for _ in range(rounds)]
     offsets = np.concatenate(([0], np.cumsum([len(run) for run in runs]))).astype(np.int64)
-    places = np.concatenate([np.array(run, dtype=np.int64) for run in runs]) if runs else np.empty(0, dtype=np.int64)
+    places = np.fromiter(chain.from_iterable(runs), dtype=np.int64)
 
     def name(o: int) -> str:
         return _tree_name(o // rounds, o % rounds, labels, neighbours, marks)
@@ -133,13 +134,8 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
 
 def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:
     """Return the nodes within 0, 1, ..., rounds - 1 steps of v, ascending."""
-    seen, edge = {v}, {v}
-    balls = [[v]]
-    for _ in range(rounds - 1):
-        edge = {u for w in edge for u in neighbours[w]} - seen
-        seen |= edge
-        balls.append(sorted(seen))
-    return balls
+    reached = _distances(v, neighbours, rounds - 1)
+    return [sorted(u for u, d in reached if d <= steps) for steps in range(rounds)]
 
 
 def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int]], marks: list[list[int]]) -> str:
@@ -155,6 +151,7 @@ def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int
 
 
 def _grown(label: str, children: list[str], marks: list[int]) -> str:
+    """Return a tree of labels from its root and its subtrees, in alphabetical order."""
     if not children or len(label) > _LONGEST_NAME:
         return label
     if marks:
@@ -167,22 +164,19 @@ def _grown(label: str, children: list[str], marks: list[int]) -> str:
 def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed: bool) -> Occurrences:
     """Return pairs of nodes by their labels and distance, placed at both ends."""
     numbers = node_labels_of(graph) if kernel.with_labels else np.zeros(graph.n_nodes, dtype=np.uint64)
-    indptr, indices = arcs_of(graph)
     if graph.n_nodes**2 > _MOST_PLACED:
         counts = kernel._counts(graph)
         return Occurrences.without_places(counts, lambda o: f"pairs of kind {counts.ids[o]:x}", graph.n_nodes)
-    neighbours = [indices[indptr[v] : indptr[v + 1]].tolist() for v in range(graph.n_nodes)]
+    neighbours = _neighbours(graph)
     triples = [(v, u, d) for v in range(graph.n_nodes) for u, d in _distances(v, neighbours) if d]
     v, u, d = np.array(triples, dtype=np.int64).reshape(-1, 3).T
     ids = _path_ids(numbers[v], numbers[u], d)
-    text = labels if kernel.with_labels else None
 
     def name(o: int) -> str:
-        ends = f"{d[o]} apart"
-        if text is None:
-            return f"two nodes {ends}"
-        pair = (text[v[o]], text[u[o]])
-        return f"{pair[0]}->{pair[1]}, {ends}" if directed else "..".join(sorted(pair)) + f", {ends}"
+        if not kernel.with_labels:
+            return f"two nodes {d[o]} apart"
+        ends = [labels[v[o]], labels[u[o]]]
+        return f"{'->'.join(ends) if directed else '..'.join(sorted(ends))}, {d[o]} apart"
 
     found = Occurrences.of_width(ids, np.column_stack([v, u]), name, graph.n_nodes)
     low, high = np.minimum(numbers[v], numbers[u]), np.maximum(numbers[v], numbers[u])
@@ -191,26 +185,20 @@ def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed:
 
 
 def _path_ids(first: npt.NDArray, last: npt.NDArray, distances: Index) -> npt.NDArray[np.uint64]:
-    """Return the ids of `_tally`."""
-    from similia.core.hashing import combine
-
-    triples = zip(first.tolist(), last.tolist(), distances.tolist(), strict=True)
-    pairs: dict[tuple[int, int], np.uint64] = {}
-    ids = []
-    for a, b, d in triples:
-        if (a, d) not in pairs:
-            pairs[a, d] = np.uint64(combine(np.uint64(a), np.uint64(d)))
-        ids.append(combine(pairs[a, d], np.uint64(b)))
-    return np.array(ids, dtype=np.uint64)
+    """Return the ids that the kernel gives to pairs of labels at these distances."""
+    ends = lru_cache(None)(lambda label, distance: np.uint64(combine(label, distance)))
+    triples = zip(first, last, distances.astype(np.uint64), strict=True)
+    return np.array([combine(ends(a, d), b) for a, b, d in triples], dtype=np.uint64)
 
 
-def _distances(source: int, neighbours: list[list[int]]) -> list[tuple[int, int]]:
-    """Return the reachable nodes and their distances in steps."""
+def _distances(source: int, neighbours: list[list[int]], most: float = inf) -> list[tuple[int, int]]:
+    """Return the nodes within `most` steps and their distances in steps."""
     seen, reached = {source}, [(source, 0)]
     for v, d in reached:
-        new = [u for u in neighbours[v] if u not in seen]
-        seen.update(new)
-        reached += [(u, d + 1) for u in dict.fromkeys(new)]
+        if d < most:
+            new = dict.fromkeys(u for u in neighbours[v] if u not in seen)
+            seen.update(new)
+            reached += [(u, d + 1) for u in new]
     return reached
 
 
@@ -238,9 +226,8 @@ def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurr
     adjacent |= adjacent.T
     subsets = np.array(list(combinations(range(n), size)), dtype=np.int64).reshape(-1, size)
     codes = np.zeros(len(subsets), dtype=np.int64)
-    for j in range(1, size):
-        for i in range(j):
-            codes |= adjacent[subsets[:, i], subsets[:, j]] << (j * (j - 1) // 2 + i)
+    for bit, (i, j) in enumerate(_pairs_of(size)):
+        codes |= adjacent[subsets[:, i], subsets[:, j]] << bit
     classes = table[codes].astype(np.int64)
     return Occurrences.of_width(
         class_ids[classes], subsets, lambda o: graphlet_name(representatives[classes[o]], size), n
@@ -249,30 +236,30 @@ def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurr
 
 def graphlet_name(code: np.uint64, size: int) -> str:
     """Return the name of a graphlet, or its numbers of nodes and edges and its degrees."""
-    degrees = [0] * size
-    for j in range(1, size):
-        for i in range(j):
-            if int(code) >> (j * (j - 1) // 2 + i) & 1:
-                degrees[i] += 1
-                degrees[j] += 1
-    known = _KNOWN.get((size, tuple(sorted(degrees))))
-    listed = " ".join(map(str, sorted(degrees, reverse=True)))
-    return known or f"{size} nodes, {sum(degrees) // 2} edges, degrees {listed} (no. {int(code)})"
+    edges = [pair for bit, pair in enumerate(_pairs_of(size)) if int(code) >> bit & 1]
+    degrees = sorted(sum(v in pair for pair in edges) for v in range(size))
+    listed = " ".join(map(str, degrees[::-1]))
+    known = _KNOWN.get((size, tuple(degrees)))
+    return known or f"{size} nodes, {len(edges)} edges, degrees {listed} (no. {int(code)})"
+
+
+def _pairs_of(size: int) -> list[tuple[int, int]]:
+    """Return the pairs of nodes in the order of the bits of a graphlet's code."""
+    return [(i, j) for j in range(1, size) for i in range(j)]
 
 
 def _bins(kernel: Propagation, graph: GraphBatch, labels: list[str]) -> Occurrences:
+    """Return the bin of each node after each step."""
     ids = kernel._node_ids(graph)
     n_terms = ids.shape[1]
     places = np.repeat(np.arange(len(ids)), n_terms)[:, None]
-    used = kernel._used(graph)
 
     def name(o: int) -> str:
         v, step = divmod(o, n_terms)
         return f"step {step}, bin {int(ids[v, step]) & 0xFFFF:04x}"
 
-    found = Occurrences.of_width(ids.ravel(), places, name, len(ids))
-    kinds = [label for label in labels for _ in range(n_terms)] if used == "labels" else None
-    return replace(found, kinds=kinds)
+    kinds = [label for label in labels for _ in range(n_terms)] if kernel._used(graph) == "labels" else None
+    return replace(Occurrences.of_width(ids.ravel(), places, name, len(ids)), kinds=kinds)
 
 
 _READERS: tuple[tuple[type, Callable[..., Occurrences]], ...] = (

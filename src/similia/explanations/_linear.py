@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import is_regressor
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.codes import SignRandomProjection
 from similia.embeddings.vectors import FeatureScaler
 from similia.explanations._explanation import Floats
+from similia.explanations._views import dense
 from similia.learn import HDClassifier
 from similia.similarity import name_of
 
@@ -100,11 +100,6 @@ def check_learner(learner: Any) -> None:
 def several_numbers(learner: Any, n: int) -> ValueError:
     """Return the error for a regressor that predicts several numbers."""
     return ValueError(f"{name_of(learner)} predicts {n} numbers, expected one; fit one model for each")
-
-
-def dense(values: Any) -> Floats:
-    """Return an array, dense or sparse, as a dense array of float64."""
-    return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
 
 
 def _linear(learner: Any, row: Any) -> Decision:

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from similia.core.errors import BadItem
 from similia.core.text import short
@@ -35,7 +36,7 @@ from similia.explanations._features import Ids, Occurrences, counts_of, lookup, 
 from similia.explanations._graph_features import graphlet_name, of_graphs
 from similia.explanations._graph_features import is_directed as graph_is_directed
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
-from similia.explanations._views import described, view_of
+from similia.explanations._views import as_text, dense, described, view_of
 from similia.kernels.combine import Normalized, Product, Sum
 from similia.kernels.features import FeatureKernel
 from similia.kernels.from_distance import DistanceRBF, FromDistance, NegativeDistance
@@ -55,8 +56,6 @@ WHAT = (
     "GlobalAlignment, FromDistance, DistanceRBF, NegativeDistance, Sum, Product and Normalized; edit, elastic and set "
     "distances; and fitted linear models"
 )
-
-
 Naming = dict[int, str]  # names of node labels
 Names = tuple[str, str]  # names of the first and the second object
 _Parts = list[tuple[str, float, Any, Any]]
@@ -100,7 +99,7 @@ def is_directed(*batches: Any) -> bool:
 
 def value_of(kernel: Any, X: Any, Y: Any) -> float:
     """Return k(x, y) as the kernel computes it."""
-    return float(evaluate(kernel, X, Y)[0, 0])
+    return float(evaluate(kernel, as_objects(kernel, X), as_objects(kernel, Y))[0, 0])
 
 
 def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:
@@ -129,18 +128,15 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
         return similarity(kernel.kernel, X, Y, naming).times(1 / norms if norms > 0 else 0.0)
     if isinstance(kernel, Product):
         factors = kernel._parts()
-        values = [value_of(k, as_objects(k, X), as_objects(k, Y)) for k in factors]
+        values = [value_of(k, X, Y) for k in factors]
         others = [float(np.prod(values[:i] + values[i + 1 :])) / len(factors) for i in range(len(factors))]
         return joined([_part(k, X, Y, naming).times(w, _prefix(k)) for k, w in zip(factors, others, strict=True)])
     if isinstance(kernel, FromDistance):
         return _random_objects(kernel, X, Y)
     if isinstance(kernel, Cosine):
         kernel = decided(kernel, Y)
-        a, b = (
-            rows.toarray() if hasattr(rows, "toarray") else rows
-            for rows in map_pair(X, Y, kernel.mapping, kernel.zero_rows)
-        )
-        products = (np.asarray(a, dtype=np.float64) * np.asarray(b, dtype=np.float64))[0]
+        a, b = map_pair(X, Y, kernel.mapping, kernel.zero_rows)
+        products = (dense(a) * dense(b))[0]
         return Found(products, lambda k: (f"column {k}", NOWHERE, NOWHERE))
     raise NoParts(f"{name_of(kernel)} has no parts to name; {WHAT}")
 
@@ -150,15 +146,16 @@ def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
     try:
         return similarity(kernel, X, Y, naming)
     except NoParts:
-        value = value_of(kernel, as_objects(kernel, X), as_objects(kernel, Y))
-        return listed([("as a whole", value, (), ())], *(view_of(batch).n_places for batch in (X, Y)))
+        return listed([("as a whole", value_of(kernel, X, Y), (), ())], view_of(X).n_places, view_of(Y).n_places)
 
 
 def _prefix(kernel: Any) -> str:
+    """Return the text before the names of a component's parts."""
     return f"{name_of(kernel)}: "
 
 
 def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
+    """Return the parts of a kernel with features."""
     kernel._check_alike(X, Y)
     (a, a_weights), (b, b_weights) = counts_of(kernel, X), counts_of(kernel, Y)
     scale = 1.0
@@ -177,6 +174,7 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
+    """Return the product of the two features for each random object."""
     products = kernel._features(X)[0] * kernel._features(Y)[0]
     objects = kernel._random_objects(X)
     return Found(products, lambda k: (f"both near {described(take(objects, [k]), k)}", NOWHERE, NOWHERE))
@@ -186,22 +184,19 @@ def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
     """Return the parts of the logarithm of exp(-gamma d^2), or of -d^p."""
     value = value_of(kernel, X, Y)
     d, scale, found, note = distance_pair(kernel.distance, X, Y)
-    # The parts add up to d^scale; d^2 = d^scale d^(2 - scale).
     rbf = isinstance(kernel, DistanceRBF)
     if not rbf and kernel.origin is not None:
         raise NoParts(
             "NegativeDistance with an origin adds three distances; explain(kernel.distance, x, y) explains one of them"
         )
     power, factor = (2.0, -float(kernel.gamma)) if rbf else (float(kernel.power), -1.0)
-    rest = d ** (power - scale) if d > 0 else 0.0
+    # The parts add up to d^scale, and d^power = d^scale d^(power - scale).
+    found = found.times(factor * (d ** (power - scale) if d > 0 else 0.0))
+    said, kind = f"the parts are those of d = {d:.6g}", "similarity"
     if rbf:
-        said = f"the parts add up to log k = -gamma d^2, where k = {value:.6g} and d = {d:.6g}"
-        return float(-kernel.gamma * d**2), "log similarity", found.times(factor * rest), _both(said, note)
-    return value, "similarity", found.times(factor * rest), _both(f"the parts are those of d = {d:.6g}", note)
-
-
-def _both(*notes: str) -> str:
-    return "; ".join(note for note in notes if note)
+        said, kind = f"the parts add up to log k = -gamma d^2, where k = {value:.6g} and d = {d:.6g}", "log similarity"
+        value = float(-kernel.gamma * d**2)
+    return value, kind, found, "; ".join(filter(None, (said, note)))
 
 
 def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, str]:
@@ -258,40 +253,35 @@ def _edits(distance: Levenshtein, X: StringBatch, Y: StringBatch, names: Names) 
         if tag != "delete" and tag != "insert":
             links += [(i + t, j + t, float(tag == "replace")) for t in range(i_end - i)]
         if tag != "equal":
-            words = {names[0]: _text(a[i:i_end]), names[1]: _text(b[j:j_end])}
+            words = {names[0]: as_text(a[i:i_end]), names[1]: as_text(b[j:j_end])}
             parts.append((_edit_name(**words), float(max(i_end - i, j_end - j)), range(i, i_end), range(j, j_end)))
     return replace(listed(parts, len(a), len(b)), links=links)
 
 
 def _edit_name(x: str, y: str) -> str:
+    """Return the name of an edit of some letters of x to those of y."""
     if not y:
         return f"{x!r} in x only"
     return f"{x!r} for {y!r}" if x else f"{y!r} in y only"
 
 
-def _text(letters: str | bytes) -> str:
-    return letters.decode("latin-1") if isinstance(letters, bytes) else letters
-
-
 def _mismatches(distance: Hamming, X: StringBatch, Y: StringBatch, names: Names) -> Found:
+    """Return the positions of different letters; those beyond the shorter string are different, too."""
     a, b = X[0], Y[0]
-    n = min(len(a), len(b))
     parts: _Parts = []
     for i in range(max(len(a), len(b))):
-        words = {names[0]: _text(a[i : i + 1]), names[1]: _text(b[i : i + 1])}
+        words = {names[0]: as_text(a[i : i + 1]), names[1]: as_text(b[i : i + 1])}
         if words[names[0]] != words[names[1]]:
             in_a, in_b = ([i] if i < len(side) else [] for side in (a, b))
             parts.append((f"{_edit_name(**words)} at {i}", 1.0, in_a, in_b))
-    links = [(i, i, float(a[i] != b[i])) for i in range(n)]
+    links = [(i, i, float(u != v)) for i, (u, v) in enumerate(zip(a, b, strict=False))]
     return replace(listed(parts, len(a), len(b)), links=links)
 
 
 def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Found:
     """Return each point with its nearest point of the other set, and what the pair adds."""
-    from scipy.spatial.distance import cdist
-
     A, B = comparable(X, Y)
-    ground = cdist(np.asarray(A.values, np.float64), np.asarray(B.values, np.float64), _GROUND[distance.ground])
+    ground = cdist(dense(A.values), dense(B.values), _GROUND[distance.ground])
     there, back = ground.min(axis=1), ground.min(axis=0)
     pairs_there = [(i, int(j), float(there[i])) for i, j in enumerate(ground.argmin(axis=1))]
     pairs_back = [(int(i), j, float(back[j])) for j, i in enumerate(ground.argmin(axis=0))]
@@ -324,7 +314,7 @@ def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch
 def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
     """Return what each pair of points adds to d^p: the mean of mass moved times distance to the p over projections."""
     A, B = comparable(X, Y)
-    a, b = (np.asarray(side.values, dtype=np.float64) for side in (A, B))
+    a, b = dense(A.values), dense(B.values)
     m, n = len(a), len(b)
     check_cells(m, n)
     cuts = np.union1d(np.arange(1, m + 1) * n, np.arange(1, n + 1) * m)  # in units of 1 / (m n)

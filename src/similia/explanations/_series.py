@@ -12,10 +12,12 @@ Cost: O(m n) operations and about 40 m n bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from similia.alignments.groups import as_series_pair, window_band
 from similia.alignments.log_sums import half_width, in_units
@@ -30,30 +32,35 @@ from similia.objects import SeriesBatch
 
 _BYTES_PER_CELL = 48
 _FAINT = 0.02  # matches of lower probability are not drawn
+DIAGONAL, UP, LEFT = 0, 1, 2  # moves that match two time points, delete one of x, and insert one of y
 Names = tuple[str, str]  # names of the first and the second series
-_Step = tuple[str, float, tuple[int, ...], tuple[int, ...]]
+_Step = tuple[str, float, tuple[int, ...], tuple[int, ...]]  # name, cost, time points of x and of y
 
 
 def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
     """Return the steps of the cheapest alignment under `DTW`, `ERP`, `MSM`, `TWE` or `LCSS`."""
-    A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
+    A, B = _as_floats(X, Y)
     a, b = A.values, B.values
-    m, n = len(a), len(b)
-    check_cells(m, n)
-    outside = _outside(m, n, distance.window)
+    outside = _outside(len(a), len(b), distance.window)
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(distance, DTW):
-            ground = _ground(a, b)
-            cost = ground if distance._rooted() else ground**2
-            return _found(_steps(cost, cost, cost, outside), "dtw", m, n, names)
+            cost = cdist(a, b) if distance._rooted() else cdist(a, b) ** 2
+            return _found(_steps(cost, cost, cost, outside), cost.shape, names, both=True)
         if isinstance(distance, MSM):
             channels = [_msm(a[:, c], b[:, c], distance, outside, names) for c in range(a.shape[1])]
-            single = len(channels) == 1
-            parts = [found if single else found.times(1.0, f"channel {c}: ") for c, found in enumerate(channels)]
-            return joined(parts)
+            if len(channels) == 1:
+                return channels[0]
+            return joined([found.times(1.0, f"channel {c}: ") for c, found in enumerate(channels)])
         if isinstance(distance, LCSS):
-            return _lcss(_ground(a, b) <= distance.epsilon, outside, names)
+            return _lcss(cdist(a, b) <= distance.epsilon, outside, names)
         return _edited(distance, A, B, outside, names)
+
+
+def _as_floats(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
+    """Return two series as float64; raise if the table of their pairs exceeds the working memory."""
+    A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
+    check_cells(len(A.values), len(B.values))
+    return A, B
 
 
 def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
@@ -62,9 +69,8 @@ def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any
     if costs is None:
         raise TypeError(f"{type(distance).__name__} has no costs of deletions")
     delete, insert = costs(A), costs(B)
-    ground = _ground(A.values, B.values)
+    match = ground = cdist(A.values, B.values)
     m, n = ground.shape
-    match = ground
     if kind == kinds.TWE:
         before = np.zeros((m, n))
         before[1:, 1:] = ground[:-1, :-1]
@@ -74,10 +80,11 @@ def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any
         borders = np.concatenate(([0.0], np.cumsum(insert))), np.concatenate(([0.0], np.cumsum(delete)))
     rows, columns = np.broadcast_to(delete[:, None], (m, n)), np.broadcast_to(insert, (m, n))
     steps = _steps(match, rows, columns, outside, borders, delete, insert)
-    return _found(steps, "edited", m, n, names)
+    return _found(steps, (m, n), names)
 
 
 def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
+    """Return the steps of one channel under `MSM`, which charges for each split or merged time point."""
     c = distance._how(1.0)[1]
 
     def split(new: Floats, old: Floats, other: Floats) -> Floats:
@@ -90,7 +97,7 @@ def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
     steps = _steps(
         np.abs(np.subtract.outer(a, b)), split(a, before_a, b), np.ascontiguousarray(split(b, before_b, a).T), outside
     )
-    return _found(steps, "msm", len(a), len(b), names)
+    return _found(steps, (len(a), len(b)), names, gone="split or merged")
 
 
 def _lcss(alike: Any, outside: Any, names: Names) -> Found:
@@ -98,12 +105,14 @@ def _lcss(alike: Any, outside: Any, names: Names) -> Found:
     m, n = alike.shape
     match = np.where(alike & ~outside, -1.0, np.inf)
     none = np.zeros((m, n))
-    moves = _path(match, none, none, np.zeros(n + 1), np.zeros(m + 1))
-    pairs = [(i, j) for i, j, move in moves if move == 0]
+    moves = _path([match, none, none], np.zeros(n + 1), np.zeros(m + 1))
+    pairs = [(i, j) for i, j, move in moves if move == DIAGONAL]
     side = 0 if m <= n else 1
     alone = sorted(set(range(min(m, n))) - {pair[side] for pair in pairs})
-    where: dict[int, Any] = {t: ((t,), ()) if side == 0 else ((), (t,)) for t in alone}
-    parts: list[_Step] = [(f"{names[side]}[{t}] without a match", 1 / min(m, n), *where[t]) for t in alone]
+    parts: list[_Step] = []
+    for t in alone:
+        in_x, in_y = ((t,), ()) if side == 0 else ((), (t,))
+        parts.append((f"{names[side]}[{t}] without a match", 1 / min(m, n), in_x, in_y))
     return replace(listed(parts, m, n), links=[(i, j, 0.0) for i, j in pairs])
 
 
@@ -118,26 +127,26 @@ def _steps(
 ) -> list[tuple[int, int, int, float]]:
     """Return (i, j, move, cost) of the cheapest path; cells in `outside` and missing borders are forbidden."""
     m, n = match.shape
-    match, delete, insert = (np.where(outside, np.inf, cost) for cost in (match, delete, insert))
+    costs = [np.where(outside, np.inf, cost) for cost in (match, delete, insert)]
     first_row, first_column = (np.full(n + 1, np.inf), np.full(m + 1, np.inf)) if borders is None else borders
     first_row[0] = first_column[0] = 0.0
-    costs = (match, delete, insert)
     steps = []
-    for i, j, move in _path(match, delete, insert, first_row, first_column):
+    for i, j, move in _path(costs, first_row, first_column):
         if i >= 0 and j >= 0:
             cost = costs[move][i, j]
         else:
-            cost = border_delete[i] if move == 1 else border_insert[j]  # type: ignore[index]
+            cost = border_delete[i] if move == UP else border_insert[j]  # type: ignore[index]
         steps.append((i, j, move, float(cost)))
     return steps
 
 
-def _path(match: Floats, delete: Floats, insert: Floats, row: Floats, column: Floats) -> list[tuple[int, int, int]]:
-    """Return the cells (i, j, move) of the cheapest path from the start; -1 is the border."""
+def _path(costs: Sequence[Floats], row: Floats, column: Floats) -> list[tuple[int, int, int]]:
+    """Return the cells (i, j, move) of the cheapest path from the start; -1 is the border.
 
-    match, delete, insert = (np.ascontiguousarray(cost, dtype=np.float64) for cost in (match, delete, insert))
-    moves = best_moves(match, delete, insert, row, column)
-    i, j = match.shape
+    `costs` are those of matches, deletions and insertions, each of shape (m, n).
+    """
+    moves = best_moves(*map(np.ascontiguousarray, costs), row, column)
+    i, j = costs[0].shape
     cells = []
     while i > 0 or j > 0:
         move = int(moves[i, j])
@@ -146,18 +155,23 @@ def _path(match: Floats, delete: Floats, insert: Floats, row: Floats, column: Fl
     return cells[::-1]
 
 
-def _found(steps: list[tuple[int, int, int, float]], kind: str, m: int, n: int, names: Names) -> Found:
-    """Return steps as parts; a step of time warping matches its two points, an edit deletes one of them."""
-    gone = "split or merged" if kind == "msm" else "deleted"
+def _found(
+    steps: list[tuple[int, int, int, float]],
+    lengths: tuple[int, ...],
+    names: Names,
+    both: bool = False,
+    gone: str = "deleted",
+) -> Found:
+    """Return steps as parts; if `both` (time warping), each matches two time points, else an edit removes one."""
     parts: list[_Step] = []
     for i, j, move, cost in steps:
-        if kind == "dtw" or move == 0:
+        if both or move == DIAGONAL:
             parts.append((matched(names, i, j), cost, (i,), (j,)))
-        elif move == 1:
+        elif move == UP:
             parts.append((f"{names[0]}[{i}] {gone}", cost, (i,), ()))
         else:
             parts.append((f"{names[1]}[{j}] {gone}", cost, (), (j,)))
-    return listed(parts, m, n)
+    return listed(parts, *lengths)
 
 
 def matched(names: Names, i: int, j: int) -> str:
@@ -176,14 +190,8 @@ def check_cells(m: int, n: int) -> None:
         )
 
 
-def _ground(a: Any, b: Any) -> Floats:
-    from scipy.spatial.distance import cdist
-
-    ground: Floats = cdist(a, b)
-    return ground
-
-
 def _outside(m: int, n: int, window: Any) -> Any:
+    """Return which cells of the table of pairs lie outside the window, shape (m, n)."""
     steps, share = window_band(window)
     width = half_width(m, n, steps, share)
     return np.abs(np.subtract.outer(np.arange(m), np.arange(n))) > width
@@ -191,19 +199,17 @@ def _outside(m: int, n: int, window: Any) -> Any:
 
 def soft_warping(distance: SoftDTW, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
     """Return the expected costs of the matches of soft-DTW; the rest is their entropy and the self terms."""
-    A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
-    check_cells(len(A.values), len(B.values))
-    costs = _ground(A.values, B.values) ** 2
+    A, B = _as_floats(X, Y)
+    costs = cdist(A.values, B.values) ** 2
     allowed = np.where(_outside(len(costs), costs.shape[1], distance.window), -np.inf, -costs / distance.gamma)
     return _expected(_posterior(allowed), costs, names)
 
 
 def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, str, Found, str]:
     """Return the parts of log k of the global alignment kernel."""
-    A, B = (side.astype(np.float64) for side in as_series_pair(kernel.as_objects(X), kernel.as_objects(Y)))
-    check_cells(len(A.values), len(B.values))
+    A, B = _as_floats(kernel.as_objects(X), kernel.as_objects(Y))
     (rate, _, triangular, _, _), half = kernel._how()
-    log_e = -rate * _ground(in_units(A, half, "bandwidth").values, in_units(B, half, "bandwidth").values) ** 2
+    log_e = -rate * cdist(in_units(A, half, "bandwidth").values, in_units(B, half, "bandwidth").values) ** 2
     gap = np.abs(np.subtract.outer(np.arange(len(A.values)), np.arange(len(B.values))))
     with np.errstate(divide="ignore"):
         if triangular:
@@ -225,17 +231,16 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
 
 def _posterior(logs: Floats) -> Floats:
     """Return the probability that i and j are matched, for alignments weighted by the product of e^logs."""
-
     logs = np.ascontiguousarray(logs)
     forward = log_sums_to(logs)
     backward = log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]
     finite = np.isfinite(logs)
     exponents = np.where(finite, forward + backward - np.where(finite, logs, 0.0) - forward[-1, -1], -np.inf)
-    chances: Floats = np.exp(exponents)
-    return chances
+    return np.asarray(np.exp(exponents))
 
 
 def _expected(chances: Floats, costs: Floats, names: Names) -> Found:
+    """Return the costs of all matches, times the probability of each."""
     amounts = np.where(chances > 0, chances * np.where(chances > 0, costs, 0.0), 0.0)
     n = amounts.shape[1]
     links = [(int(i), int(j), float(chances[i, j])) for i, j in np.argwhere(chances > _FAINT)]
@@ -245,9 +250,6 @@ def _expected(chances: Floats, costs: Floats, names: Names) -> Found:
         return f"{matched(names, i, j)} (chance {chances[i, j]:.2f})", np.array([i]), np.array([j])
 
     return Found(amounts.ravel(), describe, amounts.sum(axis=1), amounts.sum(axis=0), links)
-
-
-DIAGONAL, UP, LEFT = 0, 1, 2
 
 
 @njit()

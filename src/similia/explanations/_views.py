@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch
 from similia.objects.graph_forms import BONDS, SYMBOLS, hash_labels
@@ -63,9 +64,14 @@ def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View
         names = node_names(first, label_names or {})
         return View(batch.kind, n, arcs=arcs, names=names, bonds=_bonds(first, names))
     if isinstance(batch, SeriesBatch | SetBatch):
-        values = np.asarray(batch.values[: batch.offsets[1]], dtype=np.float64)
+        values = dense(batch.values[: batch.offsets[1]])
         return View(batch.kind, len(values), values=values)
     return View("other", 0)
+
+
+def dense(values: Any) -> npt.NDArray[np.float64]:
+    """Return an array, dense or sparse, as a dense array of float64."""
+    return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
 
 
 def as_text(letters: str | bytes) -> str:
