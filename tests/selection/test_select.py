@@ -313,6 +313,26 @@ def test_the_same_seed_gives_the_same_choice_and_input_stays_as_it_is(monkeypatc
     assert (y == before[1]).all()
 
 
+@pytest.mark.same_bits
+def test_linear_machines_share_no_random_numbers_between_threads():
+    X, y = sample("texts", 36)
+    kind, X = recognised(X)
+    groups = [one for one in ladder(kind, X, "classification", 3) if "features" in one.name][:2]
+    fold, left_out = np.arange(36) // 2 % 3, [(0, frozenset({i})) for i in range(3)]
+    coefficients = set()
+
+    def score(model, V, y):
+        coefficients.add(model[-1].coef_.tobytes())
+        return 1.0
+
+    with sm.config(n_jobs=3):
+        for _ in range(4):
+            evaluator = Evaluator(X, y, [fold], score, groups)
+            for g in range(2):
+                evaluator.run(g, [2, 3], 36, left_out)
+    assert len(coefficients) == 2 * 2 * 3
+
+
 def test_another_score_decides_and_has_student_s_interval(monkeypatch):
     X, y = sample("vectors", 40)
     use_ladder(monkeypatch, [group("fine", None, NearestCentroid())])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -30,18 +32,14 @@ from similia.selection._ladder import Group, identity
 from similia.similarity import Distance
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # numbers of objects for measuring costs; the first call compiles
-
-
 _CLEARLY = 0.1  # share of the available time: work expected to take less is not measured further
-
-
 _SPARSE = 0.3  # above this share of nonzero weights a dense array is smaller or faster
-
-
+_SHARE = 0.5  # of the working memory, for cached matrices
+# liblinear's dual solver draws from one generator per process, so fits at the same time would disturb each other.
+_LIBLINEAR = Lock()
 Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds left out of training
-
-
 Key = tuple[int, int, int, Left]  # group, learner, number of objects
+Score = Callable[[Any, Any, npt.NDArray], float]
 
 
 @dataclass
@@ -57,11 +55,9 @@ class Evaluator:
         The fold of each object, in one or more partitions.
     score : callable
         ``score(estimator, V, y)``: a scorer of scikit-learn.
-    groups : list of Group
-    kept : dict
-        (group, learner, n, (partition, folds left out)) to {fold: score}.
-    answers : dict
-        Like `kept`, but {fold: predictions}, if the score needs only predictions.
+    kept, answers : dict
+        (group, learner, n, (partition, folds left out)) to {fold: score}, and to {fold: predictions} if the score
+        needs only predictions.
     failed : dict of (group, learner or -1 for all) to str
         Message of the error raised.
     seconds : dict
@@ -71,13 +67,12 @@ class Evaluator:
     X: Any
     y: npt.NDArray
     partitions: list[npt.NDArray[np.int64]]
-    score: Callable[[Any, Any, npt.NDArray], float]
+    score: Score
     groups: Sequence[Group]
     kept: dict[Key, dict[int, float]] = field(default_factory=dict)
     answers: dict[Key, dict[int, npt.NDArray]] = field(default_factory=dict)
     failed: dict[tuple[int, int], str] = field(default_factory=dict)
     seconds: dict[tuple[int, int, int], list[float]] = field(default_factory=dict)
-    cached: bool = True
 
     def __post_init__(self) -> None:
         self._cache = Cache(self.X)
@@ -96,7 +91,7 @@ class Evaluator:
         start = begin
         try:
             # Compute shared values once, with all threads.
-            made = [self._pipelines(group, missing, n) for missing in wanted.values()]
+            made = [self._cache.pipelines(self.groups[group], missing, n) for missing in wanted.values()]
             start = budget.clock()
             at_once = min(n_threads(), len(wanted))
             fits = [
@@ -114,7 +109,7 @@ class Evaluator:
 
     def shared(self, group: int) -> Hashable:
         """Return a key of the values that folds of a group share, None if they share nothing."""
-        return self._cache.name(self.groups[group]) if self.cached else None
+        return self._cache.name(self.groups[group])
 
     def scores(self, group: int, learner: int, n: int, cells: Sequence[tuple[Left, int]]) -> npt.NDArray | None:
         """Return the scores of a candidate on held-out folds, or None if one is missing."""
@@ -149,11 +144,6 @@ class Evaluator:
             if n > _PROBED[1] and (clear or budget.clock() - begin > allowed):
                 break
 
-    def _pipelines(self, group: int, learners: list[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
-        if self.cached:
-            return self._cache.pipelines(self.groups[group], learners, n)
-        return (*fresh(self.groups[group], learners), False)
-
     def _fit(
         self,
         group: int,
@@ -173,7 +163,8 @@ class Evaluator:
             fold = self.partitions[left[0]][:n]
             train = np.flatnonzero(~np.isin(fold, [*left[1]]))
             held = {i: np.flatnonzero(fold == i) for i in sorted(left[1])}
-            V, W = self._objects(train, positions), {i: self._objects(rows, positions) for i, rows in held.items()}
+            V, *parts = (rows if positions else take(self.X, rows) for rows in (train, *held.values()))
+            W = dict(zip(held, parts, strict=True))
             fit_to_size(steps, len(train))
             embedding = 0.0
             for step in steps:
@@ -183,9 +174,10 @@ class Evaluator:
                 W = {i: step.transform(part) for i, part in W.items()}
             for learner, tail in zip(learners, tails, strict=True):
                 try:
-                    start = budget.clock()
-                    model = make_pipeline(*tail).fit(V, self.y[train])
-                    seconds = embedding / at_once + budget.clock() - start
+                    with _LIBLINEAR if getattr(tail[-1], "dual", False) else nullcontext():
+                        start = budget.clock()
+                        model = make_pipeline(*tail).fit(V, self.y[train])
+                        seconds = embedding / at_once + budget.clock() - start
                     self.seconds.setdefault((group, learner, n), []).append(seconds)
                     scored: dict[int, Any] = dict.fromkeys(held, model)
                     if self.scores_answers:
@@ -198,9 +190,6 @@ class Evaluator:
                 except Exception as error:  # such as more neighbours than objects
                     self.failed[group, learner] = f"{type(error).__name__}: {error}"
 
-    def _objects(self, rows: npt.NDArray[np.int64], positions: bool) -> Any:
-        return rows if positions else take(self.X, rows)
-
 
 class Answers(BaseEstimator):
     """Stand-in for a model whose predictions are known."""
@@ -212,7 +201,7 @@ class Answers(BaseEstimator):
         return self.given
 
 
-def scores_answers(score: Callable[[Any, Any, npt.NDArray], float], y: npt.NDArray) -> bool:
+def scores_answers(score: Score, y: npt.NDArray) -> bool:
     """Return whether a scorer uses only predictions, so that those of several models can be joined."""
     try:
         return bool(np.isfinite(score(Answers(y), None, y)))
@@ -220,25 +209,14 @@ def scores_answers(score: Callable[[Any, Any, npt.NDArray], float], y: npt.NDArr
         return False
 
 
-def fit_to_size(steps: Sequence[Any], n: int) -> None:
-    """Limit the landmarks of each step to the number of training objects."""
-    for step in steps:
-        if isinstance(step, Nystroem):
-            step.n_components = min(step.n_components, n)
-
-
 def fitted(pipeline: Any, X: Any, y: npt.NDArray) -> Any:
     """Return a fitted copy of a candidate's pipeline."""
     model = sized(pipeline, len(y)).fit(X, y)
     for voter in getattr(model, "estimators_", [model]):
-        _without_zeros(voter[-1])
+        # Keep only the nonzero weights of hashed features if they are few, to make files smaller.
+        if isinstance(voter[-1], LinearSVC) and np.mean(voter[-1].coef_ != 0) < _SPARSE:
+            voter[-1].sparsify()
     return model
-
-
-def _without_zeros(learner: Any) -> None:
-    """Keep only the nonzero weights of hashed features if they are few, to make files smaller."""
-    if isinstance(learner, LinearSVC) and np.mean(learner.coef_ != 0) < _SPARSE:
-        learner.sparsify()
 
 
 def sized(pipeline: Any, n: int) -> Any:
@@ -249,7 +227,11 @@ def sized(pipeline: Any, n: int) -> Any:
     return model
 
 
-_SHARE = 0.5  # of the working memory, for cached matrices
+def fit_to_size(steps: Sequence[Any], n: int) -> None:
+    """Limit the landmarks of each step to the number of training objects."""
+    for step in steps:
+        if isinstance(step, Nystroem):
+            step.n_components = min(step.n_components, n)
 
 
 class Rows(TransformerMixin, BaseEstimator):
@@ -276,7 +258,8 @@ class Cache:
 
     def pipelines(self, group: Group, learners: Sequence[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
         """Return fresh steps, fresh learners, and whether they take positions among the first n objects."""
-        steps, tails = fresh(group, learners)
+        steps = [clone(step) for _, step in group.steps]
+        tails = [[clone(step) for _, step in group.learners[i][1]] for i in learners]
         name = self.name(group)
         if name is None:
             return steps, tails, False
@@ -309,23 +292,16 @@ class Cache:
         return step.set_params(**{"distance" if hasattr(step, "distance") else "kernel": pairs})
 
     def _get(self, name: Hashable, n: int, compute: Callable[[Any], Any]) -> Any:
+        """Return the matrix of a key for n objects; if it is computed, the oldest ones make room for it."""
         if name not in self._kept or self._kept[name][0] < n:
             self._kept.pop(name, None)
-            values = compute(self.X if n == len(self.X) else take(self.X, np.arange(n)))
-            while self._kept and self._size() + _n_bytes(values) > _SHARE * settings().max_memory:
+            self._kept[name] = n, compute(self.X if n == len(self.X) else take(self.X, np.arange(n)))
+            sizes = [_n_bytes(values) for _, values in self._kept.values()]
+            while len(sizes) > 1 and sum(sizes) > _SHARE * settings().max_memory:
                 self._kept.popitem(last=False)
-            self._kept[name] = n, values
+                sizes.pop(0)
         self._kept.move_to_end(name)
         return self._kept[name][1]
-
-    def _size(self) -> int:
-        return sum(_n_bytes(values) for _, values in self._kept.values())
-
-
-def fresh(group: Group, learners: Sequence[int]) -> tuple[list[Any], list[list[Any]]]:
-    """Return copies of a group's steps and of the steps of some learners."""
-    tails = [[clone(step) for _, step in group.learners[i][1]] for i in learners]
-    return [clone(step) for _, step in group.steps], tails
 
 
 def _shared(step: Any) -> Callable[[Any], Any]:
@@ -364,4 +340,5 @@ def _compact(features: sp.csr_array) -> sp.csr_array:
 
 
 def _n_bytes(values: Any) -> int:
+    """Return the size of a dense or sparse array."""
     return int(values.data.nbytes + values.indices.nbytes) if sp.issparse(values) else int(values.nbytes)

@@ -8,11 +8,9 @@ data: all learning happens in ``fit``, on training folds.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -39,19 +37,17 @@ from similia.pipelines import Pipeline
 from similia.similarity import Distance, Kernel, name_of
 
 Steps = tuple[tuple[str, Any], ...]
+Learners = tuple[tuple[str, Steps], ...]
 
 _COLUMNS = 2**18  # of hashed features: a linear model keeps 2 MB of weights per class
 _LANDMARKS, _RANDOM = 1000, 512
 _LONG = 100  # mean number of nodes above which shortest paths are not tried
-_CS, _RBF_CS, _SCALED_CS, _NEIGHBOURS = (
-    (0.1, 1.0, 10.0, 100.0),
-    (1.0, 10.0, 100.0),
-    (0.001, 0.01, 0.1),
-    (1, 3, 5, 9, 15),
-)
+_CS, _RBF_CS, _SCALED_CS = (0.1, 1.0, 10.0, 100.0), (1.0, 10.0, 100.0), (0.001, 0.01, 0.1)
+_NEIGHBOURS = (1, 3, 5, 9, 15)
 _OWN, _PAIRS, _LEARNT, DEAR = -1, 1, 2, 3  # ranks of cost; 0 for explicit features and vectors
 _TOLERANCE = 0.1  # of LinearSVC on features: as accurate as 1e-3 and, for large C, 2 to 3 times as fast
 _ALPHAS = (1.0, 30.0, 1000.0)
+_LONGEST = 48  # maximum characters of a name; a sum lists several
 _SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
 
 
@@ -61,7 +57,6 @@ class Group:
 
     Attributes
     ----------
-    name : str
     steps : tuple of (name, estimator)
         Steps from objects to the learners' input; may be empty for vectors.
     learners : tuple of (name, steps)
@@ -78,13 +73,12 @@ class Group:
     cost : int
         Rank by cost, as far as known without measuring; cheap groups are tried first.
     turns : tuple of int
-        Order in which learners are tried one by one; empty if all are tried at once because the embedding takes most
-        of the time.
+        Order in which learners are tried one by one; empty if all are tried at once.
     """
 
     name: str
     steps: Steps
-    learners: tuple[tuple[str, Steps], ...]
+    learners: Learners
     floor: bool = False
     pairs: bool = False
     slow: bool = True
@@ -92,6 +86,11 @@ class Group:
     family: str = ""
     cost: int = 0
     turns: tuple[int, ...] = ()
+
+    @property
+    def pairwise(self) -> bool:
+        """Return whether the work that folds share compares all pairs of objects."""
+        return self.slow or self.partners is not None
 
     def named(self, learner: int) -> str:
         """Return the name of a candidate."""
@@ -111,9 +110,11 @@ def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Dista
     parts = _Parts(task == "classification", seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first = [replace(group, cost=_OWN) for group in chain.from_iterable(map(parts.own, own))]
-        found = [*first, *(groups[kind](X, parts) if kind in groups else ())]
-        return _told_apart(each_once(found))
+        first = [replace(group, cost=_OWN) for compare in own for group in parts.own(compare)]
+        found = each_once([*first, *(groups[kind](X, parts) if kind in groups else ())])
+    names = [group.named(0) for group in found]
+    earlier = [names[:i].count(name) for i, name in enumerate(names)]
+    return [replace(g, name=f"{g.name} ({n + 1})") if n else g for g, n in zip(found, earlier, strict=True)]
 
 
 def each_once(groups: Iterable[Group]) -> list[Group]:
@@ -124,32 +125,21 @@ def each_once(groups: Iterable[Group]) -> list[Group]:
     return [*found.values()]
 
 
-def _told_apart(groups: list[Group]) -> list[Group]:
-    """Number the names that repeat those of an earlier candidate."""
-    met: Counter[str] = Counter()
-    named = []
-    for group in groups:
-        met[group.named(0)] += 1
-        again = met[group.named(0)]
-        named.append(group if again == 1 else replace(group, name=f"{group.name} ({again})"))
-    return named
-
-
 @dataclass(frozen=True)
 class _Parts:
-    """Makes groups: each method is a way from objects to vectors, with the learners of the task."""
+    """Makes groups, each an embedding with the learners of the task, and those learners."""
 
     classify: bool
     seed: int
 
-    def features(self, kernel: Any, *before: tuple[str, Any], Cs: tuple[float, ...] = _CS) -> Group:
+    def features(self, kernel: Any, *before: tuple[str, Any]) -> Group:
         """Return explicit features with linear models; for regression, landmarks, where ridge regression is fast."""
         if not self.classify:
             return self.landmarks(kernel, *before)
         steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
-        turns = tuple(sorted(range(len(Cs)), key=lambda i: abs(np.log10(Cs[i]))))  # large C is slow
-        facts: dict[str, Any] = {"slow": False, "family": "features", "turns": turns}
-        return Group(f"{_name(kernel, before)} · features", steps, self.linear(Cs), **facts)
+        turns = tuple(sorted(range(len(_CS)), key=lambda i: abs(np.log10(_CS[i]))))  # large C is slow
+        name = f"{_name(kernel, before)} · features"
+        return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
         """Return Nystroem vectors with an RBF machine, and the hyperdimensional classifier on their bits (NysHD).
@@ -158,13 +148,13 @@ class _Parts:
         """
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
         learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
-        facts: dict[str, Any] = {"partners": _LANDMARKS, "family": "landmarks", "cost": _LEARNT}
-        return Group(f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem)), learners, **facts)
+        name, steps = f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem))
+        return Group(name, steps, learners, partners=_LANDMARKS, family="landmarks", cost=_LEARNT)
 
     def exact(self, kernel: Any) -> Iterator[Group]:
         """Yield the exact kernel machine on the Gram matrix; nothing for regression."""
         if self.classify:
-            learners = tuple((f"KernelSVC(C={C:g})", (("learner", KernelSVC(kernel, C)),)) for C in _RBF_CS)
+            learners = _alone({f"KernelSVC(C={C:g})": KernelSVC(kernel, C) for C in _RBF_CS})
             cost = _LEARNT if isinstance(kernel, k.HypersphericalHeat) else DEAR
             yield Group(short_name(kernel), (), learners, pairs=True, family="exact", cost=cost)
 
@@ -176,8 +166,7 @@ class _Parts:
         name = f"{short_name(distance)} · D2KE({drawn}, gamma={gamma})"
         steps = (("d2ke", d2ke), ("scaler", StandardScaler()))
         cost = _LEARNT if isinstance(objects, Representatives) else DEAR
-        facts: dict[str, Any] = {"slow": False, "partners": n, "family": "D2KE", "cost": cost}
-        return Group(name, steps, self.scaled_linear(), **facts)
+        return Group(name, steps, self.scaled_linear(), slow=False, partners=n, family="D2KE", cost=cost)
 
     def around(self, distance: Any) -> Iterator[Group]:
         """Yield nearest neighbours, and D2KE with training objects, which share a matrix."""
@@ -198,76 +187,73 @@ class _Parts:
     def nearest(self, compare: Any) -> Group:
         """Return nearest neighbours under a distance, or the distance in a kernel's feature space."""
         machine = KNeighborsClassifier if self.classify else KNeighborsRegressor
-        learners = tuple((f"{n} nearest", (("learner", machine(compare, n)),)) for n in _NEIGHBOURS)
-        facts: dict[str, Any] = {
-            "partners": 0,
-            "family": f"nearest {'distance' if isinstance(compare, Distance) else 'kernel'}",
-        }
+        learners = _alone({f"{n} nearest": machine(compare, n) for n in _NEIGHBOURS})
+        family = f"nearest {'distance' if isinstance(compare, Distance) else 'kernel'}"
         cost = 0 if hasattr(compare, "features") else _PAIRS
-        return Group(short_name(compare), (), learners, floor=True, cost=cost, **facts)
+        return Group(short_name(compare), (), learners, floor=True, partners=0, family=family, cost=cost)
 
-    def linear(self, Cs: tuple[float, ...] = _CS) -> tuple[tuple[str, Steps], ...]:
+    def linear(self) -> Learners:
         """Return linear models on unscaled vectors."""
         if not self.classify:
-            return self._ridges(Cs)
-        machines = {C: LinearSVC(C=C, tol=_TOLERANCE, max_iter=20_000, random_state=self.seed) for C in Cs}
-        return tuple((f"LinearSVC(C={C:g})", (("learner", machine),)) for C, machine in machines.items())
+            return _ridges(_CS)
+        machines = [LinearSVC(C=C, tol=_TOLERANCE, max_iter=20_000, random_state=self.seed) for C in _CS]
+        return _alone({f"LinearSVC(C={machine.C:g})": machine for machine in machines})
 
-    def scaled_linear(self) -> tuple[tuple[str, Steps], ...]:
+    def scaled_linear(self) -> Learners:
         """Return linear models on standardised vectors, as in `similia.recipes.d2ke`."""
         if not self.classify:
-            return self._ridges(_SCALED_CS)
-        machines = {
-            C: LinearSVC(C=C, dual=False, tol=1e-2, max_iter=10_000, random_state=self.seed) for C in _SCALED_CS
-        }
-        return tuple((f"LinearSVC(C={C:g})", (("learner", machine),)) for C, machine in machines.items())
+            return _ridges(_SCALED_CS)
+        options = {"dual": False, "tol": 1e-2, "max_iter": 10_000, "random_state": self.seed}
+        return _alone({f"LinearSVC(C={C:g})": LinearSVC(C=C, **options) for C in _SCALED_CS})
 
-    def ridge(self) -> tuple[tuple[str, Steps], ...]:
+    def ridge(self) -> Learners:
         """Return ridge regression, also for classes: it takes a fraction of a support vector machine's time."""
         machine = RidgeClassifier if self.classify else Ridge
-        return tuple((f"{_class(machine)}(alpha={a:g})", (("learner", machine(alpha=a)),)) for a in _ALPHAS)
+        return _alone({f"{_class(machine)}(alpha={alpha:g})": machine(alpha=alpha) for alpha in _ALPHAS})
 
-    def rbf(self, Cs: tuple[float, ...] = _RBF_CS) -> tuple[tuple[str, Steps], ...]:
-        """Return support vector machines with a Gaussian kernel on the vectors."""
-        machine = SVC if self.classify else SVR
-        return tuple((f"{_class(machine)}(C={C:g})", (("learner", self._target(machine(C=C))),)) for C in Cs)
+    def rbf(self) -> Learners:
+        """Return support vector machines with a Gaussian kernel on the vectors; regression standardises the targets."""
+        if self.classify:
+            return _alone({f"SVC(C={C:g})": SVC(C=C) for C in _RBF_CS})
+        machines = {C: TransformedTargetRegressor(SVR(C=C), transformer=StandardScaler()) for C in _RBF_CS}
+        return _alone({f"SVR(C={C:g})": machine for C, machine in machines.items()})
 
-    def hypervectors(self) -> tuple[tuple[str, Steps], ...]:
+    def hypervectors(self) -> Learners:
         """Return the hyperdimensional classifier on 10,000 bits."""
         learner = HDClassifier(init="bundle", random_state=self.seed)
         steps = (("projection", SignRandomProjection(random_state=self.seed)), ("learner", learner))
         return (("HDClassifier", steps),)
 
-    def neighbours(self) -> tuple[tuple[str, Steps], ...]:
+    def neighbours(self) -> Learners:
         """Return nearest neighbours of vectors, by brute force: trees cannot be saved."""
         machine = neighbors.KNeighborsClassifier if self.classify else neighbors.KNeighborsRegressor
-        return tuple((f"{n} nearest", (("learner", machine(n, algorithm="brute")),)) for n in _NEIGHBOURS)
+        return _alone({f"{n} nearest": machine(n, algorithm="brute") for n in _NEIGHBOURS})
 
-    def _ridges(self, Cs: tuple[float, ...]) -> tuple[tuple[str, Steps], ...]:
-        return tuple((f"Ridge(alpha={1 / (2 * C):g})", (("learner", Ridge(alpha=1 / (2 * C))),)) for C in Cs)
 
-    def _target(self, machine: Any) -> Any:
-        """Return a regressor with standardised targets, as C and epsilon are in their units."""
-        return machine if self.classify else TransformedTargetRegressor(machine, transformer=StandardScaler())
+def _alone(learners: Mapping[str, Any]) -> Learners:
+    """Return named learners that need no steps of their own before them."""
+    return tuple((name, (("learner", learner),)) for name, learner in learners.items())
+
+
+def _ridges(Cs: tuple[float, ...]) -> Learners:
+    """Return ridge regressions with the penalties that correspond to support vector machines with these C."""
+    return _alone({f"Ridge(alpha={1 / (2 * C):g})": Ridge(alpha=1 / (2 * C)) for C in Cs})
 
 
 def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     spectra, gappy = k.Sum(_SPECTRA), k.GappyKmers(k=4, gaps=1, normalize=True)
-    one_length = len(np.unique(np.diff(X.offsets))) == 1
+    letters = np.unique(X.values)
     yield parts.nearest(spectra)
-    yield parts.features(spectra)
-    yield parts.features(k.Spectrum(k=3, normalize=True))
-    yield parts.features(k.Spectrum(k=5, normalize=True))
-    if _is_dna(X):
-        letters = np.unique(X.values)
+    for kernel in (spectra, k.Spectrum(k=3, normalize=True), k.Spectrum(k=5, normalize=True)):
+        yield parts.features(kernel)
+    if set(letters.tolist()) <= set(b"ACGTUNacgtun"):  # DNA or RNA; N is unknown
         cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # a and A
-        both_strands = k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases)
-        yield parts.features(both_strands)
+        yield parts.features(k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases))
     yield parts.features(gappy)
     kernels = [spectra, gappy]
-    if set(np.unique(X.values).tolist()) <= set(b"ACGT"):
+    if set(letters.tolist()) <= set(b"ACGT"):
         yield parts.features(k.Mismatch(k=5, mismatches=1, normalize=True))
-    if one_length:
+    if len(np.unique(np.diff(X.offsets))) == 1:  # all of one length
         placed = [k.WeightedDegree(degree=degree, normalize=True) for degree in (3, 5, 8)]
         both = k.Sum([placed[1], spectra])
         for kernel in (*placed, both):
@@ -277,11 +263,6 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
         yield parts.landmarks(kernel)
     yield from parts.around(d.Levenshtein())
     yield parts.random(d.Levenshtein(), Mosaics(), "4*median")
-
-
-def _is_dna(X: Any) -> bool:
-    """Return whether strings hold only letters of DNA or RNA and N (unknown), in either case."""
-    return set(np.unique(X.values).tolist()) <= set(b"ACGTUNacgtun")
 
 
 def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
@@ -362,9 +343,6 @@ def _class(thing: Any) -> str:
 
 def _name(compare: Any, before: tuple[tuple[str, Any], ...] = ()) -> str:
     return f"{short_name(compare)} on scaled attributes" if before else short_name(compare)
-
-
-_LONGEST = 48  # maximum characters of a name; a sum lists several
 
 
 def short_name(compare: Any) -> str:

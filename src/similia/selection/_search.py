@@ -5,18 +5,17 @@ into folds. Each rung cross-validates the surviving candidates on the same folds
 than the best by more than the noise of the *paired* difference, and at least half of the embeddings. Nearest
 neighbours stay.
 
-The order of work depends only on the ladder, the seed and the scores. The first rung tries the cheapest embedding of
-each family, then the others, cheap ones first. Later rungs try the best embedding, then the others, each with its first
-surviving learner, then with the second ones. Measured time only determines what to leave out. Candidates that a rung
-had no time for are tried at the end, in the time that the final fit leaves. A rung decides if it had time for the best
-candidate of the rung before, or for one within a standard error of it. So the best embedding may take half of the time
-that is left, and nothing is tried on a rung that decides nothing.
+The order of work depends only on the ladder, the seed and the scores; measured time only determines what to leave out.
+The first rung tries the cheapest embedding of each family, then the others, cheap ones first. Later rungs try the best
+embedding, then the others, each with its first surviving learner, then with the second ones. Candidates that a rung
+had no time for wait until the end. A rung decides if it had time for the best candidate of the rung before, or for one
+within a standard error of it; a candidate that could not make its rung decide waits, too.
 
 The nested estimate repeats all of this without fold i, for each i, and scores the choice on fold i. A fit without the
 folds {i, j} serves the choice without i (scored on j) and the choice without j (scored on i), so k folds take only
-k (k - 1) / 2 extra fits instead of k (k - 1). No model is scored on a fold that its choice or its fit has seen.
-If there is no time for a fold, a quick estimate needs no fit: the choice is repeated on the scores of the other folds,
-and the chosen candidate already has a score on fold i.
+k (k - 1) / 2 extra fits. No model is scored on a fold that its choice or its fit has seen. If there is no time for a
+fold, a quick estimate needs no fit: it repeats the choice on the scores of the other folds, and the chosen candidate
+already has a score on fold i.
 """
 
 from __future__ import annotations
@@ -43,14 +42,29 @@ _NEARLY_LINEAR, _FROM_ONE = 1.3, 1.5  # powers of n: for a fast fit, and the lim
 _PROBES = 0.05  # share of a unit's time to spend on estimating its cost
 _FINAL = "final"  # prefix of the keys for the cost of one learner fitted alone
 _FITTED = -1  # replaces the learner if all learners of a group are tried at once
+_SLACK = 0.02  # share of the best score: extra tolerance on a prefix of the objects
+_FEW = 4  # up to this many embeddings are not halved
 OUT_OF_TIME, TOO_SLOW = "out of time", "too slow for the final fit"
+Candidate = tuple[int, int]  # group and learner
+Table = dict[Candidate, npt.NDArray]  # candidate to its scores on folds
 
 
 class Rung(NamedTuple):
-    """n objects in a number of partitions."""
+    """A comparison of candidates on the first n objects, cross-validated in a number of partitions into folds."""
 
     n: int
     partitions: int
+
+
+class Unit(NamedTuple):
+    """Learners of a group that are fitted together."""
+
+    group: int
+    learners: tuple[int, ...]
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return [(self.group, learner) for learner in self.learners]
 
 
 def rungs(n: int, first: int, folds: int, last: int = LAST) -> list[Rung]:
@@ -67,21 +81,15 @@ def rungs(n: int, first: int, folds: int, last: int = LAST) -> list[Rung]:
 
 @dataclass
 class View:
-    """The scores that a choice may use: all folds, or all but `hidden`.
+    """The scores that a choice may use: all folds, or all but the outer fold `hidden`.
 
-    Attributes
-    ----------
-    hidden : int or None
-        The outer fold.
-    refits : bool
-        Whether models were fitted without the outer fold; otherwise only its scores are hidden.
-    tables : list of dict
-        For each rung, candidate to its scores on folds.
+    If `refits`, models were fitted without the outer fold; otherwise only its scores are hidden. `tables` has the
+    scores of each rung.
     """
 
     hidden: int | None = None
     refits: bool = True
-    tables: list[dict[Candidate, npt.NDArray]] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
 
     def cells(self, rung: Rung, folds: int) -> list[tuple[Left, int]]:
         """Return (folds left out of training, fold scored) for each score of a candidate."""
@@ -95,20 +103,8 @@ class View:
 class Search:
     """Chooses among candidates, on all folds and without each of them.
 
-    Attributes
-    ----------
-    evaluator : Evaluator
-    steps : list of Rung
-    folds : int
-    budget : Budget
-    n_full : int
-        Number of objects of the final fit.
-    classify : bool
-        Whether targets are classes, not numbers.
-    voters : int
-        Maximum number of candidates that vote.
-    told : callable
-        Callback after each group: told(view, rung).
+    `n_full` is the number of objects of the final fit, `voters` the maximum number of candidates that vote, and
+    ``told(view, rung)`` is called after each group.
     """
 
     evaluator: Evaluator
@@ -156,7 +152,7 @@ class Search:
         waiting: list[tuple[int, Unit]] = []
         units = first_units(self._groups)
         for r, rung in enumerate(self.steps):
-            table: dict[Candidate, npt.NDArray] = {}
+            table: Table = {}
             self.main.tables.append(table)
             for i, unit in enumerate(units):
                 allowed = left(r, i) if self._decides(r) else max(left(r, i), self._spare() / 2)
@@ -168,7 +164,7 @@ class Search:
             if not table:
                 break
             units = self._next(table, rung)
-            first = next((unit for unit in units if self._is_decided(table, _candidates(unit))), None)
+            first = next((unit for unit in units if self._is_decided(table, unit.candidates)), None)
             units.sort(key=lambda unit: unit is not first)  # stable
         return waiting
 
@@ -178,20 +174,20 @@ class Search:
 
     def _counts(self, unit: Unit, r: int) -> bool:
         """Return whether a unit's scores on a rung can change the choice; if not, it waits."""
-        if self._decides(r) or self._is_decided(self.main.tables[r - 1], _candidates(unit)):
-            return True
-        self._postpone(unit, OUT_OF_TIME)
-        return False
+        counts = self._decides(r) or self._is_decided(self.main.tables[r - 1], unit.candidates)
+        if not counts:
+            self._postpone(unit, OUT_OF_TIME)
+        return counts
 
     def _decides(self, r: int) -> bool:
         """Return whether a rung has the best candidate of the rung before, or one nearly as good."""
         return r == 0 or self._is_decided(self.main.tables[r - 1], self.main.tables[r])
 
-    def _fast(self, table: dict[Candidate, npt.NDArray]) -> dict[Candidate, npt.NDArray]:
+    def _fast(self, table: Table) -> Table:
         """Drop the candidates for whose final fit there is no time."""
         return {c: scores for c, scores in table.items() if self._can_be_fitted(c)}
 
-    def _is_decided(self, before: dict[Candidate, npt.NDArray], after: Iterable[Candidate]) -> bool:
+    def _is_decided(self, before: Table, after: Iterable[Candidate]) -> bool:
         """Return whether a rung has the best candidate of the rung before, or one within a standard error of it."""
         before = self._fast(before) or before
         gaps = [before[self._leader(before)] - before[c] for c in after if c in before]
@@ -199,8 +195,7 @@ class Search:
 
     def _postpone(self, unit: Unit, why: str) -> None:
         """Record why candidates are not tried, or not yet."""
-        for learner in unit.learners:
-            self.out[unit.group, learner] = why
+        self.out |= dict.fromkeys(unit.candidates, why)
 
     def _climb(self, unit: Unit, start: int) -> None:
         """Try a waiting unit, and its learners on higher rungs while they survive."""
@@ -220,12 +215,15 @@ class Search:
             parts = [tuple(i for i in other.learners if i in unit.learners) for other in kept]
             units = [Unit(unit.group, part) for part in parts if part]
 
-    def _next(self, table: dict[Candidate, npt.NDArray], rung: Rung) -> list[Unit]:
+    def _next(self, table: Table, rung: Rung) -> list[Unit]:
         """Return the units for the next rung: the first learner of each surviving embedding, then the others."""
-        alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
-        return turns(
-            {g: [i for i in self._groups[g].turns or kept if i in kept] for g, kept in alive.items()}, self._groups
-        )
+        alive = self._alive(table, rung)
+        learners = {g: [i for i in self._groups[g].turns or kept if i in kept] for g, kept in alive.items()}
+        return turns(learners, self._groups)
+
+    def _alive(self, table: Table, rung: Rung) -> dict[int, list[int]]:
+        """Return the surviving learners by group."""
+        return survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
 
     @property
     def _groups(self) -> Sequence[Group]:
@@ -238,7 +236,7 @@ class Search:
         for g, i in self.main.tables[0]:
             alive.setdefault(g, []).append(i)
         for r, (rung, tried) in enumerate(self._single()):
-            table: dict[Candidate, npt.NDArray] = {}
+            table: Table = {}
             view.tables.append(table)
             had_time = [g for g in alive if (r, g) not in self.skipped]
             for g in had_time[: len({g for g, _ in tried})]:
@@ -247,7 +245,7 @@ class Search:
                 self._run(view, g, alive[g], rung, table)
             if not table:
                 break
-            alive = survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
+            alive = self._alive(table, rung)
         return self._score_without(view, fold)
 
     def quick(self, fold: int) -> float | None:
@@ -256,7 +254,7 @@ class Search:
         view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
         return self._score_without(view, fold)
 
-    def _single(self) -> list[tuple[Rung, dict[Candidate, npt.NDArray]]]:
+    def _single(self) -> list[tuple[Rung, Table]]:
         """Return the completed rungs of one partition, with their tables."""
         rungs = zip(self.steps, self.main.tables, strict=False)
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
@@ -282,14 +280,12 @@ class Search:
             return (best,)
         voters, seconds = [best], self._final(best)
         for candidate in best_of_groups(table).values():
-            gap = table[best] - table[candidate]
-            told_apart = gap.mean() > 2 * noise(gap, self.folds)
-            more = self._final(candidate)
-            if candidate[0] == best[0] or told_apart:
+            if candidate[0] == best[0] or not near(table, candidate, best, self.folds):
                 continue
-            if self._is_affordable(seconds + more):
+            total = seconds + self._final(candidate)
+            if self._is_affordable(total):
                 voters.append(candidate)
-                seconds += more
+                seconds = total
             elif view.hidden is None and len(voters) < self.voters:
                 self.out[candidate] = TOO_SLOW
         voters = voters[: self.voters]
@@ -308,25 +304,22 @@ class Search:
         self, voters: Sequence[Candidate], n: int, cells: Sequence[tuple[Left, int]]
     ) -> npt.NDArray | None:
         """Return the scores of a vote on held-out folds, or None if one is missing."""
+        evaluator = self.evaluator
         if len(voters) == 1:
-            return self.evaluator.scores(*voters[0], n, cells)
+            return evaluator.scores(*voters[0], n, cells)
         scores = []
         for left, fold in cells:
-            answers = [self.evaluator.answers.get((g, i, n, left), {}).get(fold) for g, i in voters]
+            answers = [evaluator.answers.get((g, i, n, left), {}).get(fold) for g, i in voters]
             known = [answer for answer in answers if answer is not None]
             if len(known) < len(answers):
                 return None
-            truth = self.evaluator.y[:n][self.evaluator.partitions[left[0]][:n] == fold]
-            scores.append(float(self.evaluator.score(Answers(self._joined(known)), None, truth)))
+            joined = plurality(known, np.unique(evaluator.y)) if self.classify else np.mean(known, axis=0)
+            truth = evaluator.y[:n][evaluator.partitions[left[0]][:n] == fold]
+            scores.append(float(evaluator.score(Answers(joined), None, truth)))
         return np.array(scores)
 
-    def _joined(self, answers: Sequence[npt.NDArray]) -> npt.NDArray:
-        """Combine the predictions of voters."""
-        return plurality(answers, np.unique(self.evaluator.y)) if self.classify else np.mean(answers, axis=0)
-
-    def _run(
-        self, view: View, g: int, learners: Sequence[int], rung: Rung, table: dict[Candidate, npt.NDArray]
-    ) -> None:
+    def _run(self, view: View, g: int, learners: Sequence[int], rung: Rung, table: Table) -> None:
+        """Score learners of a group on a rung, and enter their scores into its table."""
         cells = view.cells(rung, self.folds)
         left = list(dict.fromkeys(left for left, _ in cells))
         held = self.evaluator.holds(g, rung.n)
@@ -350,18 +343,15 @@ class Search:
             took = self.evaluator.seconds.pop((unit.group, learner, rung.n), [])
             if took:  # no failure
                 alone = median(took)  # robust if one fold waits for a busy machine or a compiler
-                self.costs.note((_FINAL, unit.group, learner), self._trained_on(rung.n), alone)
+                self.costs.note((_FINAL, unit.group, learner), rung.n - rung.n // self.folds, alone)
                 self.fit_seconds[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
-
-    def _trained_on(self, n: int) -> int:
-        """Return the number of training objects of a fit on a rung of n objects."""
-        return n - n // self.folds
 
     def _work(self, unit: Unit) -> tuple[int, int]:
         """Return the key for the cost of a fit."""
         return unit.group, unit.learners[0] if self._groups[unit.group].turns else _FITTED
 
     def _power(self, g: int) -> float:
+        """Return the power of n with which the time of a fit grows."""
         return 2.0 if self._groups[g].slow else _NEARLY_LINEAR
 
     def _expected(self, unit: Unit, rung: Rung) -> float:
@@ -369,26 +359,24 @@ class Search:
         g, fits = unit.group, self.folds * max(1, rung.partitions - 1)
         seconds = fits * self.costs.expected(self._work(unit), rung.n, self._power(g))
         if not self.evaluator.holds(g, rung.n):
-            pairs = self._groups[g].slow or self._groups[g].partners is not None
-            seconds += self.costs.expected(self.evaluator.shared(g), rung.n, 2.0 if pairs else 1.0)
+            power = 2.0 if self._groups[g].pairwise else 1.0
+            seconds += self.costs.expected(self.evaluator.shared(g), rung.n, power)
         return seconds
 
     def _has_time(self, unit: Unit, rung: Rung, left: float) -> bool:
         """Return whether a unit is expected to fit into the seconds left; the very first is always tried."""
         if self.budget.seconds is None or not any(self.main.tables):
             return True
-        why = ""
-        if rung != self.steps[0] and not any(self._can_be_fitted((unit.group, i)) for i in unit.learners):
+        first, why = rung == self.steps[0], OUT_OF_TIME
+        if not first and not any(map(self._can_be_fitted, unit.candidates)):
             why = TOO_SLOW
-        elif left <= 0:
-            why = OUT_OF_TIME
-        else:
-            if rung == self.steps[0]:
+        elif left > 0:
+            if first:
                 self._probe(unit, rung, left)
-            why = OUT_OF_TIME if left <= self._expected(unit, rung) else ""
-        if why:
-            self._postpone(unit, why)
-        return not why
+            if self._expected(unit, rung) < left:
+                return True
+        self._postpone(unit, why)
+        return False
 
     def _probe(self, unit: Unit, rung: Rung, left: float) -> None:
         """Time a unit on a few objects, unless its cost is known."""
@@ -410,16 +398,13 @@ class Search:
         If only one n was timed, less growth is assumed for a slow fit: most of its time may be constant.
         """
         g, n = candidate[0], self.n_full
-        group, work = self._groups[g], (_FINAL, *candidate)
+        group, work, shared = self._groups[g], (_FINAL, *candidate), self.evaluator.shared(g)
         power = self._power(g) if len(self.costs.taken.get(work, ())) > 1 else min(self._power(g), _FROM_ONE)
         seconds = self.costs.expected(work, n, power)
-        pairs = group.slow or group.partners is not None
+        if not group.pairwise:
+            return seconds + self.costs.expected(shared, n, 1.0)
         partners = n if group.partners is None else min(n, group.partners)
-        if not pairs:
-            seconds += self.costs.expected(self.evaluator.shared(g), n, 1.0)
-        elif partners:
-            seconds += self.costs.expected(self.evaluator.shared(g), math.isqrt(n * partners), 2.0)
-        return seconds
+        return seconds + (self.costs.expected(shared, math.isqrt(n * partners), 2.0) if partners else 0.0)
 
     def _is_affordable(self, seconds: float) -> bool:
         """Return whether final fits may take `seconds`."""
@@ -437,21 +422,21 @@ class Search:
         return found
 
     def _affordable(self, view: View) -> tuple[Candidate, int]:
-        best = self._decided(view.tables)
-        fast = [self._fast(table) for table in view.tables]
+        """Return what `best` does; the record of candidates without time stays as it is."""
+        best, fast = self._decided(view.tables), [self._fast(table) for table in view.tables]
         return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
 
-    def _decided(self, tables: list[dict[Candidate, npt.NDArray]]) -> tuple[Candidate, int]:
+    def _decided(self, tables: list[Table]) -> tuple[Candidate, int]:
         """Return the candidate chosen and the rung that decides."""
-        known = [(r, table) for r, table in enumerate(tables) if table]
+        known = [r for r, table in enumerate(tables) if table]
         if not known:
             raise ValueError("no candidate could be fitted")
         last = 0
-        while last + 1 < len(known) and self._is_decided(known[last][1], known[last + 1][1]):
+        while last + 1 < len(known) and self._is_decided(tables[known[last]], tables[known[last + 1]]):
             last += 1
-        return chosen([table for _, table in known[: last + 1]], self.evaluator), known[last][0]
+        return chosen(tables[: known[last] + 1], self.evaluator), known[last]
 
-    def _leader(self, table: dict[Candidate, npt.NDArray]) -> Candidate:
+    def _leader(self, table: Table) -> Candidate:
         """Return the best candidate of a rung, except those that failed later."""
         failed = self.evaluator.failed
         sound = [c for c in table if c not in failed and (c[0], -1) not in failed] or [*table]
@@ -473,22 +458,9 @@ class Search:
                 why = "nearest neighbours were better than it the last time they were tried"
             said.append(f"{name} has the best score ({score:.3f}) and was not chosen: {why}")
         if len(choice) > 1:
-            voted = float(self.voted(choice, r).mean())
-            said.append(
-                f"the vote of {len(choice)} scored {voted:.3f}, the best of them alone {table[best].mean():.3f}"
-            )
+            voted, alone = float(self.voted(choice, r).mean()), table[best].mean()
+            said.append(f"the vote of {len(choice)} scored {voted:.3f}, the best of them alone {alone:.3f}")
         return said
-
-
-def _candidates(unit: Unit) -> list[Candidate]:
-    return [(unit.group, i) for i in unit.learners]
-
-
-class Unit(NamedTuple):
-    """Learners of a group that are fitted together."""
-
-    group: int
-    learners: tuple[int, ...]
 
 
 def first_units(groups: Sequence[Group]) -> list[Unit]:
@@ -516,41 +488,28 @@ def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> lis
     return [unit for _, unit in sorted(units, key=lambda item: item[0])]
 
 
-_SLACK = 0.02  # share of the best score: extra tolerance on a prefix of the objects
-
-
-_FEW = 4  # up to this many embeddings are not halved
-
-
-Candidate = tuple[int, int]  # group and learner
-
-
-def survivors(
-    table: dict[Candidate, npt.NDArray], evaluator: Evaluator, folds: int, *, last: bool
-) -> dict[int, list[int]]:
+def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> dict[int, list[int]]:
     """Return the surviving learners by group, the best group first.
 
     On a prefix of the objects (not `last`), candidates may be slightly worse.
     """
-    means = {candidate: float(scores.mean()) for candidate, scores in table.items()}
-    best = max(means, key=means.__getitem__)
-    slack = 0.0 if last else _SLACK
-
-    def near(candidate: Candidate, to: Candidate) -> bool:
-        gap = table[to] - table[candidate]
-        return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
-
-    tops = best_of_groups(table)
+    slack, tops = 0.0 if last else _SLACK, best_of_groups(table)
     ranked = [*tops]
     most = max(_FEW, -(-len(ranked) // 2))
-    kept = [g for g in ranked[:most] if near(tops[g], best)]
+    kept = [g for g in ranked[:most] if near(table, tops[g], tops[ranked[0]], folds, slack)]
     floors = [g for g in ranked if evaluator.groups[g].floor]
     if floors and not set(floors) & set(kept):
         kept.insert(1, floors[0])  # early, before time runs out
-    return {g: [i for h, i in table if h == g and near((g, i), tops[g])] for g in kept}
+    return {g: [i for h, i in table if h == g and near(table, (g, i), tops[g], folds, slack)] for g in kept}
 
 
-def best_of_groups(table: dict[Candidate, npt.NDArray]) -> dict[int, Candidate]:
+def near(table: Table, candidate: Candidate, best: Candidate, folds: int, slack: float = 0.0) -> bool:
+    """Return whether a candidate is behind the best by no more than the noise of their difference, and `slack`."""
+    gap = table[best] - table[candidate]
+    return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
+
+
+def best_of_groups(table: Table) -> dict[int, Candidate]:
     """Return the best candidate of each group, the best group first."""
     found: dict[int, Candidate] = {}
     for candidate in sorted(table, key=lambda candidate: -float(table[candidate].mean())):
@@ -563,7 +522,7 @@ def noise(scores: npt.NDArray, folds: int) -> float:
     return float(np.sqrt(scores.var(ddof=1) * (1 / len(scores) + 1 / (folds - 1))))
 
 
-def chosen(tables: list[dict[Candidate, npt.NDArray]], evaluator: Evaluator) -> Candidate:
+def chosen(tables: list[Table], evaluator: Evaluator) -> Candidate:
     """Return the best candidate of the last rung that has any, never one that nearest neighbours beat.
 
     Equal means, common on few and easy objects, are decided by the mean over the embedding's learners, then by the
@@ -571,8 +530,6 @@ def chosen(tables: list[dict[Candidate, npt.NDArray]], evaluator: Evaluator) -> 
     are excluded.
     """
     tables = [table for table in tables if table]
-    if not tables:
-        raise ValueError("no candidate could be fitted")
     allowed = set(tables[-1])
     for table in reversed(tables):
         floors = {c: float(s.mean()) for c, s in table.items() if evaluator.groups[c[0]].floor}

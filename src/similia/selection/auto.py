@@ -1,13 +1,14 @@
 """Choose a pipeline for objects and targets by nested cross-validation, under a time budget.
 
-`_ladder` lists the candidates; `_search` compares and drops them; `_evaluate` fits them and computes shared values only
-once. Cost: the time budget.
+`_ladder` lists the candidates, `_search` compares and drops them, and `_evaluate` fits them.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -58,6 +59,7 @@ _WIDER = {False: 2.25, True: 1.5}
 
 
 def _winner_has(method: str) -> Callable[[Any], bool]:
+    """Return a check whether the chosen pipeline has a method."""
     return lambda auto: hasattr(auto._winner, method)
 
 
@@ -76,7 +78,7 @@ def _are_columns(value: Any, sizes: Sizes) -> bool:
 
 @state(best_estimator_="predictor", _unfitted="predictor", best_name_="text", cv_results_=_are_columns)
 class _Auto(BaseEstimator):
-    """Base of both estimators."""
+    """Base of `AutoClassifier` and `AutoRegressor`."""
 
     _task: ClassVar[Task]
     _usual: ClassVar[str]  # score
@@ -117,11 +119,6 @@ class _Auto(BaseEstimator):
         groups : array-like of shape (n,), optional
             Group of each object, such as a patient. A group is never split between training and test parts; neither
             are identical objects.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
         """
         clock = Budget(
             None if self.budget is None else check_positive(self.budget, "budget", hint=" (seconds), or None")
@@ -139,29 +136,29 @@ class _Auto(BaseEstimator):
         with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, self.measure_) as board:
             warnings.simplefilter("ignore")  # such as those of candidates that do not converge
             together, notes = joined(X, groups, folds)
-            _Run(self, X, y, kind, own, folds, together, clock, board).choose(self, notes)
+            _Run(self, X, y, kind, own, folds, together, clock, board).choose(notes)
         self.kind_ = kind
         self._learn_form(X, y)
         return self
 
     def _learn_form(self, X: Any, y: npt.NDArray) -> None:
+        """Learn the number of columns of vectors, and the classes."""
         self.__dict__.pop("n_features_in_", None)
         if self.kind_ == "vectors":
             self.n_features_in_ = X.shape[1]
+        if self._task == "classification":
+            self.classes_ = np.unique(y)
 
     @all_at_once
     def refit(self, X: Any, y: Any) -> Self:
-        """Fit the chosen pipeline to other objects, for example to all of them after scoring a held-out part.
+        """Fit the chosen pipeline to other objects, such as all of them after scoring a held-out part.
+
+        The scores and results of `fit` are kept.
 
         Parameters
         ----------
         X : collection of n objects
         y : array-like of shape (n,)
-
-        Returns
-        -------
-        self
-            The estimator with a new `best_estimator_`; scores and results of `fit` are kept.
         """
         check_is_fitted(self, "best_estimator_")
         X = recognised(X, any_kind=True)[1]
@@ -206,15 +203,11 @@ class _Auto(BaseEstimator):
 
     @available_if(_embeds)
     def transform(self, X: Any) -> Any:
-        """Return the vectors or packed bits that the chosen learner takes; only if the pipeline makes any.
+        """Return the vectors or packed bits that the chosen learner takes, shape (m, n_features), if there are any.
 
         Parameters
         ----------
         X : collection of m objects
-
-        Returns
-        -------
-        array or sparse array of shape (m, n_features)
         """
         return self._winner[:-1].transform(X)
 
@@ -244,8 +237,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
     Parameters
     ----------
     budget : float or None, default=600.0
-        Seconds. With None, there is no limit and every candidate is tried. Compiling loops, which may take a minute
-        once per machine, does not count.
+        Seconds; None for no limit. Compiling loops, which may take a minute once per machine, does not count.
     similarity : Kernel, Distance or list of them, optional
         Your own kernels or distances, tried first; `similia.distances.FromFunction` turns a function of two objects
         into a distance. With one of your own, objects may be of any kind, such as sets of tags.
@@ -255,11 +247,10 @@ class AutoClassifier(ClassifierMixin, _Auto):
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer are used, with a warning.
     max_voters : int, default=5
-        Maximum number of pipelines that vote. They vote if cross-validation cannot separate the best and their vote
-        scores higher. With 1, a single pipeline is chosen, which is smaller and faster.
+        Maximum number of pipelines that vote. With 1, a single pipeline is chosen, which is smaller and faster.
     nested : bool, default=True
-        Whether to estimate, by nested cross-validation, how well the chosen pipeline scores on new
-        objects. If you hold out a part yourself, False leaves more time for the search.
+        Whether to estimate how well the chosen pipeline scores on new objects. If you hold out a part yourself, False
+        leaves more time for the search.
     random_state : int, numpy Generator or RandomState, optional
         Seed for the order of objects, the folds and all randomness in candidates.
     progress : bool, optional
@@ -272,9 +263,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     best_name_ : str
         Name of the chosen candidate in `cv_results_`.
     best_score_ : float
-        Estimated score of such a choice on new objects: the mean over the outer folds, each scored by the choice made
-        without it. It is below the best of `cv_results_`, which is optimistic as the best of many. NaN without
-        `nested`.
+        Estimated score on new objects: the mean over the outer folds, each scored by the choice made without it. NaN
+        without `nested`.
     best_score_interval_ : (float, float)
         95 % interval of `best_score_`. For accuracies it is Wilson's with a reduced number of objects (n / 1.5, or
         n / 2.25 if `n_outer_folds_` is below the number of folds; copies count once), because folds share training
@@ -300,7 +290,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Whether Ctrl-C ended it.
     stopped_early_ : bool
         Whether the budget ended before all candidates were compared. If so, another run with the same seed may choose
-        differently. If not, every machine makes the same choice, busy or idle.
+        differently. If not, every machine makes the same choice.
     notes_ : list of str
         Remarks: copies among the objects, why the best score was not chosen, what there was no time for.
 
@@ -316,10 +306,10 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     Notes
     -----
-    *Halving.* All candidates are cross-validated on 300 objects (10 for each class, if that is more), the survivors on
-    1000, then on 3000 or all; few objects are then split into folds in several ways. A candidate is dropped if it is
-    behind the best by more than twice the standard error of their paired difference; of the remaining embeddings, at
-    most half survive. The mean over the last folds decides. Comparisons use at most 3000 objects; the final fit, all.
+    *Halving* [1]_. All candidates are cross-validated on 300 objects (10 for each class, if that is more), the
+    survivors on 1000, then on 3000 or all; few objects are then split into folds in several ways. A candidate is
+    dropped if it is behind the best by more than twice the standard error of their paired difference; of the remaining
+    embeddings, at most half survive. The mean over the last folds decides. The final fit uses all objects.
 
     *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each rung has
     a share of the budget. Candidates without time on a rung wait for the time that the final fit leaves, and the nested
@@ -329,13 +319,13 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
     the best candidates of all embeddings that are not behind by more than the noise vote: at least three, and as many
-    as there is time to fit. The vote is cross-validated like every candidate.
+    as there is time to fit. The vote is cross-validated like every candidate, and chosen if it scores higher.
 
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
     Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and objects of
     one group share a fold.
 
-    *Score.* The score of the best of many candidates is optimistic. So the whole choice, including halving, is repeated
+    *Score.* The best score of many candidates is optimistic [2]_. So the whole choice, including halving, is repeated
     without fold i, for each i, and its winner is scored on fold i. With more than 3000 objects, this is the score of a
     model of 3000 objects, which is slightly low.
 
@@ -365,10 +355,6 @@ class AutoClassifier(ClassifierMixin, _Auto):
     _task, _usual = "classification", "accuracy"
     score = _Auto.score  # not that of the mixin
 
-    def _learn_form(self, X: Any, y: npt.NDArray) -> None:
-        super()._learn_form(X, y)
-        self.classes_ = np.unique(y)
-
 
 class AutoRegressor(RegressorMixin, _Auto):
     """A regressor that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
@@ -378,7 +364,7 @@ class AutoRegressor(RegressorMixin, _Auto):
     Parameters
     ----------
     budget : float or None, default=600.0
-        Seconds. With None, there is no limit and every candidate is tried.
+        Seconds; None for no limit.
     similarity : Kernel, Distance or list of them, optional
         Your own kernels or distances, tried first.
     scoring : str or callable, optional
@@ -388,28 +374,18 @@ class AutoRegressor(RegressorMixin, _Auto):
     max_voters : int, default=5
         Maximum number of pipelines whose predictions are averaged; 1 chooses a single one.
     nested : bool, default=True
-        Whether to estimate, by nested cross-validation, how well the chosen pipeline scores on new objects.
+        Whether to estimate how well the chosen pipeline scores on new objects.
     random_state : int, numpy Generator or RandomState, optional
+        Seed.
     progress : bool, optional
-        Whether to show a leaderboard; ``config(progress=...)`` decides if not given.
+        Whether to show a leaderboard; by default, ``config(progress=...)`` decides.
 
     Attributes
     ----------
     best_estimator_ : Pipeline or VoteRegressor
         The chosen pipeline, or several whose predictions are averaged, fitted to all objects.
-    best_name_ : str
-    best_score_ : float
-    best_score_interval_ : (float, float)
-    n_outer_folds_ : int
-    cv_results_ : dict of ndarray
-    n_features_in_ : int
-        Only for vectors.
-    kind_ : str
-    measure_ : str
-    seconds_ : float
-    stopped_ : bool
-    stopped_early_ : bool
-    notes_ : list of str
+    best_name_, best_score_, best_score_interval_, n_outer_folds_, cv_results_ : see `AutoClassifier`
+    n_features_in_, kind_, measure_, seconds_, stopped_, stopped_early_, notes_ : see `AutoClassifier`
 
     Raises
     ------
@@ -448,46 +424,45 @@ def _compile(kind: str, shown: bool) -> None:
     _compiled.add(kind)
 
 
+@dataclass
 class _Run:
     """One selection: objects in order, candidates, search, final fit, nested estimate."""
 
-    def __init__(
-        self,
-        auto: _Auto,
-        X: Any,
-        y: npt.NDArray,
-        kind: str,
-        own: Sequence[Kernel | Distance],
-        folds: int,
-        groups: npt.NDArray[np.int64],
-        clock: Budget,
-        board: Leaderboard,
-    ) -> None:
-        self.X, self.y, self.kind, self.folds, self.clock, self.board = X, y, kind, folds, clock, board
-        self.task, self.nested = auto._task, auto.nested
+    auto: _Auto
+    X: Any
+    y: npt.NDArray
+    kind: str
+    own: Sequence[Kernel | Distance]
+    folds: int
+    groups: npt.NDArray[np.int64]
+    clock: Budget
+    board: Leaderboard
+
+    def __post_init__(self) -> None:
+        auto, X, y, folds = self.auto, self.X, self.y, self.folds
         rng = generator(auto.random_state)
         seed = int(rng.integers(2**31))
-        classify = self.task == "classification"
+        classify = auto._task == "classification"
         first = max(_FIRST, _PER_CLASS * len(np.unique(y))) if classify else _FIRST
         steps = rungs(len(y), first, folds)
         n = steps[-1].n
-        order = ordered(y, self.task, folds, rng, groups)
+        order = ordered(y, auto._task, folds, rng, self.groups)
         some = order.objects[:n]
-        self.groups = groups[some]
+        self.groups = self.groups[some]
         partitions = [order.fold[:n]]
-        partitions += [again(y[some], self.task, folds, seed + r, self.groups) for r in range(1, steps[-1].partitions)]
+        partitions += [again(y[some], auto._task, folds, seed + r, self.groups) for r in range(1, steps[-1].partitions)]
         tried: list[Group] = []
         self.too_large: list[Group] = []
-        for group in ladder(kind, X, self.task, seed, own):
+        for group in ladder(self.kind, X, auto._task, seed, self.own):
             fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
             (tried if fits else self.too_large).append(group)
         scorer = _scorer(auto.scoring or auto._usual)
         self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
-        self.search = Search(self.evaluator, steps, folds, clock, len(y), classify, auto.max_voters, self._tell)
+        self.search = Search(self.evaluator, steps, folds, self.clock, len(y), classify, auto.max_voters, self._tell)
 
-    def choose(self, auto: _Auto, notes: list[str]) -> None:
-        """Search, fit the best to all objects, estimate its score, and store the results in `auto`."""
-        self.stopped = False
+    def choose(self, notes: list[str]) -> None:
+        """Search, fit the best to all objects, estimate its score, and store the results in the estimator."""
+        auto, self.stopped = self.auto, False
         try:
             self.search.search()
         except KeyboardInterrupt:
@@ -501,12 +476,11 @@ class _Run:
         self.board.show(f"fitting {auto.best_name_}", self.rows())
         auto._unfitted = self.unfitted(choice)
         auto.best_estimator_ = fitted(auto._unfitted, self.X, self.y)
-        scores, repeated = self._outer_scores() if self.nested else ([], 0)
+        scores, repeated = self._outer_scores() if auto.nested else ([], 0)
         auto.best_score_, auto.best_score_interval_ = self._estimate(scores, repeated, auto.measure_)
         auto.n_outer_folds_ = repeated
         rows = self.rows(choice)
-        auto.cv_results_ = results(rows)
-        auto.seconds_ = self.clock.spent
+        auto.cv_results_, auto.seconds_ = results(rows), self.clock.spent
         auto.stopped_, auto.stopped_early_ = self.stopped, self.search.stopped_early
         auto.notes_ = [*notes, *self.search.why(choice), *self._time_notes(rows, repeated)]
 
@@ -536,7 +510,7 @@ class _Run:
                 f"the budget of {self.clock.seconds:g} s ended before all candidates were compared{untried}; a larger "
                 "budget may lead to a better choice, and another run to another choice"
             )
-        if self.nested and repeated < self.folds:
+        if self.auto.nested and repeated < self.folds:
             some = f"for {self.folds - repeated} of {self.folds} folds " if repeated else ""
             notes.append(
                 f"there was no time to repeat the whole search {some}when the score was estimated; repeating only the "
@@ -545,8 +519,9 @@ class _Run:
         return notes
 
     def _estimate(self, scores: list[float], repeated: int, measure: str) -> tuple[float, tuple[float, float]]:
+        """Return the mean of the scores on outer folds, and its 95 % interval."""
         if not scores:
-            return float("nan"), (float("nan"), float("nan"))
+            return math.nan, (math.nan, math.nan)
         fold = self.evaluator.partitions[0]
         sizes = np.array([np.sum(fold == i) for i in range(len(scores))])
         if measure == "accuracy":
@@ -554,7 +529,7 @@ class _Run:
             return mean, wilson(mean, len(np.unique(self.groups)) / _WIDER[repeated == self.folds])
         mean = float(np.mean(scores))
         if len(scores) == 1:
-            return mean, (float("nan"), float("nan"))
+            return mean, (math.nan, math.nan)
         half = float(stats.t.ppf(0.975, len(scores) - 1)) * noise(np.array(scores), self.folds)
         low, high = mean - half, mean + half
         shares = min(scores) >= 0 and max(scores) <= 1  # scores such as accuracy: clip the interval
@@ -580,7 +555,7 @@ class _Run:
             state = out.get((g, i), "finalist" if r == decided else f"dropped after {n} objects")
             if (g, i) in choice:
                 state = "chosen" if len(choice) == 1 else "votes"
-            seconds = self.search.fit_seconds.get((g, i, n), float("nan"))
+            seconds = self.search.fit_seconds.get((g, i, n), math.nan)
             rows.append(self._row(groups[g].named(i), groups[g].pipeline(i), state, scores, seconds, n))
         rows.sort(key=lambda row: row["state"] != "chosen")  # stable
         if len(choice) > 1:
@@ -588,27 +563,22 @@ class _Run:
             seconds = sum(row["mean_fit_time"] for row in rows if row["state"] == "votes")
             vote = self.name(choice), self.unfitted(choice), "chosen"
             rows.insert(0, self._row(*vote, self.search.voted(choice, r), seconds, self.search.steps[r].n))
-        for g, i in ((g, i) for g, group in enumerate(groups) for i in range(len(group.learners))):
-            if (g, i) not in ranked:
-                why = failed.get((g, -1)) or failed.get((g, i))
-                state = f"failed: {why}" if why else out.get((g, i), "not tried")
-                rows.append(self._row(groups[g].named(i), groups[g].pipeline(i), state))
-        large = [(group, i) for group in self.too_large for i in range(len(group.learners))]
-        return rows + [self._row(group.named(i), group.pipeline(i), _TOO_LARGE) for group, i in large]
+        for g, group in enumerate([*groups, *self.too_large]):
+            for i in range(len(group.learners)):
+                if (g, i) not in ranked:
+                    why = failed.get((g, -1)) or failed.get((g, i))
+                    state = f"failed: {why}" if why else out.get((g, i), "not tried")
+                    state = _TOO_LARGE if g >= len(groups) else state
+                    rows.append(self._row(group.named(i), group.pipeline(i), state))
+        return rows
 
     def _row(
-        self,
-        name: str,
-        pipeline: Any,
-        state: str,
-        scores: npt.NDArray | None = None,
-        seconds: float = float("nan"),
-        n: int = 0,
+        self, name: str, pipeline: Any, state: str, scores: Any = None, seconds: float = math.nan, n: int = 0
     ) -> dict[str, Any]:
         return {
             "name": name,
-            "mean_test_score": float("nan") if scores is None else float(scores.mean()),
-            "standard_error": float("nan") if scores is None else noise(scores, self.folds),
+            "mean_test_score": math.nan if scores is None else float(scores.mean()),
+            "standard_error": math.nan if scores is None else noise(scores, self.folds),
             "mean_fit_time": seconds,
             "n_objects": n,
             "state": state,
@@ -623,7 +593,7 @@ class _Run:
     def unfitted(self, choice: tuple[Candidate, ...]) -> Any:
         """Return the unfitted pipeline of a candidate, or a vote."""
         pipelines = [self.evaluator.groups[g].pipeline(i) for g, i in choice]
-        vote = VoteClassifier if self.task == "classification" else VoteRegressor
+        vote = VoteClassifier if self.auto._task == "classification" else VoteRegressor
         return pipelines[0] if len(pipelines) == 1 else vote(pipelines)
 
 

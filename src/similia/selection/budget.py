@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 SEARCH, REFIT = 0.7, 0.5  # shares of the budget: for the rungs of the search in turn, and at most for the final fit
-
 _GROWS = 0.1  # minimum share of a time that is assumed to grow with n
-
+_SHOWN = 10  # candidates on the leaderboard
 clock = time.monotonic  # tests replace it
 
 
@@ -51,32 +50,18 @@ class Costs:
 
     def expected(self, work: Hashable, n: int, power: float) -> float:
         """Return the expected seconds of a piece of work on n objects, or 0 if nothing was recorded."""
-        known = self.taken.get(work)
+        known = sorted(self.taken.get(work, {}).items())
         if not known:
             return 0.0
-        sizes = sorted(known)
-        m, grows = sizes[-1], 1.0
-        seconds = known[m]
-        if len(sizes) > 1 and seconds > 0:
-            fewer = sizes[-2]
-            more = 1 - known[fewer] / seconds
-            grows = min(1.0, max(_GROWS, more / (1 - (fewer / m) ** power)))
+        (m, seconds), grows = known[-1], 1.0
+        if len(known) > 1 and seconds > 0:
+            fewer, less = known[-2]
+            grows = min(1.0, max(_GROWS, (1 - less / seconds) / (1 - (fewer / m) ** power)))
         return seconds * (1 + grows * ((n / m) ** power - 1))
 
 
-_SHOWN = 10
-
-
 class Leaderboard(AbstractContextManager["Leaderboard"]):
-    """Shows the best candidates and the time left.
-
-    Parameters
-    ----------
-    shown : bool
-    budget : Budget
-    measure : str
-        Name of the score.
-    """
+    """Shows the best candidates by their `measure`, the name of the score, and the time left."""
 
     def __init__(self, shown: bool, budget: Budget, measure: str) -> None:
         from rich.console import Console

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
 from similia.core.errors import BadValue
-from similia.core.text import short
+from similia.core.text import counted, short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.learn.targets import Task, as_numbers, suits, task_of
 from similia.objects import (
@@ -34,6 +33,8 @@ from similia.sources.dask import refuse_lazy
 
 Index = npt.NDArray[np.int64]
 _LEAST = 3  # minimum number of folds: the nested estimate leaves out two
+_LOOKED_AT = 8  # number of objects for detecting a distance given as a kernel
+_BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
 
 
 def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDArray:
@@ -69,38 +70,34 @@ def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
 
 
 def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
-    names = [short(_plain(value)) for value in classes]
+    """Return the number of folds for classes with these counts; warn or raise if some have too few objects."""
+    hint = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
     if len(classes) == 1:
-        raise ValueError(f"y has the one class {names[0]}, expected at least two")
+        raise ValueError(f"y has the one class {_shown(classes[0])}, expected at least two")
     if len(classes) > 2 and 2 * np.count_nonzero(counts == 1) > len(classes):
-        numbers = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
-        raise ValueError(f"most of the {len(classes)} classes in y have one object; are these labels?{numbers}")
-    least = int(counts.argmin())
-    if counts[least] >= folds:
+        raise ValueError(f"most of the {len(classes)} classes in y have one object; are these labels?{hint}")
+    least = int(counts.min())
+    if least >= folds:
         return folds
-    has = f"class {names[least]} has {counts[least]} object{'s' * int(counts[least] > 1)}"
+    has = f"class {_shown(classes[counts.argmin()])} has {counted(least, 'object')}"
     if np.count_nonzero(counts >= _LEAST) < 2:
         raise ValueError(
             f"{has}, and at least two classes need {_LEAST} or more; leave it out or join it with another class"
         )
-    fewer = max(_LEAST, int(counts[least]))
-    if fewer < folds or counts[least] < _LEAST:
-        numbers = "" if len(classes) <= 20 or as_numbers(classes) is None else "; AutoRegressor predicts numbers"
-        warnings.warn(f"{has}, so there are {fewer} folds instead of {folds}{numbers}", UserWarning, stacklevel=4)
+    fewer = max(_LEAST, least)
+    if fewer < folds or least < _LEAST:
+        hint = hint if len(classes) > 20 else ""
+        warnings.warn(f"{has}, so there are {fewer} folds instead of {folds}{hint}", UserWarning, stacklevel=4)
     return fewer
 
 
-@dataclass(frozen=True)
-class Order:
-    """An order of objects of which every prefix is a fair sample.
+def _shown(label: Any) -> str:
+    """Return a label as Python shows it, without numpy's type."""
+    return short(label.item() if hasattr(label, "item") else label)
 
-    Attributes
-    ----------
-    objects : ndarray of int64, shape (n,)
-        Positions of the objects in that order.
-    fold : ndarray of int64, shape (n,)
-        Fold of each object, in that order; the objects of a class go to the folds in turn.
-    """
+
+class Order(NamedTuple):
+    """An order of objects of which every prefix is a fair sample: their positions, and in that order their folds."""
 
     objects: Index
     fold: Index
@@ -146,17 +143,9 @@ def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None
 
 
 def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool) -> tuple[Index, Index]:
-    """Return the positions of random training and test objects; copies of an object stay together.
+    """Return the positions of random training and test objects; copies of an object stay together and count once.
 
-    Parameters
-    ----------
-    X : collection of n objects
-    y : ndarray, shape (n,)
-    share : float
-        Share of the objects to hold out; copies count once.
-    seed : int
-    stratify : bool
-        Whether `y` are classes to split in proportion, which needs at least two objects of each.
+    If `stratify`, y are classes, which are split in proportion if each has at least two objects.
     """
     _, firsts, members = np.unique(identical(X), return_index=True, return_inverse=True)
     classes = y[firsts] if stratify and np.unique(y[firsts], return_counts=True)[1].min() > 1 else None
@@ -173,29 +162,16 @@ def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
 
     Groups that have an object in common are joined.
     """
-    same = identical(X)
-    n, notes = len(same), []
-    if len(np.unique(same)) < n:
-        notes.append(
-            f"{n - len(np.unique(same))} of {n} objects are copies of others; all copies are kept on one side of a fold"
-        )
+    same, notes = identical(X), []
+    n, n_copies = len(same), len(same) - len(np.unique(same))
+    if n_copies:
+        notes = [f"{n_copies} of {n} objects are copies of others; all copies are kept on one side of a fold"]
     same = same if groups is None else with_groups(same, groups)
     same = np.unique(same, return_inverse=True)[1]
     if same.max() + 1 < folds:
         what = "different objects" if groups is None else "groups (copies of an object are in one)"
         raise ValueError(f"X has {same.max() + 1} {what}, and cv={folds} folds need {folds} at least")
     return same, notes
-
-
-def _plain(value: Any) -> Any:
-    """Convert a numpy scalar to a Python one."""
-    return value.item() if hasattr(value, "item") else value
-
-
-_LOOKED_AT = 8  # number of objects for detecting a distance given as a kernel
-
-
-_BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
 
 
 def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
@@ -227,12 +203,8 @@ def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
 def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     """Return ("strings" | "graphs" | "series" | "sets" | "vectors", the objects as a batch, array or CSR matrix).
 
-    With `any_kind`, objects of an unknown kind, or of several kinds, give ("objects", X).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the kind is unknown or ambiguous: arrays of two axes may be series or point sets.
+    With `any_kind`, objects of an unknown kind, or of several kinds, give ("objects", X). Otherwise raise if the kind
+    is unknown or ambiguous: arrays of two axes may be series or point sets.
     """
     refuse_lazy(X, "the search runs in memory; draw some thousand objects first: similia.objects.take(X, indices)")
     X = objects_in(X)
@@ -283,6 +255,7 @@ def _of_numbers(X: Any, ndim: int) -> tuple[str, Any]:
 
 
 def _first(X: Any) -> Any:
+    """Return the first object of a collection, also of a pandas or Arrow column."""
     if hasattr(X, "iloc"):
         return X.iloc[0]
     found: Any = X[0]
