@@ -148,10 +148,7 @@ def _turns(n: int) -> Indices:
 
 
 def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
-    """Return X and Y (X again where Y is None) as batches with one number of channels, or raise.
-
-    Batches are checked more strictly than by `as_series`: loops check no bounds, and a minimum may drop a NaN.
-    """
+    """Return X and Y (X if Y is None) as batches of finite, nonempty series with one number of channels, or raise."""
     A = as_series(X)
     B = A if Y is None else as_second(as_series, Y)
     for name, batch in (("X", A), ("Y", B)):
@@ -161,8 +158,7 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
         check_finite(batch, collection=name)
     if A.n_dims != B.n_dims:
         raise ValueError(
-            f"the series of X have {counted(A.n_dims, 'channel')} and those of Y have {B.n_dims}, expected one "
-            "number; "
+            f"the series of X have {counted(A.n_dims, 'channel')} and those of Y have {B.n_dims}, expected one number; "
             "one series x is [x], and as_series(X, axes=...) exchanges time and channels"
         )
     return A, B
@@ -171,7 +167,7 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
 def as_named_series(
     X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike
 ) -> tuple[SeriesBatch, SeriesBatch, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the series in the pairs ``X[rows[k]], Y[columns[k]]``, as `as_series_pair` does, and their positions."""
+    """Return the distinct series of the pairs ``X[rows[k]], Y[columns[k]]`` as two batches, and the pairs in them."""
     (A, left), (B, right) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
     return *as_series_pair(A, B), left, right
 

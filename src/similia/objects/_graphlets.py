@@ -1,8 +1,7 @@
 """Compiled loops that draw graphlets: simple adjacency, walks, and the codes of the visited nodes.
 
-A step of a walk takes one load of (first arc, degree), one multiplication and one load of the neighbour. Flybacks and
-new nodes are unpredictable, so they are decided without a branch; the only hard-to-predict branch is the last step of a
-graphlet.
+A step of a walk loads (first arc, degree), multiplies once and loads the neighbour. Flybacks and new nodes are
+unpredictable, so they are decided without a branch.
 """
 
 from __future__ import annotations
@@ -216,7 +215,7 @@ def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  
 
 @njit()
 def _draw_nodes(first, last, size, matrix, key, codes):  # type: ignore[no-untyped-def]
-    """Draw nodes and build each code meanwhile, which is twice as fast as after all draws."""
+    """Draw distinct nodes and build their code at the same time, which is twice as fast as one after the other."""
     n = np.uint64(len(matrix))
     last_seen_by, visited = np.full(len(matrix), -1, dtype=np.int64), np.empty(size, dtype=np.int64)
     for sample in range(first, last):

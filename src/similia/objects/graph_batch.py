@@ -21,7 +21,7 @@ class GraphBatch(Batch):
     """A collection of graphs.
 
     An undirected edge is two arcs, a self-loop one. The arcs of a node are sorted by target, without repeats.
-    `from_arrays` sorts and checks arcs; the plain constructor trusts its arguments.
+    `from_arrays` sorts and checks arcs; the plain constructor checks nothing.
 
     Attributes
     ----------

@@ -7,8 +7,8 @@ A graphlet of k nodes v_0 .. v_{k-1} (k from 2 to 11), in the order they were dr
 so it has D = k (k - 1) / 2 bits, and the low bits are the code of the first nodes. Graphs become simple and
 undirected: an arc in either direction is an edge, self-loops are dropped, weights and labels are ignored.
 
-Cost: a uniform graphlet takes k draws, a random walk as many steps as it needs to see k nodes; both take D lookups in
-a bit matrix of n**2 / 8 bytes for a graph of n nodes, or among sorted neighbours if the matrix would exceed 4 MiB.
+Cost: k draws for a uniform graphlet, as many steps as it needs to see k nodes for a random walk, and D lookups in a bit
+matrix of n**2 / 8 bytes for a graph of n nodes (among sorted neighbours if it would exceed 4 MiB).
 Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
 """
 
@@ -117,12 +117,6 @@ def sample_graphlets(
     ndarray of uint64, shape (n, n_samples)
         Codes.
 
-    Raises
-    ------
-    ValueError
-        If `size` is above 11 (a code would need more than 64 bits) or below 2, another parameter is out of
-        range, or ``small="raise"`` and a graph has too few nodes; the message names the graph.
-
     Notes
     -----
     Probabilities are exact to d 2**-32 for a choice among d nodes. After 64 steps without a new node (a flyback near 1,
@@ -209,18 +203,14 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     Parameters
     ----------
     graphs : sequence of n graphs
+        Each has at most 2e8 subsets; otherwise the error names the graph.
     size : int
         2 to 11.
 
     Returns
     -------
     Patterns
-        Counts of the codes; a graph with fewer than `size` nodes has none.
-
-    Raises
-    ------
-    ValueError
-        If `size` is out of range or a graph has more than 2e8 subsets; the message names the graph.
+        A graph with fewer than `size` nodes has no codes.
 
     Examples
     --------
@@ -277,13 +267,7 @@ def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
 
     Returns
     -------
-    ndarray of uint8, shape (n, D)
-        D = size (size - 1) / 2.
-
-    Raises
-    ------
-    ValueError
-        If a code has more than D bits.
+    ndarray of uint8, shape (n, size (size - 1) / 2)
 
     Examples
     --------
@@ -367,7 +351,7 @@ def canonical_forms(size: int) -> CanonicalForms:
 
 
 def n_pairs(size: int) -> int:
-    """Return D = size (size - 1) / 2, the number of bits of a code, or raise if the size is out of range."""
+    """Return the number of bits of a code, D = size (size - 1) / 2; raise if the size is out of range."""
     size = _check_size(size)
     return size * (size - 1) // 2
 

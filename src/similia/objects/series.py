@@ -52,7 +52,7 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
         - a 3-D array, which requires `axes`;
         - a `SeriesBatch`, which is returned unchanged.
 
-        In 2-D and 3-D arrays, trailing time points with NaN in all channels are padding and left out.
+        In 2-D and 3-D arrays, trailing time points that are NaN in all channels are padding and left out.
     axes : {"time, channel", "channel, time"}, optional
         Order of the last two axes: ``"time, channel"`` in tslearn, ``"channel, time"`` in aeon and sktime. A 3-D array
         requires it, since a wrong guess would go unnoticed. For 2-D arrays in a list, the default is
@@ -66,11 +66,11 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     Raises
     ------
     TypeError
-        If `X` is a single series, another kind of table (`series_from_long` reads long ones) or not a sequence, or if
-        an item does not hold real numbers.
+        If `X` is a single series, a long table (see `series_from_long`) or not a sequence, or if an item does not hold
+        real numbers.
     ValueError
-        If `X` is empty, or a table that may be long or wide; if a series is empty, holds NaN or infinity, or differs
-        from the first in its number of channels; or if `axes` is wrong or missing. The message names the series.
+        If `X` or a series is empty, a series holds NaN or infinity or differs from the first in its number of channels,
+        or `axes` is wrong or missing. The message names the series.
 
     Examples
     --------
@@ -123,8 +123,8 @@ def series_from_long(
     TypeError
         If `frame` is not a table, times are neither numbers nor dates, or values are not real numbers.
     ValueError
-        If the table is empty, a column does not exist, an id, time or value is missing or infinite, or a series
-        has two rows at one time. The message names the row (counted from 0).
+        If a column does not exist, an id, time or value is missing or infinite, or a series has two rows at one time.
+        The message names the row (counted from 0).
 
     Examples
     --------

@@ -1,8 +1,4 @@
-"""Put objects into one column of a table, for parts of scikit-learn that require two axes; scale node attributes.
-
-``BaggingClassifier`` and ``permutation_importance`` slice a table by rows and columns. A column of n objects is an
-object array of shape (n, 1); only references are copied.
-"""
+"""Put objects into one column of a table, for parts of scikit-learn that require two axes; scale node attributes."""
 
 from __future__ import annotations
 
@@ -78,16 +74,7 @@ class FromColumn(ObjectsOut):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the objects.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, 1), or collection of n objects
-
-        Returns
-        -------
-        ndarray of object, shape (n,), or `X` itself if it has one axis
-        """
+        """Return the objects as an array of shape (n,), or `X` itself if it has one axis."""
         n = at_least_one(X)
         shape = tuple(getattr(X, "shape", (n,)))
         if len(shape) == 1:

@@ -1,8 +1,7 @@
 """Read the text format of TUDataset (https://chrsmrrs.github.io/datasets): a collection of graphs in a few files.
 
 ``NAME_A.txt`` holds one arc per line (source, target; nodes numbered from 1 over the whole collection),
-``NAME_graph_indicator.txt`` the graph of each node (numbered from 1). The other files hold one line for each node, arc
-or graph. Reading takes one pass over each file.
+``NAME_graph_indicator.txt`` the graph of each node (numbered from 1), other files one line for each node, arc or graph.
 """
 
 from __future__ import annotations

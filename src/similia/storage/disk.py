@@ -29,7 +29,7 @@ def says_full(error: BaseException) -> str | None:
 
 @contextmanager
 def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """Turn the error of a full disk into a message that says how to continue; ``state()`` describes what is kept."""
+    """Replace the error of a full disk by one that says how to continue; ``state()`` names what is kept."""
     try:
         yield
     except OSError as error:
@@ -56,7 +56,6 @@ def replacing(path: Path) -> Iterator[Any]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file atomically."""
     with replacing(path) as stream:
         stream.write(data)
 

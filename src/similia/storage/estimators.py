@@ -1,8 +1,8 @@
 """Which scikit-learn estimators a model file may hold, with which parts and state.
 
-The compiled code of decision trees does not check bounds. Trees are therefore checked before they are built, and each
-ensemble against its trees: children come after their parent (so that a walk ends), features exist, and sizes match
-the arrays. Support vectors of libsvm are checked in the same way.
+The compiled code of decision trees and libsvm does not check bounds. Therefore trees are checked before they are built,
+and each ensemble against its trees: children come after their parent (so that a walk ends), features exist, and sizes
+match the arrays. Support vectors are checked in the same way.
 """
 
 from __future__ import annotations

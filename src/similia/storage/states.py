@@ -25,8 +25,6 @@ _MOST = {  # limits of parameters that drive the cost of a call and that no arra
     "n_projections": 10**5, "k": 10**4, "gaps": 10**3, "mismatches": 20, "degree": 10**4, "size": 10**2,
     "n_components": 2**24, "n_features": _LARGEST, "n_candidates": 10**7, "n_hashes": 2**16, "n_links": 2**12,
 }  # fmt: skip
-
-
 _UNLISTED = {  # modules of classes that models hold but that are not public
     "similia.embeddings": {
         "FeatureScaler": "vectors",
@@ -40,7 +38,7 @@ def public_class(module: str, name: str) -> type | None:
     package, _, room = module.partition(".")
     if package != "similia" or (room and room not in importlib.import_module("similia").__all__):
         return None
-    found = _handed_out(module, name)
+    found = _exported(module, name)
     return found if isinstance(found, type) and public_name(found) == (module, name) else None
 
 
@@ -49,22 +47,20 @@ def public_name(cls: type) -> tuple[str, str] | None:
     if declared(cls) is None or not cls.__module__.startswith("similia."):
         return None
     room = ".".join(cls.__module__.split(".")[:2])
-    return next(((door, cls.__name__) for door in ("similia", room) if _handed_out(door, cls.__name__) is cls), None)
+    return next(((home, cls.__name__) for home in ("similia", room) if _exported(home, cls.__name__) is cls), None)
 
 
-def _handed_out(door: str, name: str) -> Any:
-    module = importlib.import_module(door)
+def _exported(package: str, name: str) -> Any:
+    """Return what a package exports, or holds by `_UNLISTED`, under a name, or None."""
+    module = importlib.import_module(package)
     if name in getattr(module, "__all__", ()):
         return getattr(module, name)
-    home = _UNLISTED.get(door, {}).get(name)
-    return None if home is None else getattr(importlib.import_module(f"{door}.{home}"), name)
+    home = _UNLISTED.get(package, {}).get(name)
+    return None if home is None else getattr(importlib.import_module(f"{package}.{home}"), name)
 
 
 def check_states(root: Any, state_of: Callable[[Any], dict[str, Any]] = vars) -> None:
-    """Raise ValueError unless every object in a model matches the declaration of its class.
-
-    `state_of` is `written` for a model that was not read from a file.
-    """
+    """Raise ValueError unless every object in a model matches its class; `state_of` returns the attributes of one."""
     for value in _inside(root, state_of):
         cls, name, state = type(value), type(value).__name__, state_of(value)
         if cls.__module__.startswith("similia."):
@@ -91,7 +87,7 @@ def _check_declared(name: str, value: Any, state: dict[str, Any], declaration: S
                 raise ValueError(f"a {name} names a folder of joblib, which holds pickles; set memory=None first")
             raise ValueError(f"a {name} has {attribute} that does not fit it: {_described(state[attribute])}")
     known = list(declaration.checks)
-    if hasattr(value, "_get_param_names"):  # apart from parameters, all or none
+    if hasattr(value, "_get_param_names"):  # an estimator: fitted attributes are all there, or none
         known = [attribute for attribute in known if attribute.startswith("_") or attribute.endswith("_")]
     needed = [attribute for attribute in known if attribute not in declaration.may_lack]
     lacking = [attribute for attribute in needed if attribute not in state]
@@ -102,7 +98,7 @@ def _check_declared(name: str, value: Any, state: dict[str, Any], declaration: S
 
 
 def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
-    """Check rules of all classes: no method is overwritten; parameters exist and are like their defaults."""
+    """Raise unless no attribute hides a method, and all parameters exist and have the type of their default."""
     for attribute in state:
         if callable(getattr(type(value), attribute, None)):
             raise ValueError(f"a {name} holds {short(attribute)}, the name of a method")
@@ -148,7 +144,7 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
 
 
 def written(value: Any) -> dict[str, Any]:
-    """Return the state of an object as a file holds it: without the caches of a search and its index."""
+    """Return the attributes of an object that a file holds: those of a search and its index without their caches."""
     return value.__getstate__() if type(value).__name__ in ("SimilaritySearch", "HammingIndex") else vars(value)
 
 

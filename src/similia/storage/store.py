@@ -28,7 +28,7 @@ from similia.core.errors import BadFile
 from similia.core.npy import read_header
 from similia.core.text import short
 from similia.core.validation import check_codes, check_n_bits
-from similia.storage.disk import is_leftover, is_temporary, replacing, sync_folder, take_lock
+from similia.storage.disk import is_leftover, is_temporary, replacing, sync_folder, take_lock, write_atomically
 
 _MAX_SEGMENTS = 64
 _BLOCK = 2**16  # rows copied at a time
@@ -47,14 +47,8 @@ Ids = npt.NDArray[np.int64]
 class Store:
     """Codes with ids in a folder. Changes survive crashes; see the head of this file.
 
-    Construct it with `create` or `open`. Every method that changes the folder takes its lock, rereads the manifest, and
-    commits once or not at all.
-
-    Attributes
-    ----------
-    folder : pathlib.Path
-    manifest : dict
-        The content of ``index.json`` when it was last read.
+    Construct it with `create` or `open`. Every method that changes the folder takes its lock, rereads the manifest (the
+    content of ``index.json``), and commits once or not at all.
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
@@ -329,11 +323,12 @@ class Store:
             text = json.dumps(manifest)
         except (TypeError, ValueError) as error:
             raise ValueError(f"progress, meta and settings must be JSON: {error}") from None
+        written = json.loads(text)
+        sealed = json.dumps({**written, "crc32": _checksum(written)}).encode()
         sync_folder(self.folder)  # array files first, then the manifest that names them
-        with replacing(self.folder / MANIFEST) as stream:
-            stream.write(sealed(text))
+        write_atomically(self.folder / MANIFEST, sealed)
         sync_folder(self.folder)
-        self.manifest = json.loads(text)
+        self.manifest = written
         self._clean()
 
     def _clean(self) -> None:
@@ -344,12 +339,8 @@ class Store:
                 with suppress(OSError):  # on Windows, mapped files cannot be deleted
                     (self.folder / name).unlink()
 
-    def _entries(self) -> Iterator[dict[str, Any]]:
-        for segment in self.manifest["segments"]:
-            yield from (segment["codes"], segment["ids"])
-        yield from self.manifest["dead"]
-        if self.manifest["structure"] is not None:
-            yield self.manifest["structure"]
+    def _entries(self) -> list[dict[str, Any]]:
+        return [entry for _, entry in _files_in(self.manifest)]
 
     def _check_file(self, entry: dict[str, Any]) -> Path:
         path = self.folder / entry["file"]
@@ -427,10 +418,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def sealed(text: str) -> bytes:
-    """Return the text of the manifest file, with its checksum."""
-    manifest = json.loads(text)
-    return json.dumps({**manifest, "crc32": _checksum(manifest)}).encode()
+def _files_in(manifest: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the kind and the description of each array file that a manifest names."""
+    for segment in manifest["segments"]:
+        yield from (("codes", segment["codes"]), ("ids", segment["ids"]))
+    yield from (("dead", entry) for entry in manifest["dead"])
+    if manifest["structure"] is not None:
+        yield "structure", manifest["structure"]
 
 
 def _checksum(manifest: dict[str, Any]) -> int:
@@ -438,25 +432,19 @@ def _checksum(manifest: dict[str, Any]) -> int:
 
 
 def _check_manifest(manifest: dict[str, Any]) -> None:
-    if check_n_bits(manifest["n_bits"]) > _MOST_BITS:
-        raise ValueError
-    structure = manifest["structure"]
-    entries = [("dead", entry) for entry in manifest["dead"]]
-    entries += [] if structure is None else [("structure", structure)]
-    for segment in manifest["segments"]:
-        entries += [("codes", segment["codes"]), ("ids", segment["ids"])]
-        numbers = (segment["rows"], segment["min_id"], segment["max_id"])
-        if not segment["rows"] == segment["codes"]["rows"] == segment["ids"]["rows"] or not _naturals(numbers):
-            raise ValueError
-    if structure is not None and not _naturals([structure["covers"]], sum(s["rows"] for s in manifest["segments"])):
-        raise ValueError
-    for kind, entry in entries:
-        named = OURS.fullmatch(entry["file"])  # refuses paths outside the folder
-        if not named or named[1] != kind or not _naturals((entry["rows"], entry["bytes"], entry["crc32"])):
-            raise ValueError
-    dicts = (manifest["settings"], manifest["meta"], manifest["progress"])
-    numbers = (manifest["commit"], manifest["next_file"], manifest["next_id"])
-    if not all(isinstance(d, dict) for d in dicts) or not _naturals(numbers) or not isinstance(manifest["token"], str):
+    """Raise an error of some kind unless all values have the right types and fit each other."""
+    segments, structure = manifest["segments"], manifest["structure"]
+    numbers = [manifest[name] for name in ("commit", "next_file", "next_id")]
+    numbers += [segment[name] for segment in segments for name in ("rows", "min_id", "max_id")]
+    numbers += [entry[name] for _, entry in _files_in(manifest) for name in ("rows", "bytes", "crc32")]
+    files = [(kind, OURS.fullmatch(entry["file"])) for kind, entry in _files_in(manifest)]  # no paths to other folders
+    fits = check_n_bits(manifest["n_bits"]) <= _MOST_BITS and isinstance(manifest["token"], str)
+    fits = fits and all(isinstance(manifest[name], dict) for name in ("settings", "meta", "progress"))
+    fits = fits and _naturals(numbers) and all(file and file[1] == kind for kind, file in files)
+    fits = fits and all(one["rows"] == one["codes"]["rows"] == one["ids"]["rows"] for one in segments)
+    if structure is not None:
+        fits = fits and _naturals([structure["covers"]], sum(one["rows"] for one in segments))
+    if not fits:
         raise ValueError
 
 
