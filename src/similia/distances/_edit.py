@@ -38,7 +38,7 @@ def paired_distances(
 
 @njit()
 def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignore[no-untyped-def]
-    """Write the distances of `pairs`, grouped by row."""
+    """Write the distances of `pairs`, which are grouped by row, to `out`."""
     at, n = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     begin = 0
     while begin < len(pairs):
@@ -92,7 +92,7 @@ def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _alone(places, m, other):  # type: ignore[no-untyped-def]
-    """Return the distance of a string of m letters to `other`, word by word in each column."""
+    """Return the distance of a string of m > 64 letters to `other`; `places` are the bits described in `_fill`."""
     n_words, last = len(places), np.uint64((m - 1) % _WORD)
     plus, minus = np.full(n_words, _ALL), np.zeros(n_words, np.uint64)
     found = m

@@ -36,7 +36,7 @@ class ScaledDistance(Distance):
     _noun: ClassVar[str] = "series"
 
     def _read(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        """Check the parameters; return comparable batches of X and Y (X again if Y is None)."""
+        """Return comparable batches of X and Y (X again if Y is None)."""
         raise NotImplementedError
 
     def _find(self, A: Any, B: Any, pairs: Pairs | None, shift: int) -> Array:
@@ -117,7 +117,7 @@ def _divided(batch: Any, shift: int, dtype: npt.DTypeLike) -> Any:
 
 
 def _found(A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int, dtype: npt.DTypeLike) -> Array:
-    """Return the distances of pairs of one scale in `dtype`: infinite on overflow, NaN on underflow."""
+    """Return the distances of pairs with one shift in `dtype`: infinite on overflow, NaN on underflow."""
     left = _divided(A, shift, dtype)
     values = find(left, left if A is B else _divided(B, shift, dtype), pairs, shift)
     return _multiplied(values, degree * shift, dtype)
@@ -142,7 +142,7 @@ def _multiplied(values: Array, exponent: int, dtype: npt.DTypeLike) -> Array:
 def _fill_kind(
     out: Array, chosen: Array, A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int
 ) -> None:
-    """Write the distances of the pairs that a mask selects, using only their objects."""
+    """Write the distances of the pairs that the mask `chosen` selects, all with one shift."""
     if pairs is None:
         rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
         left = A[rows]

@@ -48,7 +48,7 @@ def _summary(values, n, kind, root):  # type: ignore[no-untyped-def]
 
 @njit()
 def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
-    """Return the smallest of n numbers, and update the minimum of each lane in `lane_bits`."""
+    """Return the smallest of n numbers, and lower each number of `lane_bits` to the one of `bits`."""
     nearest = bits[0]
     for c in range(n):
         value = bits[c]
@@ -81,10 +81,10 @@ def _term(columns, at, coordinate, total, manhattan):  # type: ignore[no-untyped
 
 @njit()
 def _tile(columns, width, points, manhattan, out):  # type: ignore[no-untyped-def]
-    """Write the distances of `points` to the points whose coordinates are `columns`, four points at a time.
+    """Write the distances of `points` to a block of `width` points, four of `points` at a time.
 
-    Row r of the result begins at ``out[r * width]``. The terms of a distance are always added in the order of the
-    coordinates.
+    `columns` holds the coordinates of the block, as `core.products.panels` does. Row r of the result begins at
+    ``out[r * width]``. The terms of a distance are always added in the order of the coordinates.
     """
     n, p = points.shape
     zero = lane.splat(columns.dtype.type(0))
@@ -110,11 +110,11 @@ def _tile(columns, width, points, manhattan, out):  # type: ignore[no-untyped-de
 
 @njit()
 def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, out):  # type: ignore[no-untyped-def]
-    """Write the distances of a run of sets of A to the sets `chosen` of B, shape (len(run), len(chosen)).
+    """Write the distances of some adjacent sets of A to the sets `chosen` of B, shape (number of sets, len(chosen)).
 
-    `columns` holds the coordinates of the run's points as `core.products.panels` does; ``a_offsets[0]`` is 0.
-    `bits` is any integer array with the width of the numbers. Numbers >= 0 have the same order as their bits, and
-    integers, unlike floats with their NaN, are compared by vector instructions.
+    `columns` holds the coordinates of the sets' points, as in `_tile`; ``a_offsets[0]`` is 0. `bits` is any array of
+    integers as wide as the floats. Floats >= 0 have the same order as their bits, and integers, unlike floats with
+    their NaN, are compared by vector instructions.
     """
     width, n_sets = len(columns) // B.shape[1], len(a_offsets) - 1
     lanes, tile = np.empty(width, B.dtype), np.empty(_ROWS * width, B.dtype)
@@ -147,9 +147,9 @@ def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, 
 def wasserstein(A, a_offsets, B, b_offsets, start, stop, power, same, out):  # type: ignore[no-untyped-def]
     """Write the sliced distances of the sets start..stop of A to all of B from sorted projections.
 
-    ``A[i, l]`` is the i-th smallest projection on direction l. Quantile functions of m and n equal masses
-    are steps, m n / gcd apart in units of 1 / (m n). Where they jump depends on m and n only, so the
-    directions are the lanes.
+    ``A[i, l]`` is the i-th smallest projection on direction l. The quantile functions of m and n points are step
+    functions. Their steps are at the same places for all directions, so that all directions are computed together.
+    `mass` counts in units of 1 / (m n).
     """
     n_directions = A.shape[1]
     cost = np.empty(n_directions)

@@ -127,8 +127,8 @@ def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # typ
 def _warp(values, at, m, packed, start, n, p, rooted, widths, room):  # type: ignore[no-untyped-def]
     """Write the last row of D to `room`, column j at ``LANES * (j + 1)``; the column before it is the border.
 
-    `widths` are the half widths of the lanes' bands. The widest one determines which columns are computed; the others
-    mask cells.
+    `widths` are the half widths of the bands of the LANES pairs. The widest one determines which columns are computed;
+    cells outside a narrower band become infinite.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

@@ -110,7 +110,7 @@ def _run_tiles(
 
 
 def _reciprocal_norms(X: Any) -> Floats:
-    """Return 1 / norm of each row, the factor that makes a row rounded to float32 a unit row in float64."""
+    """Return 1 / norm of each row in float64; the norms of unit rows in float32 are not exactly 1."""
     if sp.issparse(X):
         return 1 / np.sqrt(row_sums(X, np.square(X.data, dtype=np.float64)))
     return 1 / np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
@@ -142,9 +142,9 @@ def _mirror(start, stop, first, last, V):  # type: ignore[no-untyped-def]
 
 @njit()
 def _half_square(x, at, scale_x, y, to, scale_y, n, room, x_rest, y_rest):  # type: ignore[no-untyped-def]
-    """Return |scale_x x - scale_y y|^2 / 2 of the n numbers of flat arrays from `at` and `to` on.
+    """Return |scale_x x - scale_y y|^2 / 2 for the n numbers of x from `at` on and of y from `to` on.
 
-    This form is 0 for equal rows, and x - y is exact for near ones. Lanes fix the order of the sum.
+    It is 0 for equal rows, and x - y is exact for similar ones. Sums over `LANES` fix the order of the additions.
     """
     scale, slack, total = lane.splat(scale_x), lane.splat(scale_x - scale_y), lane.splat(0.0)
     whole = n - n % LANES
@@ -181,7 +181,7 @@ def _refine_dense(A, scale_a, B, scale_b, start, stop, first, last, same, V):  #
 
 @njit()
 def _add_rare(offsets, columns, values, dense, start, starts, rows, data, out):  # type: ignore[no-untyped-def]
-    """Add the products of the columns that are not dense; `rows` of a column ascend."""
+    """Add the products of the columns that are not dense to `out`; the `rows` of a column ascend."""
     for i in range(len(out)):
         row, end = out[i], out.shape[1]
         for k in range(offsets[start + i], offsets[start + i + 1]):

@@ -26,7 +26,7 @@ from similia.similarity import Kernel, as_objects, check_kernel, compared, decid
 
 
 class _Composite(ListParams, Kernel):
-    """Base class of kernels with a list of parts; parameters of part i are ``k{i}__name``."""
+    """Base class of combinations of a list of kernels, called parts; parameters of part i are ``k{i}__name``."""
 
     kernels: list[Any]
     _list, _letter = "kernels", "k"
@@ -55,7 +55,7 @@ class _Composite(ListParams, Kernel):
         return list(self.kernels)
 
     def decided(self, X: Any) -> Any:
-        """Return the combination with the data-dependent settings of its parts fixed from `X`."""
+        """Return the combination with the data-dependent settings of its kernels fixed from `X`."""
         X, parts = as_objects(self, X), self._parts()
         found = [decided(kernel, X) for kernel in parts]
         unchanged = all(new is old for new, old in zip(found, parts, strict=True))

@@ -88,7 +88,7 @@ class Counts:
         return ids, table, *_postings(self.offsets, columns, self.values, np.full(len(ids), -1))
 
     def hashed(self, n_features: int) -> sp.csr_array:
-        """Return the features folded into `n_features` columns by their hash, shape (n, n_features)."""
+        """Return features in columns, shape (n, n_features); an id has column ``id % n_features``."""
         columns = (self.ids % np.uint64(n_features)).astype(np.int32)
         values = self.values.copy() if self.weights is None else self.values * np.sqrt(self.weights)
         indptr = self.offsets.astype(np.int32 if len(columns) < 2**31 else np.int64)
@@ -190,7 +190,7 @@ def _columns(A: Counts, B: Counts) -> tuple[int, Indices, Indices]:
 
 
 def _dense_columns(columns_a: Indices, columns_b: Indices, n_columns: int, n_pairs: int) -> Indices:
-    """Return the position in the dense product of each column that is cheaper there, -1 for the others."""
+    """Number the columns that are cheaper in a dense product; the others have -1."""
     in_a = np.bincount(columns_a + 1, minlength=n_columns + 1)[1:]
     in_b = np.bincount(columns_b, minlength=n_columns)
     dense = in_a * in_b * _SPARSE_TO_DENSE_COST > n_pairs
@@ -205,7 +205,7 @@ def _largest_sum(A: Counts, B: Counts) -> float:
 
 
 def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices) -> tuple[Indices, Indices, Floats]:
-    """Return (offsets, rows, values) of the columns that are not dense, column by column."""
+    """Return the rows and values of each column that is not dense: (start of each column, rows, values)."""
     length = np.bincount(columns[dense[columns] < 0], minlength=len(dense))
     starts = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
     rows, data = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
@@ -293,7 +293,7 @@ def _enter(distinct, table):  # type: ignore[no-untyped-def]
 
 @njit()
 def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # type: ignore[no-untyped-def]
-    """Add the products of each object with the objects of the postings to its row of `out`."""
+    """Add the inner products with the objects of an index (see `Counts._index`) to `out`."""
     shift = _shift_for(len(table))
     for i in range(len(out)):
         for k in range(offsets[i], offsets[i + 1]):

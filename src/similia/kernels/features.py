@@ -24,7 +24,7 @@ _kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}  # by address: (
 
 
 class FeatureKernel(Kernel):
-    """Base class of kernels with a finite explicit feature map; a Gram block is one sparse product.
+    """Base class of kernels that are inner products of feature counts; a Gram block is one sparse product.
 
     Subclasses have a parameter `normalize` and implement `_counts`.
     """

@@ -340,7 +340,7 @@ class Graphlet(GraphKernel):
         return self._by_class(graphs, count_patterns(codes))
 
     def _by_class(self, graphs: GraphBatch, patterns: Patterns) -> Counts:
-        """Return the counts of the patterns, summed by class."""
+        """Return the counts of isomorphism classes, given those of graphlet codes."""
         table, representatives = canonical_forms(self.size)
         lengths = np.diff(patterns.offsets)
         # Samples of a graph with fewer than `size` nodes contain padding nodes.
@@ -450,7 +450,7 @@ def _search(source, indptr, indices, seen_from, queue, distances):  # type: igno
 
 @njit()
 def _tally(labels, source, queue, distances, table, ids, values, end):  # type: ignore[no-untyped-def]
-    """Add the triples of one source to the table of its graph; return the new end of `ids`."""
+    """Count the triples (label, label, distance) of one source; return the new end of `ids`."""
     shift = _shift_for(len(table))
     distance, key = 0, np.uint64(0)
     for q in range(1, len(queue)):

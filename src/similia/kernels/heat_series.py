@@ -111,7 +111,7 @@ def _too_small(n: int, t: float) -> str:
 
 
 def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
-    """Return the weights above or below the peak (weight 1), until the rest is below 2^-60."""
+    """Return weights relative to the peak, above (step 1) or below it (-1), until the rest is below 2^-60."""
     size = 256
     while peak + size <= 2 * MOST_DEGREES:
         if step > 0:
@@ -165,9 +165,9 @@ def slope(n: int, t: float) -> float:
 
 
 class Table(NamedTuple):
-    """Polynomials in the position within a cell of versines, lowest degree first."""
+    """Polynomials on cells of equal width in the versine, in the position within a cell from 0 to 1."""
 
-    coefficients: Floats  # (cells, DEGREE + 1); the last row also applies to all larger u
+    coefficients: Floats  # (cells, DEGREE + 1), lowest degree first; the last row also applies to all larger u
     per_unit: float  # cells in a versine of 1
     least: float  # results are clipped to least and most
     most: float
@@ -190,7 +190,7 @@ def gradient_table(n: int, t: float) -> Table:
 
 
 def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.0) -> tuple[Floats, float]:
-    """Return coefficients, and cells per unit of u; the last row is 0 if sums are small beyond `reach`."""
+    """Return coefficients and cells per unit of u; the table ends beyond `reach` where the sums are almost 0."""
     order = DEGREE + 1
     bound = values.derivative(order)
     width = 4 * (_INTERPOLATION * math.factorial(order) / 4 * (scale / bound)) ** (1 / order) if bound > 0 else 2.0
@@ -214,7 +214,7 @@ def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.
 
 
 def _monomials(f: Floats) -> Floats:
-    """Return the coefficients of the polynomials through values at (1 - cos(pi j / d)) / 2, rows of `f`."""
+    """Return the coefficients of the polynomials whose values at (1 - cos(pi j / DEGREE)) / 2 are the rows of `f`."""
     j = np.arange(DEGREE + 1)
     halves = np.where((j == 0) | (j == DEGREE), 0.5, 1.0)
     cosines = functions.cos(np.pi * (np.outer(j, DEGREE - j) % (2 * DEGREE)) / DEGREE)
@@ -259,7 +259,10 @@ def _evaluate(coefficients, per_unit, least, most, values):  # type: ignore[no-u
 
 @njit()
 def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
-    """Write the series at versines `u` to `out`, LANES points at a time; P_l(-x) = (-1)^l P_l(x)."""
+    """Write the sums of the series at versines `u` to `out`, LANES points at a time.
+
+    Versines above 1 use P_l(-x) = (-1)^l P_l(x).
+    """
     near, p, step = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     high, low = np.empty(LANES), np.empty(LANES)  # p in two parts: near u = 0 its increments are below its last bit
     sums, rests = np.empty((2, LANES)), np.empty((2, LANES))  # for even and odd degrees
@@ -289,7 +292,7 @@ def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _add(w, p, sums, rests):  # type: ignore[no-untyped-def]
-    """Add w p to the sums, and their rounding errors to the rests (Knuth's two-sum: no branch)."""
+    """Add w p to `sums`, and the rounding errors to `rests`, by Knuth's two-sum."""
     for j in range(LANES):
         term = w * p[j]
         total = sums[j] + term

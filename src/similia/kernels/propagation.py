@@ -204,7 +204,7 @@ def bins(Z: Array, beta: Array, width: float) -> Array:
 
 
 def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) -> Array:
-    """Return sqrt(P_t) u_t with P_0 the one-hot labels `rows`, shape (n_nodes, n_terms)."""
+    """Return sqrt(P_t) u_t for each t, where node v has label ``rows[v]`` in P_0, shape (n_nodes, n_terms)."""
     n_terms, n_labels = u.shape
     P, moved = np.zeros((len(rows), n_labels)), np.empty((len(rows), n_labels))
     P[np.arange(len(rows)), rows] = 1.0

@@ -21,7 +21,7 @@ _DEGREE_FREE = np.uint64((1 << DEGREE_SHIFT) - 1)
 
 @njit()
 def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
-    """Return the number of the letters at ``start + positions``."""
+    """Return the k-mer with the letters at ``start + positions`` as a number modulo 2**64."""
     number = np.uint64(0)
     narrow = len(positions) <= 8
     for position in positions:
@@ -38,7 +38,7 @@ def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
 
 @njit()
 def canonical(values, complements, positions, start):  # type: ignore[no-untyped-def]
-    """Return the smaller of the numbers of the letters at ``start + positions`` and of their reverse complement."""
+    """Return the smaller of the numbers (see `_kmer`) of a k-mer and of its reverse complement."""
     return min(_kmer(values, positions, start), _kmer(complements, positions[::-1], start))
 
 
@@ -65,7 +65,7 @@ def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets,
 
 @njit()
 def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-untyped-def]
-    """Write, for each window, the ids of its distinct subsequences; return how many were written."""
+    """Write the ids of the distinct subsequences of each window; return how many were written."""
     window = subsets.max() + 1
     end = 0
     id_offsets[0] = 0

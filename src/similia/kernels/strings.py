@@ -49,7 +49,7 @@ class StringKernel(FeatureKernel):
         return as_strings(X)
 
     def _ids_per_letter(self) -> int:
-        """Check the parameters; return the maximum number of features that start at one letter."""
+        """Check the parameters; return the largest number of features that start at one letter."""
         raise NotImplementedError
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
@@ -413,7 +413,7 @@ def _numbers(letters: str | bytes) -> npt.NDArray[np.uint64]:
 
 
 def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return all ways to change at most `mismatches` letters: positions, shifts (n_ways, mismatches)."""
+    """Return all ways to change at most `mismatches` of k letters: positions, shifts; shape (n_ways, mismatches)."""
     rows = [
         (chosen + (0,) * (mismatches - t), moved + (0,) * (mismatches - t))
         for t in range(mismatches + 1)

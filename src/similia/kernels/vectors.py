@@ -102,7 +102,7 @@ class Optical(Kernel):
                     rows *= np.ldexp(1.0, left)[:, None]
                     rows *= np.ldexp(1.0, b)
                 else:
-                    rows[:] = _back(rows, np.add.outer(left, b), start, "k(X[{}], Y[{}])")
+                    rows[:] = _scaled_back(rows, np.add.outer(left, b), start, "k(X[{}], Y[{}])")
         if self.normalize:
             scale_by_norms(K, 2 * norms_a**2, 2 * norms_b**2, same=same)
         return K
@@ -113,7 +113,7 @@ class Optical(Kernel):
         A, a = self._in_units(self.as_objects(X))
         if self.normalize:
             return np.ones(len(A))
-        return _back(2 * power**4 * _squared_norms(A) ** 2, 2 * a, 0, "k(X[{0}], X[{0}])")
+        return _scaled_back(2 * power**4 * _squared_norms(A) ** 2, 2 * a, 0, "k(X[{0}], X[{0}])")
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return explicit features, products of pairs of coordinates, whose inner products are the kernel.
@@ -148,7 +148,7 @@ class Optical(Kernel):
             else:
                 products *= power**2
                 to = exponents[start : start + step, None]
-                _back(products[:, -1:], to, start, "the norm of the features of X[{}]", _LEAST_NORM)
+                _scaled_back(products[:, -1:], to, start, "the norm of the features of X[{}]", _LEAST_NORM)
                 with np.errstate(under="ignore"):  # coordinates far below the largest one
                     products = np.ldexp(products, to)
             parts.append(sp.csr_array(products))
@@ -176,10 +176,10 @@ class Optical(Kernel):
         return A, 2 * (powers.astype(np.int64) + exponent)
 
 
-def _back(
+def _scaled_back(
     values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str, least: float = _LEAST
 ) -> npt.NDArray[np.float64]:
-    """Return values times 2**exponents, or raise and name one out of range; rows are numbered from `first`."""
+    """Return values times 2**exponents, or raise and name one that is out of range; row 0 is object `first`."""
     with np.errstate(over="ignore", under="ignore"):
         found: npt.NDArray[np.float64] = np.ldexp(values, exponents)
     bad = np.isinf(found) | ((found <= least) & (values > 0))
