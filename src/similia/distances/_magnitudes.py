@@ -55,13 +55,7 @@ class ScaledDistance(Distance):
         return self._distances(*self._read(X, Y))
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
-        """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
-
-        Parameters
-        ----------
-        X, Y : sequences of objects
-        rows, columns : array-like of int, shape (n_pairs,)
-        """
+        """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
         (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
         return self._distances(*self._read(A, B), (left, right))
 
@@ -78,13 +72,28 @@ def distances_of(
     `degree`, `unit` and `noun` are those of `ScaledDistance`.
     """
     dtype, shifts = B.values.dtype, _shifts(A, B, pairs, unit)
-    kinds = [int(kind) for kind in np.unique(shifts)]
-    if len(kinds) == 1:
-        out = _found(A, B, find, pairs, kinds[0], degree, dtype)
-    else:
-        out = np.empty(shifts.shape, dtype)
-        for kind in kinds:
-            _fill_kind(out, shifts == kind, A, B, find, pairs, kind, degree)
+
+    def found(A: Batch, B: Batch, pairs: Pairs | None, shift: int) -> Array:
+        left = _divided(A, shift, dtype)
+        values = find(left, left if A is B else _divided(B, shift, dtype), pairs, shift)
+        return _multiplied(values, degree * shift, dtype)
+
+    different = np.unique(shifts).tolist()
+    if len(different) == 1:
+        out = found(A, B, pairs, different[0])
+        _check(out, pairs, noun)
+        return out
+    out = np.empty(shifts.shape, dtype)
+    for shift in different:
+        chosen = shifts == shift
+        if pairs is None:
+            rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
+            left = A[rows]
+            right = left if A is B and np.array_equal(rows, columns) else B[columns]
+            out[chosen] = found(left, right, None, shift)[chosen[np.ix_(rows, columns)]]
+        else:
+            (left, i), (right, j) = named(A, pairs[0][chosen]), named(B, pairs[1][chosen])
+            out[chosen] = found(left, right, (i, j), shift)
     _check(out, pairs, noun)
     return out
 
@@ -116,13 +125,6 @@ def _divided(batch: Any, shift: int, dtype: npt.DTypeLike) -> Any:
     return type(batch)(np.ldexp(batch.values.astype(np.float64), -shift), batch.offsets)
 
 
-def _found(A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int, dtype: npt.DTypeLike) -> Array:
-    """Return the distances of pairs with one shift in `dtype`: infinite on overflow, NaN on underflow."""
-    left = _divided(A, shift, dtype)
-    values = find(left, left if A is B else _divided(B, shift, dtype), pairs, shift)
-    return _multiplied(values, degree * shift, dtype)
-
-
 def scaled_back(values: Array, exponent: int, dtype: npt.DTypeLike, pairs: Pairs | None, noun: str = "series") -> Array:
     """Return values times 2**exponent in `dtype`, or raise and name the first pair that is out of range."""
     out = _multiplied(values, exponent, dtype)
@@ -131,26 +133,13 @@ def scaled_back(values: Array, exponent: int, dtype: npt.DTypeLike, pairs: Pairs
 
 
 def _multiplied(values: Array, exponent: int, dtype: npt.DTypeLike) -> Array:
+    """Return values times 2**exponent in `dtype`: infinite on overflow, NaN on underflow."""
     if exponent == 0 and values.dtype == dtype:
         return values
     with np.errstate(over="ignore", under="ignore"):
         out: Array = np.ldexp(values, exponent).astype(dtype)
     out[(out == 0) & (values != 0)] = np.nan
     return out
-
-
-def _fill_kind(
-    out: Array, chosen: Array, A: Any, B: Any, find: Find, pairs: Pairs | None, shift: int, degree: int
-) -> None:
-    """Write the distances of the pairs that the mask `chosen` selects, all with one shift."""
-    if pairs is None:
-        rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
-        left = A[rows]
-        right = left if A is B and np.array_equal(rows, columns) else B[columns]
-        out[chosen] = _found(left, right, find, None, shift, degree, out.dtype)[chosen[np.ix_(rows, columns)]]
-    else:
-        (left, i), (right, j) = named(A, pairs[0][chosen]), named(B, pairs[1][chosen])
-        out[chosen] = _found(left, right, find, (i, j), shift, degree, out.dtype)
 
 
 def _check(out: Array, pairs: Pairs | None, noun: str) -> None:

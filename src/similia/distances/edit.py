@@ -48,14 +48,7 @@ class _EditDistance(Distance):
         return _all_distances(A, B, **self._arguments(A, B))
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
-        """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
-
-        Parameters
-        ----------
-        X, Y : sequences of str or bytes
-            `Levenshtein` is faster for bytes and ASCII strings.
-        rows, columns : array-like of int, shape (n_pairs,)
-        """
+        """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
         (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
         strings, others = A.tolist(), B.tolist()
         pairs = [strings[i] for i in left], [others[j] for j in right]

@@ -147,12 +147,6 @@ class HypersphericalHeat(SphereKernel):
         The derivative with respect to the contrast is dK/dt / (-(n - 1) a). The error is below 1e-12 times
         :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`\lambda_l = l (l + n - 2)`.
 
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_x, n)
-        Y : array-like or sparse array of shape (n_y, n), optional
-            `X` itself if not given.
-
         Examples
         --------
         >>> from similia.kernels.heat import HypersphericalHeat

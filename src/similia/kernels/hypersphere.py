@@ -195,18 +195,10 @@ class SphereKernel(Kernel):
         return as_rows(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the Gram block of the rows of `X` against those of `Y`.
+        """Return the Gram block of the rows of `X` against those of `Y` (`X` if not given), shape (n_x, n_y).
 
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_x, n), n >= 2
-        Y : array-like or sparse array of shape (n_y, n), optional
-            `X` itself if not given. In a call, it determines the map that "auto" chooses for both; estimators that hold
-            the kernel choose the map once, from all training objects.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_x, n_y)
+        In a call, `Y` determines the map that "auto" chooses for both. Estimators that hold the kernel choose the map
+        once, from all training objects.
         """
         A, B = map_pair(X, Y, self.mapping, self.zero_rows)
         self._check(A.shape[1])

@@ -89,14 +89,7 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs, out=logs)
 
     def log_values(self, X: Any, Y: Any = None) -> Array:
-        """Return log k(x, y), shape (n, m); -inf if `triangular` allows no alignment.
-
-        Parameters
-        ----------
-        X : sequence of n series
-        Y : sequence of m series, optional
-            `X` itself if not given.
-        """
+        """Return log k(x, y), shape (n, m); -inf if `triangular` allows no alignment."""
         A, B = as_series_pair(X, Y)
         how, half = self._how()
         left = in_units(A, half, "bandwidth")

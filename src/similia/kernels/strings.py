@@ -290,8 +290,10 @@ class Mismatch(StringKernel):
         """Return the code points of the alphabet as the kernel reads them, ascending, or raise."""
         letters = letters_read(_code_points(self.alphabet), self.reverse_complement, self.ignore_case)
         if len(np.unique(letters)) < len(letters):
-            same = "a counts as A" if self.ignore_case else "U is read as T"
-            raise ValueError(f"alphabet must hold each letter once, got {self.alphabet!r}, and {same}")
+            raise ValueError(
+                f"alphabet must hold each letter once, got {self.alphabet!r}; with ignore_case, a counts as A, and "
+                "with reverse_complement, U as T"
+            )
         if self.reverse_complement:
             alone = letters[~np.isin(complements_of(letters), letters)]
             if len(alone):
@@ -399,17 +401,10 @@ def arrays_of(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], 
 
 
 def _code_points(alphabet: str | bytes) -> npt.NDArray[np.uint64]:
-    """Return the letters of an alphabet as ascending code points, or raise."""
+    """Return the code points of an alphabet, or raise."""
     if not isinstance(alphabet, str | bytes) or len(alphabet) == 0:
         raise ValueError(f"alphabet must be a string of letters such as 'ACGT', got {alphabet!r}")
-    letters = np.unique(_numbers(alphabet))
-    if len(letters) < len(alphabet):
-        raise ValueError(f"alphabet must hold each letter once, got {alphabet!r}")
-    return letters
-
-
-def _numbers(letters: str | bytes) -> npt.NDArray[np.uint64]:
-    return np.array(list(letters) if isinstance(letters, bytes) else list(map(ord, letters)), dtype=np.uint64)
+    return np.array([*alphabet] if isinstance(alphabet, bytes) else [*map(ord, alphabet)], dtype=np.uint64)
 
 
 def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -427,7 +422,7 @@ def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[
 def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
     """Raise if a string has no letter of the alphabet but has some in the other case."""
     letters = _code_points(alphabet)
-    in_other_case = np.isin(batch.values, np.setdiff1d(_numbers(alphabet.swapcase()), letters))
+    in_other_case = np.isin(batch.values, np.setdiff1d(_code_points(alphabet.swapcase()), letters))
     if not in_other_case.any():
         return
     n_known = np.diff(np.append(0, np.cumsum(np.isin(batch.values, letters)))[batch.offsets])
