@@ -53,18 +53,7 @@ class Kernel(BaseEstimator):
     """Base class of the built-in kernels. A kernel holds parameters and learns nothing."""
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the Gram block of `X` against `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        Y : sequence of m objects, optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, m)
-        """
+        """Return the Gram block of n objects `X` and m objects `Y` (`X` if not given): float64, shape (n, m)."""
         raise NotImplementedError
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
@@ -87,18 +76,7 @@ class Distance(BaseEstimator):
     facts: ClassVar[Facts]
 
     def __call__(self, X: Any, Y: Any = None) -> Floats:
-        """Return the distances of `X` to `Y`.
-
-        Parameters
-        ----------
-        X : sequence of n objects
-        Y : sequence of m objects, optional
-            `X` itself if not given.
-
-        Returns
-        -------
-        ndarray of float32 or float64, shape (n, m)
-        """
+        """Return the distances of n objects `X` to m objects `Y` (`X` if not given): floats of shape (n, m)."""
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:

@@ -31,7 +31,8 @@ class GraKeLKernel(Kernel):
     Parameters
     ----------
     kernel : grakel.Kernel
-        For example ``grakel.WeisfeilerLehman(n_iter=3)``. Set its parameters as ``kernel__n_iter``.
+        For example ``grakel.WeisfeilerLehman(n_iter=3, base_graph_kernel=grakel.VertexHistogram)``. Set its parameters
+        as ``kernel__n_iter``.
     use : {"labels", "attributes"}, default="labels"
         What to pass to GraKeL as node labels: the labels, or the attribute vectors.
     normalize : bool, optional
@@ -92,9 +93,8 @@ class GraKeLKernel(Kernel):
         graphs, full = self._as_lists(X)
         K = np.zeros((len(X), len(X)))
         if graphs:
-            K[np.ix_(full, full)] = self._checked(
-                called(self._name(), self._unfitted().fit_transform, graphs), full, full
-            )
+            values = called(self._name(), self._unfitted().fit_transform, graphs)
+            K[np.ix_(full, full)] = self._checked(values, full, full)
         diagonal = K.diagonal().copy()
         return K, diagonal, diagonal
 
@@ -137,9 +137,8 @@ class GraKeLKernel(Kernel):
             raise ValueError(f"{self._name()} returned shape {K.shape} for {len(rows)} x {len(columns)} graphs")
         if not np.isfinite(K).all():
             i, j = np.argwhere(~np.isfinite(K))[0]
-            raise ValueError(
-                f"{self._name()} returned {K[i, j]} for graphs {rows[i]} and {columns[j]}, expected a number"
-            )
+            pair = f"graphs {rows[i]} and {columns[j]}"
+            raise ValueError(f"{self._name()} returned {K[i, j]} for {pair}, expected a number")
         return K
 
     def _as_lists(self, X: GraphBatch) -> tuple[list[Any], npt.NDArray[np.int64]]:
@@ -153,16 +152,13 @@ class GraKeLKernel(Kernel):
 
 
 def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = None) -> GraKeLKernel:
-    """Turn a kernel of GraKeL into a kernel of this library.
+    """Turn a kernel of GraKeL into a kernel of this library; `GraKeLKernel` explains the parameters.
 
     Parameters
     ----------
     kernel : grakel.Kernel
-        For example ``grakel.WeisfeilerLehman(n_iter=3, base_graph_kernel=grakel.VertexHistogram)``.
     use : {"labels", "attributes"}, default="labels"
-        What to pass to GraKeL as node labels: the labels, or the attribute vectors.
     normalize : bool, optional
-        Normalise as the kernels of this library do. If not given, the kernel's own parameter applies.
 
     Returns
     -------

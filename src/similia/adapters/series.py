@@ -63,7 +63,7 @@ class AeonDistance(_SeriesDistance):
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        A name that ``aeon.distances.pairwise_distance`` knows, or a function of two (n_channels, length) arrays.
+        A name in ``aeon.distances.get_distance_function_names()``, or a function of two (n_channels, length) arrays.
     params : dict, optional
         Options of the distance. Each is also a parameter: ``set_params(window=0.1)``.
 

@@ -40,22 +40,15 @@ _KINDS = {
 
 
 class POTDistance(Forwarded, Distance):
-    """An optimal-transport distance of POT; create one with `from_pot`.
+    """An optimal-transport distance of POT; create one with `from_pot`, which explains the parameters.
 
     Parameters
     ----------
     function : str or callable, default="emd2"
-        A function of ``ot``, or its name.
     metric : str, default="euclidean"
-        Distance of points, by its name in ``scipy.spatial.distance.cdist``; ignored by functions that take the points
-        themselves (sliced ones).
     cost : ndarray of shape (n_bins, n_bins), optional
-        Cost of moving mass between the bins of histograms. If given, the objects are histograms, the rows of a matrix;
-        otherwise they are point sets.
     root : bool, default=False
-        Take the square root. "emd2" with metric "sqeuclidean" is the square of the 2-Wasserstein distance.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x). If so, one collection takes half the calls.
     params : dict, optional
         Options of the function. Each is also a parameter: ``set_params(reg=0.1)``.
 
@@ -187,13 +180,13 @@ def from_pot(
         "sliced_wasserstein_distance", get the points. Functions of (C1, C2), such as "gromov_wasserstein2", get the
         distances within each set. Functions of two arrays of numbers ("wasserstein_1d") get one-dimensional sets.
     metric : str, default="euclidean"
-        Distance of points, by its name in ``scipy.spatial.distance.cdist``.
+        Distance of points, by its name in ``scipy.spatial.distance.cdist``; sliced functions ignore it.
     cost : ndarray of shape (n_bins, n_bins), optional
-        Cost of moving mass between bins. If given, the objects are histograms, the rows of a matrix.
+        Cost of moving mass between bins. If given, the objects are histograms, the rows of a matrix, and not sets.
     root : bool, default=False
-        Take the square root.
+        Take the square root. "emd2" with metric "sqeuclidean" is the square of the 2-Wasserstein distance.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x).
+        Whether d(x, y) = d(y, x). If so, one collection takes half the calls.
     **params
         Options of the function, such as ``reg=0.1`` for "sinkhorn2". ``seed`` is 0 if not given.
 
