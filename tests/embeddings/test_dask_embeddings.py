@@ -209,7 +209,7 @@ def test_rows_of_a_frame_are_records():
     bundle = RecordEncoder([words, (["length"], sm.LevelEncoder(9, 64, random_state=3))], random_state=3)
     check_same(bundle, clone(bundle), frame, dd.from_pandas(frame, npartitions=7))
     mixed = RecordEncoder([words, (["length"], lengths)], random_state=3)
-    with pytest.raises(TypeError, match=r"the encoder of column \['length'\] learns nothing from a Dask"):
+    with pytest.raises(TypeError, match=r"the encoder of column \['length'\] cannot be fitted to a Dask"):
         mixed.fit(dd.from_pandas(frame, npartitions=7))
     local = mixed.fit(frame)  # what was learnt here is applied there
     assert np.array_equal(local.transform(dd.from_pandas(frame, npartitions=7)).compute(), local.transform(frame))

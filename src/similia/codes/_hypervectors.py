@@ -125,6 +125,18 @@ def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def
 
 
 @njit()
+def finish(rows, planes, m, n_bits, ties, i, words, sums):  # type: ignore[no-untyped-def]
+    """Add the last m % 8 of m vectors; write the majority to ``words[i]`` and the sum to ``sums[i]`` if they exist."""
+    n_planes = bit_length(m)
+    for r in range(m % 8):
+        ripple(rows[r], planes, 0, n_planes)
+    if len(words):
+        majority(planes, n_planes, m, ties, words[i])
+    if len(sums):
+        count_ones(planes, n_planes, n_bits, m, sums[i])
+
+
+@njit()
 def bundle_members(table, members, offsets, additive, ties, n_bits, words, sums):  # type: ignore[no-untyped-def]
     """Bundle the members ``offsets[i]:offsets[i + 1]`` of each object i.
 
@@ -144,20 +156,12 @@ def bundle_members(table, members, offsets, additive, ties, n_bits, words, sums)
     for i in range(len(offsets) - 1):
         m = offsets[i + 1] - offsets[i]
         planes[:] = np.uint64(0)
-        held = 0
         for k in range(m):
             factors = members[offsets[i] + k]
             if additive:
-                add(table, factors, inner, carry, ties, rows[held])
+                add(table, factors, inner, carry, ties, rows[k % 8])
             else:
-                multiply(table, factors, rows[held])
-            held += 1
-            if held == 8:
+                multiply(table, factors, rows[k % 8])
+            if k % 8 == 7:
                 add_eight(rows, planes, bit_length(k + 1))
-                held = 0
-        for r in range(held):
-            ripple(rows[r], planes, 0, bit_length(m))
-        if len(words):
-            majority(planes, bit_length(m), m, ties, words[i])
-        if len(sums):
-            count_ones(planes, bit_length(m), n_bits, m, sums[i])
+        finish(rows, planes, m, n_bits, ties, i, words, sums)

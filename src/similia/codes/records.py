@@ -160,17 +160,17 @@ class RecordEncoder(HypervectorEncoder):
         widths = [_width(part, spec) for part, spec in zip(parts, specs, strict=True)]
         first = next((i for i, part in enumerate(parts) if part.dtype == np.uint8), 0)
         n_bits = widths[first]
+        wanted = f"{n_bits} as from that of column {specs[first]!r}"
         for part, spec, width in zip(parts, specs, widths, strict=True):
             if part.dtype.kind == "f" and (width != n_bits or n_bits % 8):
-                wanted = "a multiple of 8" if n_bits % 8 else f"{n_bits} as from that of column {specs[first]!r}"
                 raise ValueError(
                     f"the encoder of column {spec!r} emits {width} columns of {part.dtype} and no codes, expected "
-                    f"{wanted}; end the encoder with SignRandomProjection"
+                    f"{'a multiple of 8' if n_bits % 8 else wanted}; end the encoder with SignRandomProjection"
                 )
             if width != n_bits:
                 raise ValueError(
-                    f"the encoder of column {spec!r} emits {width} positions, expected {n_bits} as from "
-                    f"that of column {specs[first]!r}; give all encoders the same n_bits"
+                    f"the encoder of column {spec!r} emits {width} positions, expected {wanted}; give all encoders the "
+                    "same n_bits"
                 )
         return n_bits
 
@@ -234,7 +234,7 @@ def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
     except (TypeError, ValueError) as error:
         if isinstance(column, Distributed):
             raise type(error)(
-                f"the encoder of column {spec!r} learns nothing from a Dask collection ({error}); fit to "
+                f"the encoder of column {spec!r} cannot be fitted to a Dask collection ({error}); fit to "
                 "X.compute(), or to a part of it, and transform all"
             ) from error
         if isinstance(spec, list) or not all(isinstance(value, Real) for value in here):

@@ -29,7 +29,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.codes._hypervectors import add_eight, bit_length, count_ones, majority, ripple
+from similia.codes._hypervectors import add_eight, bit_length, finish
 from similia.codes.hypervectors import Codes, Counts, Indices, Words, empty_output, from_words, to_words
 from similia.codes.levels import RangeEncoder
 from similia.core.config import rows_per_block
@@ -232,9 +232,4 @@ def _bundle(levels, offsets, table, roles, n, n_bits, ties, words, sums):  # typ
                 done += 1
                 if done % 8 == 0:
                     add_eight(rows, planes, bit_length(done))
-        for r in range(done % 8):
-            ripple(rows[r], planes, 0, bit_length(done))
-        if len(words):
-            majority(planes, bit_length(done), done, ties, words[i])
-        if len(sums):
-            count_ones(planes, bit_length(done), n_bits, done, sums[i])
+        finish(rows, planes, done, n_bits, ties, i, words, sums)

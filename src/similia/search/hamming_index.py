@@ -435,7 +435,7 @@ class HammingIndex(BaseEstimator):
         check_positive_int(self.n_links, "n_links", minimum=2)
         check_positive_int(self.n_hashes, "n_hashes")
         if self.kind == "multihash" and self.n_hashes > self.n_bits:
-            raise ValueError(f"n_hashes={self.n_hashes} is more than n_bits={self.n_bits}: a hash needs a bit")
+            raise ValueError(f"n_hashes={self.n_hashes} is more than n_bits={self.n_bits}: each hash needs a bit")
         generator(self.random_state)
 
     def _check_fitted(self, n: int = 0) -> None:
