@@ -206,7 +206,7 @@ def test_a_long_table_without_its_time_is_refused(tmp_path, options):
     path.write_text("\n".join(["patient,t,pulse,label", *points]))
     command = ["fit", str(path), "-o", str(tmp_path / "m.similia"), "--id", "patient", *options]
     done = CliRunner().invoke(app, command)
-    assert "names in 'patient' repeat; add --time COLUMN" in str(done.exception)
+    assert "repeats names in 'patient'; add --time COLUMN" in str(done.exception)
     assert not (tmp_path / "m.similia").exists()
 
 

@@ -234,7 +234,8 @@ def test_numbers_are_predicted_on_every_path(numbers: Path, tmp_path: Path, opti
         assert "Scoring stopped" not in page.read_text()
         assert "mean absolute error" in page.read_text().lower()
     assert refused("report", model, numbers, "--text", "text", "--label", "word", "-o", page) == (
-        "the model predicts numbers, and 'read0' among the targets is none; give the targets it was fitted for"
+        "the model predicts numbers, and the target 'read0' is no number; give targets like those that "
+        "the model was fitted to"
     )
 
 

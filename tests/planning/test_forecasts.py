@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import similia as sm
 from similia.cli.app import app
-from similia.cli.plan import amount, duration
+from similia.cli.plan import SIZES, TIMES, in_units
 from similia.core.threads import n_threads
 from similia.embeddings import Representatives
 from similia.objects import GraphBatch, n_objects
@@ -327,7 +327,7 @@ def test_command_says_what_is_missing(arguments, sentence):
 
 
 def test_numbers_are_printed_with_units():
-    assert [duration(t) for t in (0.0021, 59, 61, 7200, 3e5, 1e9)] == [
+    assert [in_units(t, TIMES) for t in (0.0021, 59, 61, 7200, 3e5, 1e9)] == [
         "2.1 ms",
         "59 s",
         "1 min",
@@ -335,7 +335,7 @@ def test_numbers_are_printed_with_units():
         "3.5 days",
         "32 years",
     ]
-    assert [amount(b) for b in (0, 999, 1.28e11, 2e12)] == ["0 B", "999 B", "128 GB", "2 TB"]
+    assert [in_units(b, SIZES) for b in (0, 999, 1.28e11, 2e12)] == ["0 B", "999 B", "128 GB", "2 TB"]
 
 
 def shared_letters(X, Y=None):

@@ -10,7 +10,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; a wrong input ends with one sentence on stderr and exit code 2."""
+    """Run the command line; for invalid input, print one sentence on stderr and exit with code 2."""
     try:
         from similia.cli.app import app
         from similia.cli.voice import own_process

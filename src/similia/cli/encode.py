@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import Chunk, Cluster, Data, Distance, Kernel, Memory, Scheduler, Table, working
+from similia.cli.options import Chunk, Data, Distance, Kernel, Table, Workers
 
 _DEFAULTS = {"bits": 256, "landmarks": 256, "seed": 0}
 
@@ -34,9 +34,7 @@ def encode(
         int | None, typer.Option(help="Without a model: seed of all that is random; 0 if not given.")
     ] = None,
     chunk: Chunk = 10_000,
-    max_memory: Memory = None,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
+    workers: Workers = None,
 ) -> None:
     """Make packed bits of objects. Interrupted runs resume when the command is repeated.
 
@@ -55,31 +53,30 @@ def encode(
     encoder_path = output.with_suffix(".encoder.similia")
     options: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits}
     options |= {"landmarks": landmarks, "seed": seed}
-    _check(data, output, encoder_path, model, options)
+    _check_arguments(data, output, encoder_path, model, options)
     encoder, progress, say = None, Spoken(), console().print
-    with working(max_memory, cluster, scheduler) as workers:
-        if model is not None:
-            fitted = encoders.load_model(model)
-            encoder, table = encoders.encoder_of(fitted), with_columns_of(fitted, data, table)
-        stream = open_objects(data, chunk=chunk, workers=workers, **table)
-        if model is not None:
-            encoders.check_bits(encoder, model, stream)
-        n = stream.n
-        with Journal(partial_of(output)) as journal:
-            if model is None:
-                begun = encoders.of_interrupted_run(journal, stream, encoder_path, options)
-                n, encoder = begun or encoders.fit_encoder(stream, encoder_path, options, data, table)
-            form = Rows(encoder, packed=True)
-            with stoppable(lambda: progress.done, n), meters():
-                how: dict[str, Any] = {"workers": workers, "progress": progress, "n": n, "facts": {"options": options}}
-                write_journal(journal, form, stream, output, **how)
+    if model is not None:
+        fitted = encoders.load_model(model)
+        encoder, table = encoders.encoder_of(fitted), with_columns_of(fitted, data, table)
+    stream = open_objects(data, chunk=chunk, workers=workers, **table)
+    if model is not None:
+        encoders.check_bits(encoder, model, stream)
+    n = stream.n
+    with Journal(partial_of(output)) as journal:
+        if model is None:
+            begun = encoders.of_interrupted_run(journal, stream, encoder_path, options)
+            n, encoder = begun or encoders.fit_encoder(stream, encoder_path, options, data, table)
+        form = Rows(encoder, packed=True)
+        with stoppable(lambda: progress.done, n), meters():
+            how: dict[str, Any] = {"workers": workers, "progress": progress, "n": n, "facts": {"options": options}}
+            write_journal(journal, form, stream, output, **how)
     say(f"wrote {progress.done} codes of {form.n_bits} bits to {written(output)}")
     result({"codes": progress.done, "bits": form.n_bits, "output": output, "encoder": model or encoder_path})
     if model is None:
         say(f"wrote the encoder to {encoder_path}; other data: similia encode DATA --model {encoder_path}")
 
 
-def _check(data: str, output: Path, encoder_path: Path, model: Path | None, options: dict[str, Any]) -> None:
+def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | None, options: dict[str, Any]) -> None:
     """Raise if paths or options are wrong; without a model, set the defaults of the options."""
     from similia.cli.encoders import check_options
     from similia.cli.outputs import check_output

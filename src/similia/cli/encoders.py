@@ -36,7 +36,7 @@ _COLUMNS = 4096  # into which counts of k-mers are folded
 def default_encoder(
     data: Objects, kernel: str | None, distance: str | None, bits: int, landmarks: int, seed: int
 ) -> tuple[str, Any]:
-    """Return an encoder and its description; `data` are the objects it will be fitted to.
+    """Return an unfitted encoder for `data` and its description.
 
     - strings, without a kernel or with an edit distance: counts of k-mers, PCA, ITQ; for strings too few or too
       simple for the bits, `Nystroem` and signs;
@@ -61,7 +61,7 @@ def default_encoder(
 
 
 def default_rerank(data: Objects | Source, kernel: str | None, distance: str | None) -> str:
-    """Return how to sort candidates without --rerank: by the given kernel or distance, if any."""
+    """Return the default of --rerank: the given kernel or distance, else one that suits the kind of the objects."""
     if kernel or distance:
         return distance or "kernel"
     return {"strings": "Levenshtein()", "vectors": "projected"}.get(data.kind, "kernel")
@@ -85,7 +85,7 @@ def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.i
 
 
 def kmer_length(strings: Any) -> int:
-    """Return k: 5 for up to four letters, 2 for twenty or more, but at most a third of the length of short strings.
+    """Return k: 5 for up to four different letters, 2 for twenty or more, but at most a third of the median length.
 
     Letters that are rarer than one in 200 (an N in DNA) do not count.
     """
@@ -96,6 +96,7 @@ def kmer_length(strings: Any) -> int:
 
 
 def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:
+    """Return the description of an encoder of strings, and the encoder."""
     strings = data.objects
     kernel = sm.kernels.Spectrum(k=kmer_length(strings), normalize=True)
     counts = sm.KernelFeatures(kernel, _COLUMNS)
@@ -119,6 +120,7 @@ def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
 
 
 def _of_vectors(data: Objects, bits: int, seed: int) -> tuple[str, Any]:
+    """Return the description of an encoder of vectors, and the encoder."""
     share = 1.0 if len(data.objects) < FIT_ON else 0.3
     learnt = sm.recipes.pca_itq(bits, share, share, random_state=seed)
     if _has_directions(learnt[0], data.objects):
@@ -139,7 +141,7 @@ def _signs(bits: int, seed: int) -> Pipeline:
 
 
 def _has_directions(pca: Any, X: Any) -> bool:
-    """Return whether vectors have as many directions as there are bits."""
+    """Return whether `pca` can be fitted to `X`: whether the vectors span as many directions as there are bits."""
     try:
         clone(pca).fit(X)
     except BadParameter as error:

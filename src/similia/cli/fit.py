@@ -17,12 +17,10 @@ def fit(
     kernel: Kernel = None,
     distance: Distance = None,
     bits: Annotated[
-        int | None,
-        typer.Option(help="With a kernel: bits of a code, a multiple of 8; 10000 if not given."),
+        int | None, typer.Option(help="With a kernel: bits of a code, a multiple of 8; 10000 if not given.")
     ] = None,
     landmarks: Annotated[
-        int | None,
-        typer.Option(help="With a kernel: number of landmarks; by the paper's rule if not given."),
+        int | None, typer.Option(help="With a kernel: number of landmarks; by the paper's rule if not given.")
     ] = None,
     task: Annotated[
         str,
@@ -75,8 +73,9 @@ def fit(
     from similia.cli.voice import console, result, written
 
     chooses = kernel is distance is bits is landmarks is None
-    training.check_options({"--budget": budget, "--cv": cv, "--voters": voters}, chooses, kernel, distance, test)
-    training.check_scorer(scoring)
+    training.check_options(
+        {"--budget": budget, "--cv": cv, "--voters": voters}, chooses, kernel, distance, test, scoring
+    )
     check_output(output, data)
     seconds = training.parse_duration(budget or "10m")
     table = training.as_compared(data, kernel, distance, table)

@@ -60,7 +60,7 @@ def create(
 
 
 def not_the_same(opened: SearchFolder, data: str) -> ValueError:
-    """Return the error for building an index from `data` in a folder that has another one."""
+    """Return the error about a folder that holds an index of other data or options."""
     meta, holds = opened.store.meta, "; ".join(_unfinished(opened))
     if meta and (holds or not len(opened)):
         how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
@@ -72,7 +72,7 @@ def not_the_same(opened: SearchFolder, data: str) -> ValueError:
 
 
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
-    """Return the progress of each partly added source; `but` is the fingerprint of one to leave out."""
+    """Return the progress of each source that was added in part, except the one with the fingerprint `but`."""
     sources = opened.store.progress.items()
     return [f"{of(s['done'], s['n'])} from {s['name']}" for key, s in sources if s["done"] != s["n"] and key != but]
 
@@ -85,7 +85,7 @@ def note_unfinished(opened: SearchFolder, but: str = "") -> None:
 
 
 def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
-    """Print the recall of some objects' true neighbours among the objects to which the encoder was fitted."""
+    """Print the share of true neighbours that the search finds among the objects to which its encoder was fitted."""
     n = len(search)
     k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
     if k < 1:

@@ -11,22 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import (
-    Bits,
-    Chunk,
-    Cluster,
-    CsvOut,
-    Data,
-    Distance,
-    Folder,
-    Kernel,
-    Landmarks,
-    Memory,
-    Scheduler,
-    Seed,
-    Table,
-    working,
-)  # fmt: skip
+from similia.cli.options import Bits, Chunk, CsvOut, Data, Distance, Folder, Kernel, Landmarks, Seed, Table, Workers
 from similia.cli.voice import command
 
 index = typer.Typer(help="Search by similarity: build an index on disk, add to it, search it.", no_args_is_help=True)
@@ -56,9 +41,7 @@ def build(
     ] = 100,
     seed: Seed = 0,
     chunk: Chunk = 10_000,
-    max_memory: Memory = None,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
+    workers: Workers = None,
 ) -> None:
     """Make an index of objects. Interrupted runs resume when the command is repeated.
 
@@ -74,25 +57,24 @@ def build(
     from similia.search.on_disk import SearchFolder, is_search
 
     check_options(kernel, distance, bits)
-    with working(max_memory, cluster, scheduler) as workers:
-        stream = open_objects(data, chunk=chunk, workers=workers, **table)
-        key, n = stream.fingerprint(), stream.n
-        sort = default_rerank(stream, kernel, distance) if rerank is None else rerank
-        sort = distance if distance and sort == "kernel" else sort
-        made_by: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits}
-        made_by |= {"landmarks": landmarks, "seed": seed}
-        asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, **made_by}
-        asked |= {} if table.get("names") is None else {"id": table["names"]}
-        if is_search(folder):
-            opened = SearchFolder.open(folder)
-            meta = {name: value for name, value in opened.store.meta.items() if name != "encoder"}
-            if meta != asked or (key not in opened.store.progress and len(opened)):
-                raise folders.not_the_same(opened, data)
-            n = opened.store.progress.get(key, {"n": n})["n"]
-        else:
-            n = folders.create(folder, stream, data, table, asked, made_by)
-        once_more = f"to add its objects again: similia index add --again {data} {folder}"
-        folders.add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
+    stream = open_objects(data, chunk=chunk, workers=workers, **table)
+    key, n = stream.fingerprint(), stream.n
+    sort = default_rerank(stream, kernel, distance) if rerank is None else rerank
+    sort = distance if distance and sort == "kernel" else sort
+    made_by: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits}
+    made_by |= {"landmarks": landmarks, "seed": seed}
+    asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, **made_by}
+    asked |= {} if table.get("names") is None else {"id": table["names"]}
+    if is_search(folder):
+        opened = SearchFolder.open(folder)
+        meta = {name: value for name, value in opened.store.meta.items() if name != "encoder"}
+        if meta != asked or (key not in opened.store.progress and len(opened)):
+            raise folders.not_the_same(opened, data)
+        n = opened.store.progress.get(key, {"n": n})["n"]
+    else:
+        n = folders.create(folder, stream, data, table, asked, made_by)
+    once_more = f"to add its objects again: similia index add --again {data} {folder}"
+    folders.add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
 
 
 @command(index, "add")
@@ -102,9 +84,7 @@ def add(
     folder: Folder,
     again: Annotated[bool, typer.Option("--again", help="Add a file again that was added before.")] = False,
     chunk: Chunk = 10_000,
-    max_memory: Memory = None,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
+    workers: Workers = None,
 ) -> None:
     """Add objects to an index. Interrupted runs resume when the command is repeated.
 
@@ -118,19 +98,18 @@ def add(
     from similia.cli.model_data import with_columns_of
     from similia.search.on_disk import SearchFolder
 
-    with working(max_memory, cluster, scheduler) as workers:
-        opened = SearchFolder.open(folder)
-        built_with = opened.store.meta.get("id")
-        if table.get("names") is None and built_with is not None and has_columns(data, **table):
-            table = table | {"names": built_with}
-        table = with_columns_of(opened.search.encoder_, data, table)
-        stream = open_objects(data, chunk=chunk, workers=workers, **table)
-        folders.check_kind(stream, opened)
-        key = stream.fingerprint()
-        folders.note_unfinished(opened, but=key)
-        n = opened.store.progress.get(key, {"n": stream.n})["n"]
-        once_more = f"--again adds its {n} {stream.called} again"
-        folders.add(opened, stream, key, n, once_more, again=again, workers=workers)
+    opened = SearchFolder.open(folder)
+    built_with = opened.store.meta.get("id")
+    if table.get("names") is None and built_with is not None and has_columns(data, **table):
+        table = table | {"names": built_with}
+    table = with_columns_of(opened.search.encoder_, data, table)
+    stream = open_objects(data, chunk=chunk, workers=workers, **table)
+    folders.check_kind(stream, opened)
+    key = stream.fingerprint()
+    folders.note_unfinished(opened, but=key)
+    n = opened.store.progress.get(key, {"n": stream.n})["n"]
+    once_more = f"--again adds its {n} {stream.called} again"
+    folders.add(opened, stream, key, n, once_more, again=again, workers=workers)
 
 
 @command(index, "remove")
@@ -180,8 +159,7 @@ def search(
     table: Table,
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each query.")] = 10,
     candidates: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of nearest codes that are compared again; as built if not given."),
+        int | None, typer.Option(min=1, help="Number of nearest codes that are compared again; as built if not given.")
     ] = None,
     output: CsvOut = None,
 ) -> None:

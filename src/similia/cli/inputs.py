@@ -21,23 +21,9 @@ from similia.sources.streams import ObjectStream, is_table, meaningless
 
 
 def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
-    """Read objects and any labels; print the columns chosen and the rows skipped.
+    """Read a file or a named data set; print which columns were chosen and how many rows were skipped.
 
-    Parameters
-    ----------
-    data : str
-        Path, or name of a data set.
-    labelled : bool
-        Whether labels are used; if so, a missing one is an error.
-    **table
-        Options for reading a file; see `similia.sources.read_objects`.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If molecules are read and RDKit is not installed.
-    ValueError
-        If `data` is neither a file that can be read nor a known name, or as `similia.sources.read_objects`.
+    `table` has the options of `similia.sources.read_objects`. If `labelled`, a missing label is an error.
     """
     reading, path = Reading(**table), Path(data)
     if not path.exists():
@@ -73,7 +59,7 @@ def read_labelled(data: str, **table: Any) -> Objects:
 
 
 def _note_empty(source: str, count: int, first: str) -> None:
-    """Print the number of empty strings, if any, as cells may be blank."""
+    """Print the number of empty strings, if any, since they may be blank cells."""
     if count:
         rows = "1 row" if count == 1 else f"{count} rows"
         have = "has an empty sequence" if count == 1 else "have empty sequences"
@@ -95,13 +81,7 @@ def has_columns(data: str, **table: Any) -> bool:
 
 
 def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) -> Source:
-    """Open objects as a source whose chunks fit into memory; the first object is read.
-
-    Raises
-    ------
-    ValueError
-        As `read_objects`, for errors in the first rows of a file.
-    """
+    """Open objects as a source whose chunks fit into memory; read the first object, to raise errors early."""
     reading, path = Reading(**table), Path(data)
     if not path.exists():
         return Held(_named(data, reading), chunk)
@@ -113,12 +93,12 @@ def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) ->
     source.source = data
     if source.told:
         note(f"note: {called(data)}: {source.told}")
-    source.at_end = _tell
+    source.at_end = _print_counts
     return source
 
 
-def _tell(source: Any) -> None:
-    """Print once, at the end, the numbers of empty and skipped objects."""
+def _print_counts(source: Any) -> None:
+    """Print the numbers of empty and skipped objects; a source calls this once, at its end."""
     source.at_end = None
     _note_empty(source.source, *getattr(source, "empty", (0, "")))
     note_skipped(source.source, source.skips)

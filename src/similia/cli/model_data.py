@@ -30,7 +30,7 @@ _OTHER = {
 
 # ---- the columns of a table, which a model remembers
 def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name the columns read as objects and labels; none for other files."""
+    """Return the options that name the columns of a table read as objects and labels; {} for other files."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
         return {}
@@ -72,13 +72,13 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
 
 # ---- the similarity by which a model compares objects
 def comparison_in(model: Any) -> Any:
-    """Return the kernel or distance of a model (of models that vote, of the first), or None."""
+    """Return the kernel or distance of a model, or None; for models that vote, that of the first."""
     found = parts_of(model).comparison(fitted=False)
     return found.function if found is not None and hasattr(found.function, "as_objects") else None
 
 
 def as_series(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
-    """Return how to read data: rows of numbers as series, if a kernel or distance compares series only."""
+    """Return `table`, with ``series=True`` if the data are rows of numbers and `compared` is for series only."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or reading.kind not in (None, "vectors") or kind_of(compared) != "series":
         return table
@@ -121,7 +121,7 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
 
 
 def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
-    """Return which columns of a table hold the objects, and what else to give to a model that does not compare them."""
+    """Return two parts of an error sentence: the columns that held the objects, and how to name suitable ones."""
     wanted = kind_of(compared)
     if not columns:
         return "", f"; give a file of {wanted}" if wanted else ""
@@ -137,6 +137,7 @@ def _place(i: int, read: Objects | Source) -> str:
 
 
 def _takes_strings(compared: Any) -> bool:
+    """Return whether a kernel or distance compares strings."""
     try:
         compared.as_objects(sm.objects.as_strings(["C"]))
     except (TypeError, ValueError):

@@ -67,11 +67,11 @@ Landmarks = Annotated[int, typer.Option(min=1, help="Number of landmarks of the 
 Table = dict[str, Any]  # how data are read: each command that reads any has all options of `READING`
 
 
-def _option(kind: Any, default: Any, help: str, *flags: str, metavar: str | None = None) -> tuple[Any, Any]:
-    """Return the annotation and the default of an option that tells how data are read."""
-    return Annotated[
-        kind, typer.Option(*flags, help=help, metavar=metavar, rich_help_panel="How data are read")
-    ], default
+def _option(
+    kind: Any, default: Any, help: str, *flags: str, metavar: str | None = None, panel: str | None = "How data are read"
+) -> tuple[Any, Any]:
+    """Return the annotation and the default of an option."""
+    return Annotated[kind, typer.Option(*flags, help=help, metavar=metavar, rich_help_panel=panel)], default
 
 
 READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources.read_objects`
@@ -138,26 +138,24 @@ CsvOut = Annotated[Path | None, typer.Option("--output", "-o", help="CSV to writ
 Chunk = Annotated[
     int, typer.Option(min=1, help="Maximum number of objects per chunk; each chunk is saved when it is done.")
 ]
-Memory = Annotated[
-    str | None, typer.Option("--max-memory", help="Working memory, e.g. 512MiB; smaller chunks, same results.")
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option("--cluster", help="local or local:N: work in N processes of this machine (needs similia\\[dask])."),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler", help="Address of a Dask scheduler whose workers do the work, e.g. tcp://10.0.0.1:8786."
+Workers = Any  # who works: each command with a parameter of this name has all options of `WORKING`
+WORKING: dict[str, tuple[Any, Any]] = {
+    "max_memory": _option(str | None, None, "Working memory, e.g. 512MiB; smaller chunks, same results.", panel=None),
+    "cluster": _option(
+        str | None, None, "local or local:N: work in N processes of this machine (needs similia\\[dask]).", panel=None
     ),
-]
+    "scheduler": _option(
+        str | None, None, "Address of a Dask scheduler whose workers do the work, e.g. tcp://10.0.0.1:8786.", panel=None
+    ),
+}
 
 
 @contextmanager
-def working(max_memory: str | None, cluster: str | None, scheduler: str | None) -> Iterator[Any]:
-    """Set the working memory, and yield the workers as `parse_workers` returns them."""
+def working(arguments: dict[str, Any]) -> Iterator[Any]:
+    """Move the options of `WORKING` out of the arguments of a command, set the memory, and yield the workers."""
     from similia.core.config import config
 
+    max_memory, cluster, scheduler = (arguments.pop(name) for name in WORKING)
     with config(max_memory=max_memory):
         yield parse_workers(cluster, scheduler)
 

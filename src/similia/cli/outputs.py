@@ -27,7 +27,7 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
 
 @contextmanager
 def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
-    """Report the progress of a command that Ctrl-C stops (typer then ends it with exit code 130)."""
+    """If Ctrl-C stops the block, print how many objects are done (typer then ends with exit code 130)."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -36,7 +36,7 @@ def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
 
 
 class Spoken(Progress):
-    """Print what a run reports."""
+    """Prints the messages of a run."""
 
     def resumed(self, text: str) -> None:
         console().print(text)
@@ -49,13 +49,13 @@ class Spoken(Progress):
 
 
 def bars() -> Any:
-    """Show progress bars on a terminal; in a log, show nothing unless verbose."""
+    """Return the setting that shows progress bars: on a terminal, or if the command is verbose."""
     how = voice()
     return config(progress=not how.quiet and (how.verbose or sys.stderr.isatty()))
 
 
 def meters() -> Any:
-    """Show the progress of a stream, on a terminal and in a log."""
+    """Return the setting that shows the progress of a stream, on a terminal and in a log."""
     return config(progress=not voice().quiet)
 
 

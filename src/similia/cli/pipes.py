@@ -18,13 +18,7 @@ _TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimensi
 
 @contextmanager
 def from_stdin() -> Iterator[str]:
-    """Yield the path of a temporary file with all of standard input, with the ending of its format.
-
-    Raises
-    ------
-    ValueError
-        If standard input is a terminal, empty, or of unknown format.
-    """
+    """Yield the path of a temporary file with all of standard input, with the ending of its format."""
     if sys.stdin is None or sys.stdin.isatty():
         raise ValueError("there is no data on standard input (-); write e.g. cat reads.fasta | similia ... -")
     with tempfile.TemporaryDirectory(prefix="similia-") as folder:
@@ -59,6 +53,7 @@ def _ending(path: Path) -> str:
 
 
 def _kind(file: Any) -> str:
+    """Return the file ending that matches the first block of an uncompressed file."""
     head = file.read(_BLOCK)
     if not head:
         raise ValueError("standard input is empty")

@@ -8,7 +8,8 @@ import typer
 
 from similia.cli.options import DATA_HELP, Bits, Distance, Kernel, Table
 
-_UNITS = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
+TIMES = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
+SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 _LANDMARKS = 300  # default number
 
 
@@ -29,8 +30,7 @@ def plan(
         typer.Option(min=1, help="Landmarks of a kernel or distance; 300, or all objects if fewer, if not given."),
     ] = None,
     random: Annotated[
-        int | None,
-        typer.Option(min=1, help="With a distance: random objects, instead of landmarks."),
+        int | None, typer.Option(min=1, help="With a distance: random objects, instead of landmarks.")
     ] = None,
     bits: Bits = 1024,
     cores: Annotated[int | None, typer.Option(min=1, help="All of this machine if not given.")] = None,
@@ -38,14 +38,10 @@ def plan(
         str | None,
         typer.Option(help="strings, graphs, series, sets or vectors, where the kernel or distance leaves it open."),
     ] = None,
-    edges: Annotated[
-        float | None,
-        typer.Option(help="Mean edges of a graph; as many as nodes if not given."),
-    ] = None,
+    edges: Annotated[float | None, typer.Option(help="Mean edges of a graph; as many as nodes if not given.")] = None,
     letters: Annotated[int, typer.Option(min=1, help="Different letters of strings, or labels of nodes.")] = 4,
     channels: Annotated[
-        int | None,
-        typer.Option(min=1, help="Numbers of a point of a series (1 if not given) or set (2)."),
+        int | None, typer.Option(min=1, help="Numbers of a point of a series (1 if not given) or set (2).")
     ] = None,
 ) -> None:
     """Estimate the cost of bits of many objects: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
@@ -71,26 +67,17 @@ def plan(
             "give the number of objects and their length (--objects 1e9 --length 100), or a file (--data FILE)"
         )
     made = forecast(
-        objects,
-        length,
-        kernel=None if kernel is None else parse_kernel(kernel),
+        objects, length, kernel=None if kernel is None else parse_kernel(kernel),
         distance=None if distance is None else parse_distance(distance),
-        landmarks=max(1, min(_LANDMARKS, int(objects))) if landmarks is None else landmarks,
-        random=random,
-        bits=bits,
-        cores=cores,
-        kind=kind,
-        edges=edges,
-        letters=letters,
-        channels=channels,
-        sample=sample,
-    )
+        landmarks=max(1, min(_LANDMARKS, int(objects))) if landmarks is None else landmarks, random=random, bits=bits,
+        cores=cores, kind=kind, edges=edges, letters=letters, channels=channels, sample=sample,
+    )  # fmt: skip
     _print(made)
     result(made.to_dict())
 
 
 def _sample(data: str, table: dict[str, Any]) -> tuple[str, Any, int]:
-    """Return kind, up to a chunk of objects, and their number in all: of a long file estimated from its first ones."""
+    """Return the kind of the objects, a sample of them, and the number of all (for long files an estimate)."""
     import numpy as np
 
     from similia.cli.inputs import open_objects
@@ -123,28 +110,18 @@ def _print(made: Any) -> None:
         flops = made.flops.get(step)
         name = "one search" if step == "search" else step
         evaluations = f"{made.evaluations[step]:,}" if step in made.evaluations else ""
-        steps.add_row(name, evaluations, "" if flops is None else f"{flops:.2g}", duration(seconds))
-    steps.add_row("all but search", "", "", duration(3600 * made.hours), style="bold")
+        steps.add_row(name, evaluations, "" if flops is None else f"{flops:.2g}", in_units(seconds, TIMES))
+    steps.add_row("all but search", "", "", in_units(3600 * made.hours, TIMES), style="bold")
     say.print(steps)
     sizes = Grid("input in memory", "working memory", "model", "codes", "index on disk")
-    sizes.add_row(*(amount(value) for value in made.bytes.values()))
+    sizes.add_row(*(in_units(value, SIZES) for value in made.bytes.values()))
     say.print(sizes)
     for line in made.assumptions:
         say.print(line, markup=False)
 
 
-def duration(seconds: float) -> str:
-    """Return seconds in the largest unit that fits, with two digits."""
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])
-    return f"{_rounded(seconds / size)} {unit}"
-
-
-def amount(n_bytes: float) -> str:
-    """Return bytes in the largest decimal unit that fits, with two digits."""
-    units = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
-    size, unit = next(((size, unit) for size, unit in units if n_bytes >= size), units[-1])
-    return f"{_rounded(n_bytes / size)} {unit}"
-
-
-def _rounded(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+def in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    """Return a value in the largest of the units (`TIMES` or `SIZES`) that fits, with two digits."""
+    size, unit = next(((size, unit) for size, unit in units if value >= size), units[-1])
+    value = value / size
+    return f"{value:.0f} {unit}" if value >= 10 else f"{value:.2g} {unit}"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from similia.cli.options import Chunk, Cluster, Data, Memory, Model, Scheduler, Table, working
+from similia.cli.options import Chunk, Data, Model, Table, Workers
 
 
 def predict(
@@ -22,9 +22,7 @@ def predict(
         bool, typer.Option("--scores", help="Add a column for each class: its probability, or else decision value.")
     ] = False,
     chunk: Chunk = 10_000,
-    max_memory: Memory = None,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
+    workers: Workers = None,
 ) -> None:
     """Predict labels of new data with a model. Interrupted runs resume when the command is repeated.
 
@@ -44,20 +42,19 @@ def predict(
     if output is not None:
         check_output(output, data, model)
         form_name = form_of(output)
-    with working(max_memory, cluster, scheduler) as workers:
-        fitted = sm.load(model)
-        if not hasattr(fitted, "predict"):
-            raise ValueError(f"{model} makes no predictions (is it an encoder?); 'similia fit' writes models that do")
-        compared = comparison_in(fitted)
-        table = as_series(data, compared, with_columns_of(fitted, data, table))
-        stream = open_objects(data, chunk=chunk, workers=workers, **table)
-        form = Predictions(fitted, form_name, scores, table.get("names"))  # raises if the model has no scores
-        check_comparison(compared, stream, stream.take([0]), fitted=True)
-        if output is None:
-            print_stream(form, stream, sys.stdout, workers=workers)
-            return
-        progress = Spoken()
-        with stoppable(lambda: progress.done, stream.n), meters():
-            write_stream(form, stream, output, workers=workers, progress=progress)
+    fitted = sm.load(model)
+    if not hasattr(fitted, "predict"):
+        raise ValueError(f"{model} makes no predictions (is it an encoder?); 'similia fit' writes models that do")
+    compared = comparison_in(fitted)
+    table = as_series(data, compared, with_columns_of(fitted, data, table))
+    stream = open_objects(data, chunk=chunk, workers=workers, **table)
+    form = Predictions(fitted, form_name, scores, table.get("names"))  # raises if the model has no scores
+    check_comparison(compared, stream, stream.take([0]), fitted=True)
+    if output is None:
+        print_stream(form, stream, sys.stdout, workers=workers)
+        return
+    progress = Spoken()
+    with stoppable(lambda: progress.done, stream.n), meters():
+        write_stream(form, stream, output, workers=workers, progress=progress)
     console().print(f"wrote {progress.done} predictions to {output}")
     result({"predictions": progress.done, "output": output})

@@ -34,17 +34,7 @@ _DISTANCES = _Room(
 
 
 def parse_kernel(text: str) -> Any:
-    """Return the kernel that `text` describes.
-
-    Parameters
-    ----------
-    text : str
-        A name of `similia.kernels`, with arguments that are literals, kernels or distances.
-
-    Raises
-    ------
-    ValueError
-        If `text` is not of that form, or names an unknown kernel or parameter.
+    """Return the kernel that `text` describes: a name of `similia.kernels` with literals, kernels or distances.
 
     Examples
     --------
@@ -59,13 +49,7 @@ def parse_kernel(text: str) -> Any:
 
 
 def parse_distance(text: str) -> Any:
-    """Return the distance that `text` describes, a name of `similia.distances`; otherwise as `parse_kernel`.
-
-    Examples
-    --------
-    >>> parse_distance("DTW(window=0.1)")
-    DTW(window=0.1)
-    """
+    """Return the distance that `text` describes, a name of `similia.distances`; otherwise as `parse_kernel`."""
     return _Parser(text, (_DISTANCES,)).parse()
 
 
@@ -76,15 +60,17 @@ def parse_comparison(text: str) -> Any:
 
 @dataclass(frozen=True)
 class _Parser:
+    """Builds the object that a text describes from its syntax tree."""
+
     text: str
     rooms: tuple[_Room, ...]
 
     def parse(self) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of "1if" or "\\d": what is malformed is said below
+                warnings.simplefilter("ignore")  # of "1if" or "\\d"
                 tree = ast.parse(self.text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # a NUL or a surrogate; deep nesting
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # also a NUL, a surrogate or deep nesting
             raise self._malformed() from None
         return self._build(tree, self.rooms)
 
@@ -93,6 +79,7 @@ class _Parser:
         return ValueError(f"{short(self.text, 60)} is not a {nouns}; write e.g. '{examples}'")
 
     def _build(self, node: ast.expr, rooms: tuple[_Room, ...]) -> Any:
+        """Return an instance of the class that a node names, with the arguments of the node."""
         name = node if isinstance(node, ast.Name) else getattr(node, "func", None)
         if not isinstance(name, ast.Name):
             raise self._malformed()
@@ -128,6 +115,7 @@ class _Parser:
             )
 
     def _value(self, node: ast.expr) -> Any:
+        """Return the kernel, distance, list or literal that a node describes."""
         if isinstance(node, ast.Call):
             return self._build(node, (_KERNELS, _DISTANCES))
         if isinstance(node, ast.List | ast.Tuple):

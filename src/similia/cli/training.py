@@ -42,33 +42,22 @@ _SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or
 
 @dataclass(frozen=True)
 class Part:
-    """Objects and targets; a share is held out to score a model fitted to the rest.
-
-    Attributes
-    ----------
-    read : Objects
-    y : ndarray, shape (n,)
-    task : {"classification", "regression"}
-    test : float
-        Share to hold out.
-    seed : int
-    scoring : str or None
-    """
+    """Objects and targets; a share is held out to score a model fitted to the rest."""
 
     read: Objects
     y: npt.NDArray
-    task: str
-    test: float
+    task: str  # "classification" or "regression"
+    test: float  # share to hold out
     seed: int
     scoring: str | None
 
     def described(self) -> str:
         """Describe the training data in one line."""
-        n, called = len(self.y), self.read.called
-        if self.task == "regression":
-            return f"{n} {called} with numbers to predict"
         classes = len(np.unique(self.y))
-        return f"{n} {called} in {classes} class{'es' * (classes > 1)}"
+        targets = (
+            "with numbers to predict" if self.task == "regression" else f"in {classes} class{'es' * (classes > 1)}"
+        )
+        return f"{len(self.y)} {self.read.called} {targets}"
 
     def split(self) -> tuple[npt.NDArray, npt.NDArray]:
         """Return the training and the held-out objects, or raise if a class has no training object."""
@@ -85,23 +74,20 @@ class Part:
         return train, test
 
     def take(self, rows: npt.NDArray) -> tuple[Any, npt.NDArray]:
+        """Return the objects and targets at positions."""
         return sm.objects.take(self.read.objects, rows), self.y[rows]
 
 
 def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tuple[Any, dict[str, Any]]:
-    """Choose a pipeline, score it on the held-out part and fit it to all; return it and the facts for JSON."""
+    """Choose a pipeline, score it on the held-out part and fit it to all objects; return it and the facts for JSON."""
     console().print(part.described())
     train, test = part.split()
-    auto = (sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor)(
-        seconds * (1 - _FINAL) if len(test) else seconds,
-        scoring=part.scoring,
-        cv=cv or _CV,
-        max_voters=voters or _VOTERS,
-        random_state=part.seed,
-    )
+    automatic = sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor
+    options = {"scoring": part.scoring, "cv": cv or _CV, "max_voters": voters or _VOTERS, "random_state": part.seed}
+    auto = automatic(seconds * (1 - _FINAL) if len(test) else seconds, **options)
     with meters():
         auto.fit(*part.take(train))
-    _say_chosen(auto)
+    _print_choice(auto)
     scores = None
     if len(test):
         scores = scores_of(auto, *part.take(test), part.task, auto.measure_, part.y[train])
@@ -122,7 +108,8 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     }
 
 
-def _say_chosen(auto: Any) -> None:
+def _print_choice(auto: Any) -> None:
+    """Print the best candidates, the chosen one and its score."""
     say = console()
     rows = rows_of(auto.cv_results_)
     tried = [row for row in rows if row["n_objects"]]
@@ -133,7 +120,7 @@ def _say_chosen(auto: Any) -> None:
         name = name.replace(": ", "\n  ", 1).replace("; ", "\n  ")
     say.print(f"chosen: {name}", markup=False)
     if auto.stopped_:
-        say.print("stopped with Ctrl-C: this is the best of what was tried until then")
+        say.print("stopped with Ctrl-C: this is the best pipeline tried until then")
     if np.isfinite(auto.best_score_):
         low, high = auto.best_score_interval_
         interval = f", 95 % from {low:.3f} to {high:.3f}" if np.isfinite(low) else ""
@@ -145,7 +132,7 @@ def _say_chosen(auto: Any) -> None:
 def made(
     part: Part, kernel: str | None, distance: str | None, bits: int | None, landmarks: int | None
 ) -> tuple[Any, dict[str, Any]]:
-    """Score NysHD or D2KE on the held-out part, then fit to all; return the model and the facts for JSON."""
+    """Score NysHD or D2KE on the held-out part, then fit it to all objects; return it and the facts for JSON."""
     recipe = _recipe(part, kernel, distance, bits, landmarks)
     objects = part.read.objects
     check_comparison(recipe.compared, part.read, objects)
@@ -158,7 +145,7 @@ def made(
     if len(test):
         scored = fitted(clone(model), *part.take(train))
         scores = scores_of(scored, *part.take(test), part.task, part.scoring, part.y[train])
-        model = clone(scored.pipeline_) if recipe.folds else model  # what was chosen holds for all
+        model = clone(scored.pipeline_) if recipe.folds else model  # with the parameters that were chosen
     model = fitted(model, objects, part.y)
     model = getattr(model, "pipeline_", model)
     if recipe.folds:
@@ -211,7 +198,7 @@ def _recipe(part: Part, kernel: str | None, distance: str | None, bits: int | No
 
 
 def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
-    """Fit, with bars on a terminal; the folds of a search in threads, since the learner computes outside Python."""
+    """Fit with progress bars on a terminal, and the folds of a search in threads, since most of it releases the GIL."""
     from joblib import parallel_config
 
     with sm.config(progress=sys.stderr.isatty()), parallel_config("threading", n_jobs=n_threads()):
@@ -219,18 +206,7 @@ def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
 
 
 def parse_duration(text: str | float) -> float:
-    """Return the seconds that ``600``, ``"90s"``, ``"10m"`` or ``"1.5h"`` mean.
-
-    Raises
-    ------
-    ValueError
-        If `text` does not have this form, or is not above 0.
-
-    Examples
-    --------
-    >>> parse_duration("10m")
-    600.0
-    """
+    """Return the seconds that ``600``, ``"90s"``, ``"10m"`` or ``"1.5h"`` mean, or raise."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([smh])|(s)ec|(m)in)?\s*", str(text).lower())
     seconds = float(found[1]) * _UNITS[found[2] or found[3] or found[4] or "s"] if found else 0.0
     if not 0 < seconds < 1e9:
@@ -239,10 +215,10 @@ def parse_duration(text: str | float) -> float:
 
 
 def option_of(model: Any) -> str:
-    """Return ``--kernel '...'`` or ``--distance '...'`` for what a model compares objects by; "" for none."""
+    """Return ``--kernel "..."`` or ``--distance "..."`` for the similarity of a model; "" if no text describes it."""
     parts = parts_of(model)
     found = parts.comparison(fitted=False)
-    if found is None or isinstance(parts.steps[0], AttributeScaler):  # the kernel alone would be another one
+    if found is None or isinstance(parts.steps[0], AttributeScaler):  # the kernel compares scaled attributes
         return ""
     text = " ".join(repr(found.function).split()).replace("( ", "(").replace("[ ", "[")
     name = "distance" if isinstance(found.function, Distance) else "kernel"
@@ -251,9 +227,9 @@ def option_of(model: Any) -> str:
 
 # ---- checks of options and targets
 def check_options(
-    choosing: dict[str, Any], chooses: bool, kernel: str | None, distance: str | None, test: float
+    choosing: dict[str, Any], chooses: bool, kernel: str | None, distance: str | None, test: float, scoring: str | None
 ) -> None:
-    """Raise if options of `similia fit` contradict each other."""
+    """Raise if options of `similia fit` contradict each other, or the scorer is unknown."""
     for option, value in choosing.items():
         if value is not None and not chooses:
             raise ValueError(
@@ -263,16 +239,20 @@ def check_options(
         raise ValueError(f"--test must be a share from 0 to below 1, got {test}")
     if kernel and distance:
         raise ValueError("--kernel and --distance exclude each other: a kernel makes NysHD, a distance D2KE")
+    if scoring is not None and scoring not in get_scorer_names():
+        meant = did_you_mean(scoring, get_scorer_names())
+        some = f"{_SUIT['classification']} for classes, {_SUIT['regression']} for numbers"
+        raise ValueError(f"--scoring {scoring[:40]} is no scorer of scikit-learn{meant}; some are {some}")
 
 
 def as_compared(data: str, kernel: str | None, distance: str | None, table: dict[str, Any]) -> dict[str, Any]:
-    """Return how to read data for a kernel or distance: rows of numbers as series, where it compares series only."""
+    """Return how to read data for the kernel or distance that the options name; see `as_series`."""
     compared = parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None
     return as_series(data, compared, table)
 
 
 def targets_of(read: Objects, task: str, scoring: str | None, label: str | None = None) -> tuple[npt.NDArray, str]:
-    """Return the labels (of column `label`), as numbers where these are to be predicted, and the task."""
+    """Return the labels and the task; for regression, the labels as numbers. Errors name the column `label`."""
     y = read.labels
     assert y is not None
     if task not in TASKS:
@@ -303,7 +283,7 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
 
 
 def _check_decimal(read: Objects, y: npt.NDArray) -> None:
-    """Raise if labels are numbers with a decimal comma, but no option says so."""
+    """Raise if labels are numbers with a decimal comma that were read as text."""
     cells = [label for label in y.tolist() if isinstance(label, str)]
     if len(cells) == len(y) and any("," in cell for cell in cells) and looks_numeric(cells, ","):
         raise ValueError(
@@ -313,7 +293,7 @@ def _check_decimal(read: Objects, y: npt.NDArray) -> None:
 
 
 def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
-    """Raise if most classes have only one object, as if labels were names."""
+    """Raise if most classes have only one object: the column probably holds names, not labels."""
     counts = np.unique(y, return_counts=True)[1]
     if len(counts) > 2 and 2 * np.count_nonzero(counts == 1) > len(counts):
         number = "" if as_numbers(y) is None else ", or --task regression predicts numbers"
@@ -323,21 +303,13 @@ def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
         )
 
 
-def check_scorer(name: str | None) -> None:
-    """Raise if scikit-learn knows no such scorer."""
-    if name is not None and name not in get_scorer_names():
-        meant = did_you_mean(name, get_scorer_names())
-        some = f"{_SUIT['classification']} of classes, {_SUIT['regression']} of numbers"
-        raise ValueError(f"--scoring {name[:40]} is no scorer of scikit-learn{meant}; some are {some}")
-
-
 def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
-    """Raise early if a scorer does not work with such targets; this tries it."""
+    """Raise if a scorer fails when it is tried on these targets."""
     if name is None:
         return
     wrong = _failure(name, y, DummyRegressor() if task == "regression" else DummyClassifier())
     if task == "classification" and not _failure(name, np.array([0.5, 1.5, 2.5]), DummyRegressor()):
-        wrong = "it is one of numbers"
+        wrong = "it is for numbers"
     elif task == "classification" and not wrong and _failure(name, y, RidgeClassifier()):
         wrong = "it needs probabilities, which most candidates do not give"
     if wrong:
@@ -345,10 +317,10 @@ def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
 
 
 def _failure(name: str, y: npt.NDArray, model: Any) -> str:
-    """Return why a scorer fails on the targets `y` and a model that knows nothing of objects, or nothing."""
+    """Fit `model` to constant objects and score it; return the error, or "" if there is none."""
     X = np.zeros((len(y), 1))
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # targets of another type, for a clustering
+        warnings.simplefilter("error", UserWarning)  # scorers of clusterings warn of targets of another type
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
         try:
             get_scorer(name)(model.fit(X, y), X, y)
@@ -380,6 +352,7 @@ def scores_of(
 
 
 def _score_table(classes: npt.NDArray, counts: npt.NDArray, recalls: npt.NDArray, scores: dict[str, Any]) -> Table:
+    """Return a table of the recall of each class and the accuracy."""
     table = Table("class", "held out", "recall", title="held-out objects", title_justify="left")
     for value, count, recall in zip(classes, counts, recalls, strict=True):
         table.add_row(str(value), str(count), f"{recall:.1%}".replace("%", " %"))

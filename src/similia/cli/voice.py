@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import READING, reading
+from similia.cli.options import READING, WORKING, reading, working
 from similia.core.errors import DataError
 
 _OPTIONS = {  # of each command: its letter and what it does
@@ -29,7 +29,7 @@ _OPTIONS = {  # of each command: its letter and what it does
     "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the place in the code of an error."),
 }
 _PIPED_IN = ("data", "queries")
-_TABLE = "table"
+_STANDS_FOR = {"table": READING, "workers": WORKING}  # parameters of commands, and the options that give their values
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def written(path: Path) -> str:
 
 
 def called(source: Any) -> str:
-    """Return the name of a file in messages: that of standard input if it is a copy of it."""
+    """Return the name of a file for messages; copies of standard input are called "standard input"."""
     return "standard input" if str(source) in voice().stdin else str(source)
 
 
@@ -123,27 +123,20 @@ def _plain(value: Any) -> Any:
 def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = None) -> Callable[..., Any]:
     """Register a function as a command that also has ``--json``, ``--quiet`` and ``--verbose``, and takes ``-``.
 
-    A parameter called ``table`` stands for all reading options (`options.READING`).
-
-    Parameters
-    ----------
-    group : typer.Typer
-    name : str, optional
-        Name of the command; by default, that of the function.
-    pipe : str, optional
-        Ending of the file that ``-o -`` writes to standard output. Without it, the function gets None as its output and
-        prints.
+    The parameters ``table`` and ``workers`` of a function stand for the options `READING` and `WORKING`. `pipe` is the
+    ending of the file that ``-o -`` writes to standard output; without it, the function gets None as output and prints.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(function, eval_str=True)
-        given = [parameter for name, parameter in signature.parameters.items() if name != _TABLE]
+        given = [found for found in signature.parameters.values() if found.name not in _STANDS_FOR]
+        options: dict[str, tuple[Any, Any]] = {}
+        for parameter, stands_for in _STANDS_FOR.items():
+            options |= stands_for if parameter in signature.parameters else {}
+        options |= {o: (Annotated[bool, typer.Option(*flags, help=h)], False) for o, (flags, h) in _OPTIONS.items()}
         added = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for name, (annotation, default) in [
-                *(READING.items() if _TABLE in signature.parameters else []),
-                *((name, (Annotated[bool, typer.Option(*o, help=h)], False)) for name, (o, h) in _OPTIONS.items()),
-            ]
+            inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for option, (annotation, default) in options.items()
         ]
 
         @functools.wraps(function)
@@ -152,9 +145,11 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
             target = arguments.get("output") or arguments.get("folder")
             before = _state(target)
             try:
-                if _TABLE in signature.parameters:
-                    arguments[_TABLE] = reading(arguments)
+                if "table" in signature.parameters:
+                    arguments["table"] = reading(arguments)
                 with ExitStack() as stack:
+                    if "workers" in signature.parameters:
+                        arguments["workers"] = stack.enter_context(working(arguments))
                     _spoken(function, arguments, how, pipe, stack)
             except KeyboardInterrupt as stop:
                 _end_stopped(stop, target, before)
@@ -184,7 +179,7 @@ def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
 
 
 def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
-    """Report that a command was stopped, unless done; say that nothing was written only if the files show it."""
+    """Print once that a command was stopped, and that nothing was written if `target` did not change."""
     link: BaseException | None = stop  # a second Ctrl-C may follow while the first is handled
     while link is not None and _TOLD not in getattr(link, "__notes__", ()):
         link = link.__context__
@@ -196,7 +191,7 @@ def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> N
 
 
 def _state(path: Path | None) -> tuple[int, int] | None:
-    """Return the state of a path, which changes if a file is replaced or a folder gets an entry; None if missing."""
+    """Return what changes if a file is replaced or a folder gets an entry: inode and time; None if missing."""
     try:
         about = os.stat(path or "")
     except OSError:

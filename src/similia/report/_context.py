@@ -111,7 +111,7 @@ def gather(
 
 
 def _as_targets(y: npt.NDArray) -> npt.NDArray:
-    """Return labels of one type: text if an object array mixes several."""
+    """Return labels of one type; if an object array mixes types, all become text."""
     if y.dtype != object:
         return y
     kinds = {type(value) for value in y.tolist()}
@@ -181,7 +181,7 @@ def _embed(context: Context) -> None:
 
 
 def quietly(function: Any, *arguments: Any) -> Any:
-    """Call a function without its warnings for users."""
+    """Call a function and hide its `UserWarning`s."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # such as indefinite kernels; the page reports them
         return function(*arguments)
@@ -207,7 +207,7 @@ class Seen:
 
 
 def look_at(X: Any, parts: Parts | None = None) -> Seen:
-    """Recognise the objects of a collection by the layout that the model compares, or by the first object."""
+    """Recognise the kind of the objects of a collection, as the model reads them or by trying."""
     batch = _layout(X, parts)
     if isinstance(batch, Batch):
         kind = _CALLED.get(batch.kind, batch.kind)
@@ -224,7 +224,7 @@ def look_at(X: Any, parts: Parts | None = None) -> Seen:
 
 
 def _layout(X: Any, parts: Parts | None) -> Any:
-    """Return the objects as the batch or matrix that shows them, else as a list."""
+    """Return the objects as a `Batch` or a matrix if they can be read as one, else as a list."""
     if parts is not None and parts.metric is not None:
         X = parts.metric.as_objects(X)
     if isinstance(X, Batch):
@@ -275,7 +275,7 @@ def _formula(graph: GraphBatch) -> str:
 
 
 def _text(value: str | bytes) -> str:
-    """Return the beginning of a string."""
+    """Return a string as text, cut after 280 letters."""
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     text = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
     if text == "":
@@ -305,7 +305,7 @@ def for_page(seen: Seen) -> list[Json]:
 
 
 def _curve(values: npt.NDArray[np.float64]) -> list[int]:
-    """Reduce a curve to at most 48 means of runs, scaled from 0 (its minimum) to 100."""
+    """Return at most 48 means of consecutive values, scaled so that the minimum is 0 and the maximum 100."""
     if len(values) > _POINTS:
         edges = np.linspace(0, len(values), _POINTS + 1).astype(int)
         values = np.add.reduceat(values, edges[:-1]) / np.diff(edges)

@@ -39,7 +39,7 @@ class Parts(pipelines.Parts):
 
     @property
     def vote(self) -> Any:
-        """The wrapper that predicts if `model` does not alone: a vote, calibration, threshold or target transform."""
+        """The estimator around `model` that predicts (a vote, calibration, threshold, target transform), or None."""
         return None if self.whole is self.model else self.whole
 
     @property
@@ -60,14 +60,14 @@ class Embedded:
 
 
 def parts_of(model: Any) -> Parts:
-    """Split a model into parts."""
+    """Split a model into parts as `similia.pipelines.parts_of`, without the step that selects a column."""
     parts = pipelines.parts_of(model)
     steps = [step for step in parts.transformers if not isinstance(step, FromColumn)]
     return Parts(parts.whole, parts.model, steps, parts.learner)
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
-    """Return an unfitted copy that keeps the choices of a search, and whether there were any."""
+    """Return an unfitted copy of a model, and whether a search chose its parameters; the copy keeps them."""
     found = parts_of(model).model
     recipe = clone(found)
     searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)
@@ -194,7 +194,7 @@ def task_of(parts: Parts) -> str | None:
 
 
 def sampled(X: Any, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return positions of at most `most` random objects, in order."""
+    """Return the sorted positions of at most `most` random objects."""
     n = n_objects(X)
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 

@@ -12,7 +12,7 @@ from similia.core.intervals import wilson
 from similia.core.text import number
 from similia.report import _scores as scores
 from similia.report._context import TEXTS, Context, described
-from similia.report._render import Card, Cell, Section, Table, charts, percent
+from similia.report._render import Cell, Section, Table, charts, percent
 from similia.report.displays import line, mark
 
 _ROWS = 24  # classes in a confusion matrix
@@ -27,11 +27,11 @@ _INTERVALS = (  # of classes, and of numbers
 _CONSTANT = ("by frequency", "the most frequent class"), ("by the mean", "the mean target")
 
 
-def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
+def about_accuracy(context: Context) -> Section:
     """Compare the model's scores, with intervals, to nearest neighbours and a constant prediction."""
     found, title = context.scored, "How well it predicts"
     if found is None:
-        return Section("accuracy", title, missing=context.unscored), []
+        return Section("accuracy", title, missing=context.unscored)
     said = [f"{found.how[0].upper()}{found.how[1:]}."]
     if found.n_folds and not context.refitted:
         said.append("The fitted model that was given may have seen these objects, so it was not scored on them.")
@@ -55,11 +55,11 @@ def about_accuracy(context: Context) -> tuple[Section, list[Card]]:
     note = f"By neighbours: the 5 nearest in what the model learns from; {constant[0]}: always {constant[1]}."
     table = Table("Predictions of unseen objects", rows, head, sortable=False)
     pictures = _scatter(found) if context.is_regression else []
-    text = " ".join(said)
-    return Section("accuracy", title, text=text, tables=[table], note=note, charts=pictures, beside=False), cards
+    contents: dict[str, Any] = {"tables": [table], "note": note, "charts": pictures, "cards": cards}
+    return Section("accuracy", title, text=" ".join(said), beside=False, **contents)
 
 
-def _classification(found: scores.Scored) -> tuple[list[Any], list[Card]]:
+def _classification(found: scores.Scored) -> tuple[list[Any], list[tuple[str, str, str]]]:
     """Return the rows of the table of scores, and the cards at the head of the page."""
 
     def accuracy(predicted: npt.NDArray) -> tuple[float, float, float]:
@@ -79,7 +79,7 @@ def _classification(found: scores.Scored) -> tuple[list[Any], list[Card]]:
     return rows, [(name, rows[0][1], rows[0][2]), floor]
 
 
-def _regression(found: scores.Scored) -> tuple[list[Any], list[Card]]:
+def _regression(found: scores.Scored) -> tuple[list[Any], list[tuple[str, str, str]]]:
     """Return the rows of the table of scores, and the cards at the head of the page."""
     truth = found.truth.astype(np.float64)
     values = scores.regression_scores(truth, found.predicted)

@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -40,9 +40,6 @@ _STYLE: Any = {
     "svg.fonttype": "none", "font.size": 9, "text.color": _INK, "axes.labelcolor": _INK, "xtick.color": _SOFT,
     "ytick.color": _SOFT, "axes.edgecolor": _SOFT, "grid.color": _RULE,
 }  # fmt: skip
-
-
-Card = tuple[str, str, str]  # name, value and note of a number at the head of the page
 
 
 def percent(share: float) -> str:
@@ -81,7 +78,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page: anchor, heading, and its contents or the reason why it is empty."""
+    """A section of the page: anchor, heading, and its contents or the reason why it has none."""
 
     name: str
     title: str
@@ -94,6 +91,8 @@ class Section:
     map: Any = None
     neighbourhoods: Sequence[Any] = ()
     details: Table | None = None
+    cards: Sequence[tuple[str, str, str]] = ()  # name, value and note of numbers at the head of the page
+    data: dict[str, Any] = field(default_factory=dict)  # for the script of the page
 
 
 def charts(draw: Callable[..., Any], *titles: str) -> list[Chart]:

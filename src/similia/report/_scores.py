@@ -28,7 +28,7 @@ _NEIGHBOURS = 5
 
 @dataclass
 class Scored:
-    """Predictions of objects by models that have not seen them (or, as the user asserts, have not).
+    """Predictions of objects by models that were fitted without them, by cross-validation or as the user asserts.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ def _fewer_landmarks(parts: Parts, n: int) -> bool:
 
 
 def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
-    """Predict all objects by a fitted model that has, as the user asserts, seen none of them."""
+    """Predict all objects by a fitted model; the user asserts that it was fitted without them."""
     parts = parts_of(model)
     learner, last = (parts.learner, _transformed(parts, X).last) if parts.vote is None else (parts.vote, X)
     floor = np.full(len(y), y.mean() if regression else _most_frequent(y))
@@ -220,7 +220,7 @@ def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float
 
 
 def lead(scored: Scored) -> Floats | None:
-    """Return the margin of the predicted class; None if the learner gives no values or a fold lacked a class."""
+    """Return the lead of the predicted class over the next; None if there are no values or a fold lacked a class."""
     values = scored.values
     if values is None or np.isnan(values).any():
         return None

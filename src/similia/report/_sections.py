@@ -1,4 +1,4 @@
-"""The sections of a report, each a function of a `Context`; an empty section gives the reason in a sentence."""
+"""The sections of a report about data, vectors, bits and cost, each a function of a `Context`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from similia.core.validation import generator
 from similia.objects import take
 from similia.report._context import SIZE_OF, TEXTS, Context, described, quietly
 from similia.report._model import taken
-from similia.report._render import Card, Cell, Section, Table, charts, mark_class, marker, percent
+from similia.report._render import Cell, Section, Table, charts, mark_class, marker, percent
 from similia.report.approximation import ApproximationErrorDisplay, SpectrumDisplay
 from similia.report.displays import mark, plane
 from similia.similarity import Distance, without_addresses
@@ -82,9 +82,10 @@ def _contradictions(groups: npt.NDArray, y: npt.NDArray) -> int:
 
 
 def _histogram(context: Context) -> list[Any]:
-    values, label, title = context.seen.sizes, "", "Targets"
+    """Return a histogram of numeric targets, or else of the sizes of the objects."""
+    values = context.seen.sizes
     if context.is_regression and context.y is not None:
-        values, label = context.y.astype(np.float64), "target"
+        values, label, title = context.y.astype(np.float64), "target", "Targets"
     elif values is None or values.min() == values.max():
         return []
     else:
@@ -101,10 +102,10 @@ def _histogram(context: Context) -> list[Any]:
     return charts(draw, title)
 
 
-def about_map(context: Context) -> tuple[Section, dict[str, Any]]:
-    """Return a map of the embedding whose points show their objects, and the data for its script."""
+def about_map(context: Context) -> Section:
+    """Draw a map of the embedding, on which the script of the page shows the object at a point."""
     if context.vectors is None:
-        return Section("map", "Map", missing=f"There is no embedding: {context.no_vectors}."), {}
+        return Section("map", "Map", missing=f"There is no embedding: {context.no_vectors}.")
     points, shares = plane(context.vectors.vectors, context.seed)
     low, high = points.min(axis=0), points.max(axis=0)
     scale = float(np.min((np.array(_MAP) - 40) / np.maximum(high - low, 1e-300))) if (high > low).any() else 1.0
@@ -126,11 +127,11 @@ def about_map(context: Context) -> tuple[Section, dict[str, Any]]:
     )
     shown = {"title": f"Map of {context.n:,} {context.seen.kind}", "width": _MAP[0], "height": _MAP[1], "marks": marks}
     data = {"x": x, "y": y, "mark": of_object.tolist(), "facts": _facts(context)}
-    return Section("map", "Map", text=text, map=shown), data
+    return Section("map", "Map", text=text, map=shown, data=data)
 
 
 def _marks(context: Context) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Return the number of each object's mark, and the meaning of the marks."""
+    """Return the number of each object's mark, and the labels of the marks."""
     y = context.y
     if y is None:
         return np.zeros(context.n, dtype=np.int64), [context.seen.kind]
@@ -148,11 +149,12 @@ def _marks(context: Context) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 def _target(context: Context, value: Any) -> str:
+    """Format a target."""
     return number(value) if context.is_regression else str(value)
 
 
 def _facts(context: Context) -> list[tuple[str, list[str]]]:
-    """Return the facts shown beside each object."""
+    """Return the names and values of the facts shown beside each object."""
     told = [("target" if context.is_regression else "class", context.y)]
     told += [("predicted", context.scored.predicted)] if context.scored is not None else []
     return [(name, [_target(context, v) for v in values.tolist()]) for name, values in told if values is not None]
@@ -317,7 +319,7 @@ def about_bits(context: Context) -> Section:
     return Section("bits", title, text=text, charts=pictures, beside=False, details=numbers)
 
 
-def about_cost(context: Context) -> tuple[Section, list[Card]]:
+def about_cost(context: Context) -> Section:
     """Show the time per object, and the bytes of the model and of a code."""
     rows = []
     if context.scored is not None and context.scored.fit_seconds:
@@ -332,7 +334,7 @@ def about_cost(context: Context) -> tuple[Section, list[Card]]:
         codes = context.vectors.codes
         rows.append(("bits of a code", f"{8 * codes.shape[1]:,}" if codes is not None else "makes no packed bits"))
     table = Table("On this machine, in this run", rows, sortable=False)
-    return Section("cost", "What it costs", tables=[table], note=note), [("model", size, how)]
+    return Section("cost", "What it costs", tables=[table], note=note, cards=[("model", size, how)])
 
 
 def _model_size(model: Any) -> tuple[str, str, str]:

@@ -18,7 +18,6 @@ from similia.objects import n_objects, take
 from similia.report._model import as_recipe, check_model, coded, parts_of
 from similia.report.approximation import steps_to
 from similia.report.displays import Display, Floats, line, mark
-from similia.search import HammingIndex, SimilaritySearch
 from similia.search.metric import as_metric, shares_found
 from similia.similarity import name_of
 
@@ -264,6 +263,8 @@ class RecallDisplay(Display):
 
 def _check_search(estimator: Any) -> None:
     """Raise unless `estimator` is a fitted search."""
+    from similia.search import HammingIndex, SimilaritySearch
+
     check_model(estimator)
     if not isinstance(estimator, HammingIndex | SimilaritySearch):
         raise TypeError(
@@ -276,6 +277,8 @@ def _check_search(estimator: Any) -> None:
 
 def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:
     """Return the true distances (q, n), the positions of the nearest codes (q, most), and the name of the distance."""
+    from similia.search import HammingIndex
+
     if isinstance(search, HammingIndex):
         codes, index, ids = X, search, search.ids
         distances, against = hamming_distances(X, search.reconstruct()), "all codes"

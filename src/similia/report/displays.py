@@ -39,7 +39,7 @@ class Display:
     figure_: Any
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw; see the classes."""
+        """Draw on `ax`, or on a new figure; subclasses define this."""
         raise NotImplementedError
 
     def _axes(self, ax: Any, n: int = 1) -> list[Any]:

@@ -98,26 +98,27 @@ def _page_of(context: Context, title: str | None) -> str:
     from similia.report import _sections as about
     from similia.report._render import page
 
-    accuracy, cards = predictions.about_accuracy(context)
-    map_section, map_data = about.about_map(context)
-    cost, model_cards = about.about_cost(context)
+    sections = [
+        about.about_data(context),
+        predictions.about_accuracy(context),
+        predictions.about_confusion(context),
+        predictions.about_calibration(context),
+        about.about_map(context),
+        about.about_neighbours(context),
+        about.about_spectrum(context),
+        about.about_approximation(context),
+        about.about_bits(context),
+        about.about_cost(context),
+    ]
     counted = f"of {context.n_all:,}, drawn at random" if context.n < context.n_all else context.seen.kind
+    data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
+    for section in sections:
+        data |= section.data
     return page(
         title=title or f"Report: {context.seen.kind}",
         model=context.parts,
         parameters=without_addresses(context.parts.whole),
-        cards=[("objects", f"{context.n:,}", counted), *cards, *model_cards],
-        sections=[
-            about.about_data(context),
-            accuracy,
-            predictions.about_confusion(context),
-            predictions.about_calibration(context),
-            map_section,
-            about.about_neighbours(context),
-            about.about_spectrum(context),
-            about.about_approximation(context),
-            about.about_bits(context),
-            cost,
-        ],
-        data={"objects": for_page(context.seen), "names": context.names, **map_data},
+        cards=[("objects", f"{context.n:,}", counted), *(card for section in sections for card in section.cards)],
+        sections=sections,
+        data=data,
     )
