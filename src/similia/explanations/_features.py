@@ -17,22 +17,11 @@ import numpy.typing as npt
 
 from similia.core.config import settings
 from similia.explanations._explanation import NOWHERE, Described, Floats, Found, Places, listed
-from similia.kernels.combine import Normalized, Sum
+from similia.kernels import GappyKmers, Mismatch, Normalized, Spectrum, Sum, WeightedDegree
 from similia.kernels.counts import Counts
 from similia.kernels.features import FeatureKernel
 from similia.kernels.string_ids import DEGREE_SHIFT
-from similia.kernels.strings import (
-    GappyKmers,
-    Mismatch,
-    Spectrum,
-    StringKernel,
-    WeightedDegree,
-    arrays_of,
-    complements_of,
-    ids_at,
-    letters_read,
-    substitutions,
-)
+from similia.kernels.strings import StringKernel, arrays_of, complements_of, ids_at, letters_read, substitutions
 from similia.objects import StringBatch
 from similia.similarity import as_objects, diagonal, name_of
 
@@ -185,7 +174,7 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
 
 
 def _word(kernel: Spectrum | Mismatch, letters: npt.NDArray) -> str:
-    """Return a k-mer as text; if the kernel reads both strands, before or after its reverse complement."""
+    """Return a k-mer as text, with its reverse complement if the kernel reads both strands of DNA."""
     strands = [letters, complements_of(letters)[::-1]] if kernel.reverse_complement else [letters]
     return "/".join(sorted({text_of(strand) for strand in strands}))
 
@@ -342,7 +331,7 @@ def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
 
 
 def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
-    """Return the columns of a kernel within those of a sum of which it is part i."""
+    """Return the columns of the i-th kernel of a sum; `columns` are those within the kernel's own columns."""
 
     def of_sum(n: int) -> tuple[int, int]:
         widths = [(n + j) // n_parts for j in range(i + 1)]

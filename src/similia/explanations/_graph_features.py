@@ -29,13 +29,9 @@ import numpy.typing as npt
 from similia.core.hashing import combine
 from similia.explanations._features import Occurrences
 from similia.explanations._views import node_names
+from similia.kernels import EdgeHistogram, Graphlet, Propagation, ShortestPath, VertexHistogram, WeisfeilerLehman
 from similia.kernels.graphs import (
-    EdgeHistogram,
     GraphKernel,
-    Graphlet,
-    ShortestPath,
-    VertexHistogram,
-    WeisfeilerLehman,
     arcs_of,
     edge_ids,
     edge_labels_of,
@@ -43,7 +39,6 @@ from similia.kernels.graphs import (
     refined_ids,
     vertex_ids,
 )
-from similia.kernels.propagation import Propagation
 from similia.objects import GraphBatch
 from similia.objects.graph_forms import BONDS
 from similia.objects.graphlets import canonical_forms
@@ -66,10 +61,7 @@ Index = npt.NDArray[np.int64]
 
 
 def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, directed: bool = False) -> Occurrences | None:
-    """Return the features of one graph, or None if the kernel is unknown here.
-
-    If `directed`, a path and its reverse are two features.
-    """
+    """Return the features of one graph, or None for other kernels; if `directed`, a path differs from its reverse."""
     if graph.node_labels is None:
         labels = [f"degree {degree}" for degree in graph.degrees.tolist()]
     else:
@@ -139,7 +131,7 @@ def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:
 
 
 def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int]], marks: list[list[int]]) -> str:
-    """Return the tree of labels that a colour stands for, with as many levels as fit."""
+    """Return the tree of labels around node v, with as many levels as the name has room for."""
     name, text = labels[v], labels
     for _ in range(rounds):
         # Trees of all nodes grow together: the tree of v is made of its neighbours' trees of one level less.
@@ -211,7 +203,7 @@ def is_directed(graph: GraphBatch) -> bool:
 
 
 def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return all subsets of nodes by their induced subgraphs; without places if sampled or too many."""
+    """Return all subsets of nodes, named by the subgraphs they induce; without places if sampled or too many."""
     n, size = graph.n_nodes, kernel.size
     table, representatives = canonical_forms(size)
     class_ids = vertex_ids(representatives | np.uint64(size) << np.uint64(32))

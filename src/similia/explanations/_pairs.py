@@ -80,7 +80,7 @@ def one(kernel: Any, x: Any, which: str) -> Any:
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
-    """Return the features of the one object of a collection; without names if the kernel is unknown here."""
+    """Return the features of the one object of a collection; for kernels that users define, without names."""
     found = None
     if isinstance(kernel, StringKernel):
         found = of_strings(kernel, objects)
@@ -231,7 +231,7 @@ def _key(batch: Any) -> tuple[int, bytes]:
 
 
 def _exchanged(found: Found) -> Found:
-    """Swap the places in x and y; the names are already right."""
+    """Swap the places in x and y; the names of the parts stay."""
 
     def describe(k: int) -> tuple[str, Any, Any]:
         name, in_x, in_y = found.describe(k)
@@ -312,7 +312,7 @@ def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch
 
 
 def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return what each pair of points adds to d^p: the mean of mass moved times distance to the p over projections."""
+    """Return what each pair of points adds to d^p: mass moved times distance to the power p, mean over projections."""
     A, B = comparable(X, Y)
     a, b = dense(A.values), dense(B.values)
     m, n = len(a), len(b)
@@ -331,7 +331,7 @@ def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Na
 
 
 def _unlike_graphlets(distance: MMD, X: Any, Y: Any, names: Names) -> Found:
-    """Return the squared differences of the shares of each graphlet."""
+    """Return, for each graphlet, the squared difference of its shares of the sampled subgraphs of x and y."""
     patterns = [distance._samples(side) for side in (X, Y)]
     codes = np.unique(np.concatenate([np.asarray(p.codes) for p in patterns]))
     counts = np.zeros((2, len(codes)))

@@ -88,6 +88,7 @@ def _bars(e: Explanation, ax: Any) -> None:
 
 
 def _strings(e: Explanation, ax: Any) -> None:
+    """Draw strings, each letter on the colour of what it adds."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -150,6 +151,7 @@ def _molecules(e: Explanation, ax: Any) -> bool:
 
 
 def _graphs(e: Explanation, ax: Any) -> None:
+    """Draw graphs side by side, each node in the colour of what it adds."""
     ax.set_aspect("equal")
     ax.axis("off")
     if all(is_molecule(view) for _, view, *_ in sides(e)) and _molecules(e, ax):
@@ -172,6 +174,7 @@ def _graphs(e: Explanation, ax: Any) -> None:
 
 
 def _series(e: Explanation, ax: Any) -> None:
+    """Draw one series, or two above each other with lines between matched time points."""
     drawn = sides(e)
     values = [view.values for _, view, *_ in drawn]
     span = max(float(v.max() - v.min()) for v in values) or 1.0
@@ -193,6 +196,7 @@ def _series(e: Explanation, ax: Any) -> None:
 
 
 def _sets(e: Explanation, ax: Any) -> None:
+    """Draw the first two coordinates of two sets, with lines between matched points."""
     A, B = (view.values for _, view, *_ in sides(e))
     links, largest = links_of(e)
     for i, j, value in sorted(links, key=lambda link: -abs(link[2]))[:_MOST_LINKS]:

@@ -142,10 +142,7 @@ class _Parts:
         return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return Nystroem vectors with an RBF machine, and the hyperdimensional classifier on their bits (NysHD).
-
-        For regression, also with ridge regression.
-        """
+        """Return Nystroem vectors with RBF machines, and with `HDClassifier` on their bits or ridge regression."""
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
         learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
         name, steps = f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem))
@@ -162,7 +159,7 @@ class _Parts:
         """Return D2KE: standardised distances to random objects, with linear models."""
         n = 256 if isinstance(objects, Representatives) else _RANDOM
         d2ke = D2KE(distance, n, objects, gamma, self.seed)
-        drawn = "auto" if isinstance(objects, str) else _class(objects)
+        drawn = "auto" if isinstance(objects, str) else type(objects).__name__
         name = f"{short_name(distance)} · D2KE({drawn}, gamma={gamma})"
         steps = (("d2ke", d2ke), ("scaler", StandardScaler()))
         cost = _LEARNT if isinstance(objects, Representatives) else DEAR
@@ -209,7 +206,7 @@ class _Parts:
     def ridge(self) -> Learners:
         """Return ridge regression, also for classes: it takes a fraction of a support vector machine's time."""
         machine = RidgeClassifier if self.classify else Ridge
-        return _alone({f"{_class(machine)}(alpha={alpha:g})": machine(alpha=alpha) for alpha in _ALPHAS})
+        return _alone({f"{machine.__name__}(alpha={alpha:g})": machine(alpha=alpha) for alpha in _ALPHAS})
 
     def rbf(self) -> Learners:
         """Return support vector machines with a Gaussian kernel on the vectors; regression standardises the targets."""
@@ -241,6 +238,7 @@ def _ridges(Cs: tuple[float, ...]) -> Learners:
 
 
 def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
+    """Yield the candidates for strings."""
     spectra, gappy = k.Sum(_SPECTRA), k.GappyKmers(k=4, gaps=1, normalize=True)
     letters = np.unique(X.values)
     yield parts.nearest(spectra)
@@ -266,6 +264,7 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
+    """Yield the candidates for graphs."""
     short = X.node_offsets[-1] <= _LONG * len(X)
     refined = {n: k.WeisfeilerLehman(n_iter=n, normalize=True) for n in (1, 2, 3, 5)}
     paths = [k.ShortestPath(normalize=True)] if short else []
@@ -298,6 +297,7 @@ def _attributes(width: float) -> Any:
 
 
 def _series(X: Any, parts: _Parts) -> Iterator[Group]:
+    """Yield the candidates for series."""
     if len(np.unique(X.lengths)) == 1:
         flat = ("vectors", SeriesVectors())
         yield Group("values", (flat,), parts.neighbours(), floor=True, slow=False, family="neighbours")
@@ -312,6 +312,7 @@ def _series(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _sets(X: Any, parts: _Parts) -> Iterator[Group]:
+    """Yield the candidates for sets of points."""
     for distance in (d.SlicedWasserstein(), d.ModifiedHausdorff()):
         yield from parts.around(distance)
     for objects in ("auto", Mosaics()):
@@ -320,6 +321,7 @@ def _sets(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
+    """Yield the candidates for vectors."""
     scaler, n_features = ("scaler", FeatureScaler() if sp.issparse(X) else StandardScaler()), X.shape[1]
     for name, steps in (("values", ()), ("standardised values", (scaler,))):
         yield Group(name, steps, parts.neighbours(), floor=True, slow=False, family="neighbours")
@@ -337,11 +339,8 @@ def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
         yield Group("standardised values", (scaler,), parts.hypervectors(), slow=False, family="hypervectors")
 
 
-def _class(thing: Any) -> str:
-    return (thing if isinstance(thing, type) else type(thing)).__name__
-
-
-def _name(compare: Any, before: tuple[tuple[str, Any], ...] = ()) -> str:
+def _name(compare: Any, before: Steps) -> str:
+    """Return the name of a kernel, after a scaler of attributes if there is a step before."""
     return f"{short_name(compare)} on scaled attributes" if before else short_name(compare)
 
 
@@ -385,6 +384,7 @@ def _given(compare: Any) -> list[str]:
 
 
 def _value(value: Any) -> str:
+    """Return a parameter as text."""
     if isinstance(value, BaseEstimator):
         return short_name(value)
     return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())

@@ -50,7 +50,7 @@ Table = dict[Candidate, npt.NDArray]  # candidate to its scores on folds
 
 
 class Rung(NamedTuple):
-    """A comparison of candidates on the first n objects, cross-validated in a number of partitions into folds."""
+    """A comparison of candidates on the first n objects, cross-validated in some number of partitions into folds."""
 
     n: int
     partitions: int
@@ -176,7 +176,7 @@ class Search:
         """Return whether a unit's scores on a rung can change the choice; if not, it waits."""
         counts = self._decides(r) or self._is_decided(self.main.tables[r - 1], unit.candidates)
         if not counts:
-            self._postpone(unit, OUT_OF_TIME)
+            self.out |= dict.fromkeys(unit.candidates, OUT_OF_TIME)
         return counts
 
     def _decides(self, r: int) -> bool:
@@ -188,14 +188,10 @@ class Search:
         return {c: scores for c, scores in table.items() if self._can_be_fitted(c)}
 
     def _is_decided(self, before: Table, after: Iterable[Candidate]) -> bool:
-        """Return whether a rung has the best candidate of the rung before, or one within a standard error of it."""
+        """Return whether `after` has the best candidate of the rung before, or one within a standard error of it."""
         before = self._fast(before) or before
         gaps = [before[self._leader(before)] - before[c] for c in after if c in before]
         return any(gap.mean() <= noise(gap, self.folds) for gap in gaps)
-
-    def _postpone(self, unit: Unit, why: str) -> None:
-        """Record why candidates are not tried, or not yet."""
-        self.out |= dict.fromkeys(unit.candidates, why)
 
     def _climb(self, unit: Unit, start: int) -> None:
         """Try a waiting unit, and its learners on higher rungs while they survive."""
@@ -249,7 +245,7 @@ class Search:
         return self._score_without(view, fold)
 
     def quick(self, fold: int) -> float | None:
-        """Return the score on a fold of the choice by the other folds' scores; at most the choice is fitted."""
+        """Return the score on a fold of the candidate that the other folds' scores choose; fit no other candidate."""
         view = View(fold, refits=False)
         view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
         return self._score_without(view, fold)
@@ -260,7 +256,7 @@ class Search:
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
     def _score_without(self, view: View, fold: int) -> float | None:
-        """Return the score on a fold of the choice by a view that hides it."""
+        """Return the score, on a fold that a view hides, of the candidate that the view chooses."""
         choice = self.choice(view)
         n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
         for g, learner in choice:
@@ -375,7 +371,7 @@ class Search:
                 self._probe(unit, rung, left)
             if self._expected(unit, rung) < left:
                 return True
-        self._postpone(unit, why)
+        self.out |= dict.fromkeys(unit.candidates, why)
         return False
 
     def _probe(self, unit: Unit, rung: Rung, left: float) -> None:
@@ -422,7 +418,7 @@ class Search:
         return found
 
     def _affordable(self, view: View) -> tuple[Candidate, int]:
-        """Return what `best` does; the record of candidates without time stays as it is."""
+        """Return the same as `best`, without recording which candidates have no time for their final fit."""
         best, fast = self._decided(view.tables), [self._fast(table) for table in view.tables]
         return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
 
@@ -480,7 +476,7 @@ def first_units(groups: Sequence[Group]) -> list[Unit]:
 
 
 def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> list[Unit]:
-    """Return learners as units: the first of each group, then the second of groups that try them one by one."""
+    """Return learners as units: first a unit of each group, then the second units of groups that have several."""
     units: list[tuple[int, Unit]] = []
     for g, given in learners.items():
         parts = [(i,) for i in given] if groups[g].turns else [tuple(sorted(given))]

@@ -219,7 +219,7 @@ class _Auto(BaseEstimator):
         X : collection of m objects
         y : array-like of shape (m,)
         """
-        return float(_scorer(self.scoring or self._usual)(self._winner, X, y))
+        return float(get_scorer(self.scoring or self._usual)(self._winner, X, y))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -312,10 +312,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
     embeddings, at most half survive. The mean over the last folds decides. The final fit uses all objects.
 
     *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each rung has
-    a share of the budget. Candidates without time on a rung wait for the time that the final fit leaves, and the nested
-    estimate gets the rest. The last rung that had time for the best candidate of the rung before decides. A candidate
-    whose final fit is expected to take more than half of the budget is chosen only if there is no other. Times are
-    extrapolated from fewer objects and fits are never interrupted, so the search may end late by one fit.
+    a share of the budget, and the nested estimate gets what is left after the final fit. A candidate whose final fit is
+    expected to take more than half of the budget is chosen only if there is no other. Times are extrapolated from fewer
+    objects and fits are never interrupted, so the search may end late by one fit.
 
     *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
     the best candidates of all embeddings that are not behind by more than the noise vote: at least three, and as many
@@ -405,10 +404,6 @@ class AutoRegressor(RegressorMixin, _Auto):
     score = _Auto.score  # not that of the mixin
 
 
-def _scorer(scoring: Any) -> Any:
-    return get_scorer(scoring) if isinstance(scoring, str) else scoring
-
-
 _compiled: set[str] = set()  # kinds of objects compiled in this process
 
 
@@ -456,7 +451,7 @@ class _Run:
         for group in ladder(self.kind, X, auto._task, seed, self.own):
             fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
             (tried if fits else self.too_large).append(group)
-        scorer = _scorer(auto.scoring or auto._usual)
+        scorer = get_scorer(auto.scoring or auto._usual)
         self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
         self.search = Search(self.evaluator, steps, folds, self.clock, len(y), classify, auto.max_voters, self._tell)
 
@@ -536,6 +531,7 @@ class _Run:
         return mean, (max(low, 0.0), min(high, 1.0)) if shares else (low, high)
 
     def _tell(self, view: View, rung: Rung) -> None:
+        """Show the leaderboard after each group of the main search."""
         if view.hidden is None:
             repeated = f", {rung.partitions} partitions" if rung.partitions > 1 else ""
             self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())

@@ -14,19 +14,9 @@ from similia.core.errors import BadValue
 from similia.core.text import counted, short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.learn.targets import Task, as_numbers, suits, task_of
-from similia.objects import (
-    GraphBatch,
-    SeriesBatch,
-    SetBatch,
-    StringBatch,
-    as_graphs,
-    as_series,
-    as_strings,
-    n_objects,
-    take,
-)
+from similia.objects import as_graphs, as_series, as_strings, n_objects, take
 from similia.objects.identical import identical, with_groups
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Batch, at_least_one
 from similia.objects.tables import is_frame, objects_in, to_array
 from similia.similarity import Distance, Kernel, name_of
 from similia.sources.dask import refuse_lazy
@@ -34,7 +24,6 @@ from similia.sources.dask import refuse_lazy
 Index = npt.NDArray[np.int64]
 _LEAST = 3  # minimum number of folds: the nested estimate leaves out two
 _LOOKED_AT = 8  # number of objects for detecting a distance given as a kernel
-_BATCHES = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
 
 
 def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDArray:
@@ -209,8 +198,8 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     refuse_lazy(X, "the search runs in memory; draw some thousand objects first: similia.objects.take(X, indices)")
     X = objects_in(X)
     at_least_one(X)
-    if type(X) in _BATCHES:
-        return _BATCHES[type(X)], X
+    if isinstance(X, Batch):
+        return X.kind, X
     if sp.issparse(X):
         return "vectors", sp.csr_array(X)
     if is_frame(X):
