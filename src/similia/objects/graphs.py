@@ -68,8 +68,6 @@ def as_graphs(
         If `X` is empty; if a graph is invalid, such as an arc to a node that does not exist, or the wrong number of
         labels; if only some graphs have labels or attributes; if no graph has data under a name you gave; or if graphs
         claim more nodes without arcs than fit into ``similia.config(max_memory=...)`` at 8 bytes each.
-    FileNotFoundError
-        If `X` is a path without a TUDataset.
 
     Warns
     -----
@@ -103,6 +101,7 @@ def as_graphs(
 
 
 def _items(X: Any) -> list[Any]:
+    """Return the graphs of a collection as a list, or raise."""
     X = objects_in(X)
     if is_frame(X):
         raise not_a_column(X, "graphs")

@@ -41,16 +41,10 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
     Raises
     ------
     ValueError
-        If there are no texts, a text is not a SMILES, or RDKit cannot sanitise the molecule (a carbon with five bonds);
-        the message gives the position and the text.
-    TypeError
-        If `smiles` is a single text, or an item is missing or not a text.
+        If a text is not a SMILES, or RDKit cannot sanitise the molecule (a carbon with five bonds); the message gives
+        the position and the text.
     ModuleNotFoundError
         If RDKit is not installed.
-
-    See Also
-    --------
-    as_graphs : Takes RDKit's ``Mol`` objects.
 
     References
     ----------

@@ -210,8 +210,10 @@ def from_sktime(X: Any) -> SeriesBatch:
     >>> from_sktime(nested).lengths
     array([3, 2])
     """
+    if _is_frames(X):
+        return as_series([_table(i, frame) for i, frame in enumerate(X)])
     if not hasattr(X, "columns"):
-        return as_series([_table(i, frame) for i, frame in enumerate(X)]) if _is_frames(X) else from_aeon(X)
+        return from_aeon(X)
     if not hasattr(X, "index"):
         raise BadType(None, f"is {type(X).__name__} of {type(X).__module__}", "a pandas frame", "use .to_pandas()")
     at_least_one(X)

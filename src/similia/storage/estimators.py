@@ -107,26 +107,30 @@ def check_trees_of(name: str, state: dict[str, Any]) -> None:
         raise ValueError(f"a {name} has trees that do not fit it")
 
 
+def _class_counts(state: dict[str, Any]) -> list[int] | None:
+    """Return the number of classes of each output of a classifier, or None for a regressor."""
+    classes = state.get("classes_")
+    if classes is None:
+        return None
+    return [len(one) for one in (classes if state["n_outputs_"] > 1 else [classes])]
+
+
 def _fits_estimator(state: dict[str, Any]) -> bool:
-    tree, classes = state["tree_"], state.get("classes_")
+    """Whether the attributes of a tree's estimator match its compiled tree."""
+    tree = state["tree_"]
     known = (type(tree).__module__, type(tree).__name__) == ("sklearn.tree._tree", "Tree")
     if not known or tree.n_features != state.get("n_features_in_") or tree.n_outputs != state.get("n_outputs_"):
         return False
-    if classes is None:
-        return int(tree.max_n_classes) == 1
-    many = classes if tree.n_outputs > 1 else [classes]
-    return [len(one) for one in many] == np.asarray(tree.n_classes).tolist()
+    counts = _class_counts(state)
+    return int(tree.max_n_classes) == 1 if counts is None else counts == np.asarray(tree.n_classes).tolist()
 
 
 def _fits_forest(tree: Any, state: dict[str, Any]) -> bool:
+    """Whether a tree matches the forest with these attributes."""
     if type(tree).__name__ not in TREES or "tree_" not in vars(tree):
         return False
     same = all(vars(tree).get(name) == state.get(name) for name in ("n_features_in_", "n_outputs_"))
-    classes, of_tree = state.get("classes_"), vars(tree).get("classes_")
-    if classes is None or of_tree is None:
-        return same and (classes is None) == (of_tree is None)
-    pairs = zip(classes, of_tree, strict=True) if state["n_outputs_"] > 1 else [(classes, of_tree)]
-    return same and all(len(a) == len(b) for a, b in pairs)
+    return same and _class_counts(vars(tree)) == _class_counts(state)
 
 
 def _fits_boosting(state: dict[str, Any]) -> bool:

@@ -94,6 +94,7 @@ def _public(module: str, name: str) -> tuple[str, str]:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
+    """Return a member that is the same on any system and day."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system, info.external_attr = 3, 0o600 << 16
     return info
@@ -264,7 +265,7 @@ def _typed(value: Any, kind: type) -> Any:
 
 
 class _Refused(ValueError):
-    """A file that is refused."""
+    """A file is not a valid model."""
 
 
 def _refused(what: str) -> _Refused:

@@ -179,23 +179,19 @@ def _read(stream: IO[bytes]) -> Any:
         newer = isinstance(found, int) and found > _VERSION
         remedy = "upgrade similia" if newer else "fit the model again and save it"
         raise ValueError(f"has format {short(found)}, and this similia reads format {_VERSION}; {remedy}")
+    content = None
     try:
         refused = refused_names(schema)
-        if refused:
-            held = short(", ".join(refused), 200)[1:-1]
-            raise _NotLoadedError(f"was not loaded: it holds {held}, which a model file may not contain")
-        with zipfile.ZipFile(stream) as archive:
-            content = Builder(archive).make(schema)
-        check_states(content)
-    except _NotLoadedError:
-        raise
+        if not refused:
+            with zipfile.ZipFile(stream) as archive:
+                content = Builder(archive).make(schema)
+            check_states(content)
     except (Exception, RecursionError, MemoryError) as error:  # tampered parts may raise anything
         problem = short(f"{type(error).__name__}: {error}", 200)[1:-1]
         raise ValueError(f"is not a model that similia.save wrote ({problem})") from error
+    if refused:
+        held = short(", ".join(refused), 200)[1:-1]
+        raise ValueError(f"was not loaded: it holds {held}, which a model file may not contain")
     if not isinstance(content, dict) or content.get("format") != _HEADER or "model" not in content:
         raise ValueError("was written by another program; similia.save(model, path) writes what load reads")
     return content["model"]
-
-
-class _NotLoadedError(ValueError):
-    """The file names something that may not be loaded."""
