@@ -140,14 +140,13 @@ class Sum(_Composite):
         n_parts = len(self._parts())
         if self.weights is None:
             return np.ones(n_parts)
+        expected = f"weights must be one number for each of {n_parts} kernels"
         try:
             weights = np.asarray(self.weights, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(
-                f"weights must be one number for each of {n_parts} kernels, got {short(self.weights)}"
-            ) from None
+            raise ValueError(f"{expected}, got {short(self.weights)}") from None
         if weights.shape != (n_parts,):
-            raise ValueError(f"weights must be one number for each of {n_parts} kernels, got shape {weights.shape}")
+            raise ValueError(f"{expected}, got shape {weights.shape}")
         if not (np.isfinite(weights) & (weights >= 0)).all():
             raise ValueError(
                 f"weights must be finite and >= 0 (a kernel is positive semi-definite), got {self.weights!r}"

@@ -20,7 +20,8 @@ from similia.similarity import Kernel
 # kernels, which hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
 _SLOTS = 16
 _PLAIN = (int, float, str, bool, type(None))  # types of parameters that `==` compares by value
-_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}  # by address: (weak reference, kernel's type, ...)
+# By the collection's address: a weak reference to it, the type and the parameters of the kernel, the counts.
+_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
 class FeatureKernel(Kernel):

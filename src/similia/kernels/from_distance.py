@@ -50,8 +50,8 @@ class FromDistance(Kernel):
     distance : callable
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
-        The distribution p of the random objects, such as ``RandomStrings(alphabet="ACGT")``, with all its parameters
-        given, since a kernel learns nothing. Or a collection to use directly.
+        The distribution p of the random objects, such as ``RandomStrings(alphabet="ACGT")``; all its parameters must
+        be given, since a kernel does not learn them from data. Or a collection to use directly.
     gamma : float, default=1.0
         Decay of a feature with distance, in 1 / (unit of the distance).
     n_components : int, default=1024

@@ -66,10 +66,12 @@ def node_labels_of(graphs: GraphBatch) -> npt.NDArray[np.uint64]:
 
 
 def arcs_of(graphs: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where the arcs of each node start, and the target of each arc."""
     return np.ascontiguousarray(graphs.indptr, np.int64), np.ascontiguousarray(graphs.indices, np.int64)
 
 
 def edge_labels_of(graphs: GraphBatch, wanted: bool) -> npt.NDArray[np.int64]:
+    """Return the label of each arc; an empty array if there are none or they are not `wanted`."""
     if not wanted or graphs.edge_labels is None:
         return _NO_LABELS
     return np.ascontiguousarray(graphs.edge_labels, dtype=np.int64)

@@ -46,10 +46,10 @@ class Propagation(GraphKernel):
     Parameters
     ----------
     n_iter : int, default=4
-        Number of propagation steps; the kernel has n_iter + 1 terms. GraKeL and NysHD count terms: n_iter = t - 1.
+        Number of propagation steps. GraKeL and NysHD give the number of terms instead, which is n_iter + 1.
     bin_width : float or "auto", default="auto"
-        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of unit variance. A
-        kernel learns nothing, so put `similia.objects.AttributeScaler` before it.
+        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of unit variance: put
+        `similia.objects.AttributeScaler` before the kernel.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
         Distance of two rows: "tv" (the default) or "hellinger" for labels, "l1" (the default) or "l2" for attributes.
     use : {"auto", "labels", "attributes"}, default="auto"

@@ -23,7 +23,9 @@ _LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # smallest kernel value, and norm of t
 
 
 class Optical(Kernel):
-    r"""Kernel of optical random features, which `similia.OpticalRandomFeatures` estimate without bias.
+    r"""Kernel of optical random features |W x + b|^2 with complex Gaussian W and b.
+
+    `similia.OpticalRandomFeatures` estimates it without bias.
 
     .. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big],
               \qquad q = \tau^2 / \varsigma^2,
@@ -33,7 +35,7 @@ class Optical(Kernel):
     Parameters
     ----------
     scale : float, default=1.0
-        Standard deviation :math:`\varsigma` of an entry of W, in units of 1 / x. The kernel grows with scale^4.
+        Standard deviation :math:`\varsigma` of an entry of W; the kernel grows with its fourth power.
     bias : float, default=0.0
         Standard deviation :math:`\tau` of an entry of b. At 0 the kernel cannot distinguish x and -x.
     normalize : bool, default=False
