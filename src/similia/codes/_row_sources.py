@@ -221,12 +221,12 @@ class Reservoir:
 
     def copy(self) -> Reservoir:
         """Return a reservoir that can change independently of this one; both share the kept rows."""
-        twin = twin_of(self)
-        twin._random, twin._parts = deepcopy(self._random), [*self._parts]
-        return twin
+        other = twin_of(self)
+        other._random, other._parts = deepcopy(self._random), [*self._parts]
+        return other
 
     def add(self, chunk: npt.NDArray) -> None:
-        """Draw the numbers of a chunk's rows and copy the rows that may be needed."""
+        """Draw a number for each row of a chunk, and copy the rows that may be in the sample."""
         priorities = self._random.random(len(chunk))
         self.dtype, self.n_chunks = chunk.dtype, self.n_chunks + 1
         first, self.n_rows = self.n_rows, self.n_rows + len(chunk)
@@ -239,7 +239,7 @@ class Reservoir:
             self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
 
     def take_sure(self) -> Iterator[Part]:
-        """Yield, then drop, the rows that are certain to be in the sample; `share` must be a float."""
+        """Yield and drop the rows that are certain to be in the sample; `share` must be a float."""
         f, n = float(self._share), self.n_rows
         below = f - 8 * (f / n) ** 0.5 - 64 / n
         parts, self._parts = self._parts, []

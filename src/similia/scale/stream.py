@@ -44,7 +44,6 @@ _PER_OBJECT = 2**16  # working memory in bytes that one object may need: 8192 nu
 _PER_BYTE = 16  # memory in bytes per byte of input, for each chunk in memory
 _ELSEWHERE = 32  # number of chunks in memory on a cluster of unknown size
 _NPY_HEADER = 128
-
 Objects = str | os.PathLike[str] | Iterable[Any] | Source
 
 

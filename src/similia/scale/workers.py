@@ -36,13 +36,11 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PATIENCE = 60.0  # seconds to wait for a cluster without workers
 _FIRST = 10.0  # seconds to wait for it at the start
 _POLL = 5.0  # seconds between checks for workers
-
 _SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1TB",
-    # Without Dask's MALLOC_TRIM_THRESHOLD_, which makes workers return each array to the system: twice the time.
+    # This drops Dask's MALLOC_TRIM_THRESHOLD_, which makes workers return each array to the system: twice the time.
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(_ONE_THREAD, 1),
 }
-
 Function = Callable[[Any, Any], Any]
 Results = Generator[tuple["Chunk", Any], None, None]
 
@@ -77,7 +75,7 @@ Heard = set[tuple[Any, str]]  # kinds of warnings already emitted
 
 
 def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[Said]]:
-    """Return the result and the warnings of a chunk; messages number objects by their positions in the source."""
+    """Return the result and the warnings of a chunk; messages give positions of objects in the source."""
     with collected_warnings() as caught:
         try:
             result = function(model, objects)
@@ -98,7 +96,7 @@ def _said(worked: tuple[Any, list[Said]], known: Heard) -> Any:
 def _located(error: Exception, function: Function, model: Any, objects: Any, start: int) -> Exception:
     """Return the error with the position of the object in the source; the chunk begins at `start`.
 
-    If the error has an index, `start` is added to it. If not, bisecting the chunk finds the bad object.
+    If the error has an index, `start` is added to it. Otherwise the chunk is bisected to find the bad object.
     """
     n = n_objects(objects)
     where = f"objects {start} to {start + n - 1}"
@@ -168,12 +166,14 @@ class OnDask:
                 client = where
             else:
                 if isinstance(where, str):  # check before creating a client, which would retry for long
-                    socket.create_connection(_place(where), timeout=soon).close()
+                    socket.create_connection(_host_and_port(where), timeout=soon).close()
                 client = Client(where, timeout=soon, set_as_default=False)
                 stack.callback(_close, client)
             client.wait_for_workers(1, timeout=soon)
         except (OSError, TimeoutError) as error:
-            raise _gone(f"cannot be reached or has no workers ({type(error).__name__}): {self.workers}") from error
+            raise _cluster_error(
+                f"cannot be reached or has no workers ({type(error).__name__}): {self.workers}"
+            ) from error
         return client
 
     def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
@@ -197,7 +197,7 @@ class OnDask:
         except Exception as error:
             if not self._is_lost(error):
                 raise
-            raise _gone(f"was lost ({type(error).__name__})") from error
+            raise _cluster_error(f"was lost ({type(error).__name__})") from error
         finally:
             for _, future in under_way:
                 with suppress(Exception):
@@ -218,7 +218,7 @@ class OnDask:
                 if self.client.nthreads():
                     idle = time.monotonic()
                 if time.monotonic() - idle > PATIENCE:
-                    raise _gone("has no workers any more") from None
+                    raise _cluster_error("has no workers any more") from None
             except KilledWorker as error:
                 raise ConnectionError(
                     f"the workers that got objects {chunk.start} to {chunk.stop - 1} died, one after the other (of "
@@ -243,11 +243,11 @@ def _close(client: Any) -> None:
         client.close(timeout=2)
 
 
-def _gone(what: str) -> ConnectionError:
+def _cluster_error(what: str) -> ConnectionError:
     return ConnectionError(f"the cluster {what}; start it and run the same again to resume")
 
 
-def _place(address: str) -> tuple[str, int]:
+def _host_and_port(address: str) -> tuple[str, int]:
     """Return host and port of a scheduler's address, or raise if it is malformed."""
     found = re.fullmatch(r"(?:(?:tcp|tls)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address.strip())
     if found is None:
@@ -260,7 +260,7 @@ def _place(address: str) -> tuple[str, int]:
 
 
 def _local_cluster(n_workers: int) -> Any:
-    """Start worker processes on this machine. Dask always serves a dashboard; let it take any free port."""
+    """Start worker processes on this machine; Dask's dashboard, which cannot be turned off, takes any free port."""
     from distributed import LocalCluster
 
     page = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}}
@@ -275,7 +275,7 @@ def _local_cluster(n_workers: int) -> Any:
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Silence Dask's logs about lost workers and connections; those that matter become errors."""
+    """Silence Dask's logs about lost workers and connections; this module raises errors where they matter."""
     import distributed  # noqa: F401  (which sets up the handlers)
 
     handlers = [(handler, handler.level) for handler in logging.getLogger("distributed").handlers]

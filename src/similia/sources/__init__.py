@@ -1,4 +1,4 @@
-"""Objects that are not here yet: files, tables, arrays, iterators and Dask collections, read as they are needed."""
+"""Read objects that are not in memory: files, tables, arrays, iterators and Dask collections."""
 
 from similia.core.lazy import attach
 
@@ -9,6 +9,7 @@ _NAMES = {
     "read_ts": "series_files",
     "read_objects": "files",
     "Objects": "reading",
+    "Reading": "reading",
     "open_stream": "streams",
     "open_objects": "files",
     "Source": "source",

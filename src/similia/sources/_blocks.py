@@ -68,7 +68,9 @@ class Records:
         """Return the records at `rows` (a slice or indices); `columns` replace theirs."""
         columns = tuple(part_of(column, rows) for column in self.columns) if columns is None else columns
         begins, numbers = (None if a is None else a[rows] for a in (self.begins, self.rows))
-        headers = None if self.headers is None else np.array(self.headers, object)[rows].tolist()
+        headers = self.headers
+        if headers is not None:
+            headers = headers[rows] if isinstance(rows, slice) else [headers[i] for i in rows]
         return replace(self, columns=columns, ends=self.ends[rows], begins=begins, rows=numbers, headers=headers)
 
 
@@ -113,7 +115,7 @@ class Blocks:
 
     def split(self, cut: Callable[[bytes], int]) -> Iterator[bytes]:
         """Yield blocks; ``cut(data)`` returns the length of the whole records that `data` begins with, or 0."""
-        with one_sentence(self.path, self.encoding):
+        with file_errors(self.path, self.encoding):
             self._skip_mark()
             few = min(_BLOCK, 1 + self.limit // (2 * WIDE_SHARE))
             rest, size = b"", few
@@ -195,7 +197,7 @@ def _not_text(encoding: str) -> str:
 
 
 @contextmanager
-def one_sentence(path: Any, encoding: str = "utf-8") -> Iterator[None]:
+def file_errors(path: Any, encoding: str = "utf-8") -> Iterator[None]:
     """Convert errors about a file that cannot be unpacked or decoded to `BadFile`."""
     try:
         yield
@@ -222,12 +224,13 @@ class _Recoded:
 
 
 class Lines(NamedTuple):
-    """Line i of a block is ``buffer[starts[i]:ends[i]]``, and ends at position ``behind[i]`` of the file."""
+    """Line i of a block is ``text[starts[i]:ends[i]]``, and ends at position ``behind[i]`` of the file."""
 
     buffer: Bytes
     starts: Int
     ends: Int
     behind: Int
+    text: bytes  # same as `buffer`
 
 
 def find_lines(block: bytes, at: Blocks, strip: bool = False) -> Lines:
@@ -242,13 +245,14 @@ def find_lines(block: bytes, at: Blocks, strip: bool = False) -> Lines:
         if b"\r" in block:
             ends = ends - ((ends > starts) & (buffer[ends - 1] == ord("\r")))
         if not strip or (block.isascii() and not _has_margins(buffer, starts, ends)):
-            return Lines(buffer, starts, ends, at.offset + behind)
+            return Lines(buffer, starts, ends, at.offset + behind, block)
     raws = block.splitlines(keepends=True)
     texts = [raw.decode().strip().encode() if strip else raw.rstrip(b"\r\n") for raw in raws]
     ends = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64) - 1
     starts = np.concatenate(([0], ends[:-1] + 1))
     behind = at.offset + np.cumsum([len(raw) for raw in raws], dtype=np.int64)
-    return Lines(np.frombuffer(b"\n".join(texts), np.uint8), starts, ends, behind)
+    text = b"\n".join(texts)
+    return Lines(np.frombuffer(text, np.uint8), starts, ends, behind, text)
 
 
 def _has_margins(buffer: Bytes, starts: Int, ends: Int) -> bool:
@@ -288,7 +292,7 @@ def narrow(batch: Any) -> Any:
 _BOMB = 100  # how many times larger an unpacked file may be: text grows tenfold, deflate at most a thousandfold
 
 
-def not_a_bomb(path: Any, records: Iterator[Records]) -> Iterator[Records]:
+def refuse_bombs(path: Any, records: Iterator[Records]) -> Iterator[Records]:
     """Yield records; raise if a small file unpacks to a huge one, before a list of all records fills the memory."""
     most = settings().max_memory
     for part in records:

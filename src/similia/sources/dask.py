@@ -29,7 +29,6 @@ from similia.sources.source import Chunk, Chunks, Source
 
 Converter = Callable[[Any], Any]
 Method = TypeVar("Method", bound=Callable[..., Any])
-
 _MOST_COUNTED = 1000  # collections whose lengths are remembered
 _MOST_TASKS = 1000  # for the blocks of one collection
 _counted: dict[str, list[int]] = {}  # lengths of the parts of collections, by their names in Dask's graphs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from similia.objects.sequences import concatenate, take
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
-from similia.sources._blocks import narrow, not_a_bomb
-from similia.sources.reading import MISSING, Column, Objects, Reading, ending_of, looks_numeric, typed
+from similia.sources._blocks import narrow, refuse_bombs
+from similia.sources.reading import MISSING, Objects, Reading, ending_of, looks_numeric, typed
 from similia.sources.series_files import array_of, long_table, read_ts, series_folder
 from similia.sources.source import Chunk, Held, Source
 from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_table, meaningless, unknown_ending
@@ -33,24 +32,7 @@ _BOMB = 100  # how many times larger an unpacked .npz may be
 _CHUNK, _BYTES = 2**62, 2**26
 
 
-def read_objects(
-    path: str | os.PathLike[str],
-    *,
-    text: Column | None = None,
-    smiles: Column | None = None,
-    values: str | Sequence[Column] | None = None,
-    series: bool = False,
-    label: Column | None = None,
-    names: Column | None = None,
-    time: Column | None = None,
-    axes: str | None = None,
-    sep: str | None = None,
-    encoding: str = "utf-8",
-    header: bool = True,
-    decimal: str = ".",
-    on_error: str = "stop",
-    skipped: str | os.PathLike[str] | None = None,
-) -> Objects:
+def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     r"""Read a whole file or folder: objects, labels and names.
 
     Parameters
@@ -60,28 +42,8 @@ def read_objects(
         folder or zip in the TUDataset format; or a folder with a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
         ``.txt``) for each series, whose rows are time points and whose columns are channels. Names of subfolders are
         labels.
-    text, smiles : str or int, optional
-        Column of strings, or of SMILES; see `open_stream`.
-    values : str or sequence of columns, optional
-        Columns of numbers; see `open_stream`. The array of an ``.npz`` that holds the objects.
-    series : bool, default=False
-        Rows of numbers are time series, not vectors.
-    label : str or int, optional
-        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers; by default the
-        one called "label".
-    names : str or int, optional
-        Column, or field of SDF, with names of the objects.
-    time : str or int, optional
-        Column of times of a long table, in which a row is one time point of the series that the column `names` names.
-        The time points of a series are sorted by this column; `values` are its channels.
-    axes : {"time, channel", "channel, time"}, optional
-        Order of the last axes of a 3-D array of series; see `as_series`.
-    sep, encoding, header, decimal
-        Format of text files; see `open_stream`.
-    on_error : {"stop", "skip"}, default="stop"
-        With "skip", bad objects and those without a label are skipped and counted.
-    skipped : path, optional
-        A CSV file that lists the skipped objects.
+    **options
+        Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
     Returns
     -------
@@ -105,14 +67,11 @@ def read_objects(
     >>> found.kind, found.objects.tolist(), found.labels.tolist(), found.told
     ('strings', ['ACGT', 'GG'], ['a', 'b'], "the objects are the strings of column 'sequence', the only one of text")
     """
-    reading = Reading(
-        text, smiles, values, series, label, names, time, axes, sep, encoding, header, decimal, on_error, skipped
-    )
-    return read_with(path, reading)
+    return read_with(path, Reading(**options))
 
 
 def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = True) -> Objects:
-    """Read a file as `read_objects` does; unless `labelled`, labels may be missing and stay as they are."""
+    """Read a file as `read_objects` does; without `labelled`, labels may be missing and are not converted."""
     place = as_path(path)
     source, ending = str(path), ending_of(place)
     if not place.is_dir() and is_table(place, reading):
@@ -191,7 +150,7 @@ def _is_whole(path: Path, reading: Reading) -> bool:
 
 
 def check_ending(path: Path, reading: Reading) -> None:
-    """Raise if nothing reads such a file."""
+    """Raise if no reader knows the ending of the file."""
     if not (path.is_dir() or is_table(path, reading) or ending_of(path) in STREAMED | _WHOLE):
         raise unknown_ending(path, _WHOLE)
 
@@ -235,7 +194,7 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
-    """Return numbers as text with a decimal point, missing ones (NA, ?) as ""; other labels as they are."""
+    """Return labels that are numbers as text with a decimal point ("" if missing), other labels unchanged."""
     cells = y.tolist()
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y
@@ -246,7 +205,7 @@ def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
 
 
 def _streamed(path: Path, reading: Reading) -> Objects:
-    """Return all objects of what can be read as a stream."""
+    """Return all objects of a file that `ObjectStream` reads."""
     if path.stat().st_size == 0:
         raise BadFile(path, "is empty")
     if ending_of(path) == ".npy":
@@ -274,11 +233,11 @@ def _streamed(path: Path, reading: Reading) -> Objects:
 
 
 def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
-    """Return the records of FASTA or FASTQ; labels are in their headers."""
+    """Return the sequences of FASTA or FASTQ, with labels from the headers."""
     ObjectStream(path, reading, 1, _BYTES)  # raises if an option means nothing for them
     headers: list[str] = []
     parts = []
-    for records in not_a_bomb(path, (fastq_records if ending_of(path) in FASTQ else fasta_records)(path)):
+    for records in refuse_bombs(path, (fastq_records if ending_of(path) in FASTQ else fasta_records)(path)):
         headers += records.headers or []
         parts.append(records.columns[0])
     first = [name.split()[0] if name.split() else "" for name in headers]

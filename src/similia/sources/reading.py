@@ -1,4 +1,4 @@
-"""Options of reading files, the columns of a table that they choose, and the rows that are skipped."""
+"""Options for reading files, the choice of columns of a table, and the list of skipped rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,57 @@ from similia.core.errors import BadFile
 from similia.core.text import counted, did_you_mean, short
 
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
-_TEXT, _LABEL = "text", "label"  # columns that are taken where none is named
+_TEXT, _LABEL = "text", "label"  # columns that are read if no option names one
+_LISTED = 8  # maximum number of columns that a message lists
+MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
 Column = str | int
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Options of reading, as `open_stream` explains them; `names` is ``--id`` on the command line."""
+    """Options for reading files; `open_stream` and `read_objects` take them as keyword arguments.
+
+    Parameters
+    ----------
+    text : str or int, optional
+        Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`: the
+        column called "text", else the only column of text, else all columns of numbers (rows are vectors).
+    smiles : str or int, optional
+        Column of SMILES, if the objects are molecules (needs RDKit).
+    values : str or sequence of columns, optional
+        Columns of numbers, such as ``"x,y,z"``, if each row is a vector. In an ``.npz``, the array of objects.
+    series : bool, default=False
+        Rows of numbers are time series, not vectors. Empty cells at the end of a row are left out.
+    label : str or int, optional
+        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers, with the labels;
+        by default the one called "label".
+    names : str or int, optional
+        Column, or field of SDF, with names of the objects (``--id`` on the command line).
+    time : str or int, optional
+        Column of times of a long table, in which a row is one time point of the series that the column `names` names.
+        The time points of a series are sorted by this column; `values` are its channels. Only for `read_objects`.
+    axes : {"time, channel", "channel, time"}, optional
+        Order of the last axes of a 3-D array of series; see `as_series`. Only for `read_objects`.
+    sep : str, optional
+        Separator of the cells of a text table: a character, "tab" or "space". By default the file's ending decides.
+    encoding : str, default="utf-8"
+        Encoding of text files, such as "latin-1" or "utf-16".
+    header : bool, default=True
+        Whether the first line of a text table holds the names of its columns. If not, give columns by position.
+    decimal : {".", ","}, default="."
+        Decimal mark of numbers in text tables.
+    on_error : {"stop", "skip"}, default="stop"
+        With "skip", bad rows of tables, ``.smi`` and SDF are skipped and counted: rows with another number of cells,
+        invalid SMILES, missing numbers. `read_objects` also skips objects without a label.
+    skipped : path, optional
+        A CSV file that lists the skipped rows.
+
+    Examples
+    --------
+    >>> from similia.sources import Reading
+    >>> Reading(values="x, y", sep="tab")
+    Reading(text=None, smiles=None, values=['x', 'y'], series=False, ... sep='\\t', ...)
+    """
 
     text: Column | None = None
     smiles: Column | None = None
@@ -41,7 +85,7 @@ class Reading:
     skipped: Any = None
 
     def __post_init__(self) -> None:
-        """Check what does not depend on a file, and normalise the options."""
+        """Check and normalise the options, as far as this is possible without a file."""
         given = [name for name in ("text", "smiles", "values") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ValueError(
@@ -74,29 +118,32 @@ class Reading:
         object.__setattr__(self, name, value)
 
     def _column(self, column: Any) -> Any:
-        """Return a column, as a position if columns have no names."""
+        """Return a column; a numeral is a position if columns have no names."""
         if not self.header and isinstance(column, str) and re.fullmatch(r"-?\d+", column):
             return int(column)
         return column
 
     @property
     def kind(self) -> str | None:
-        """Kind of objects that the options ask for, None if they leave it open."""
+        """Kind of objects that the options ask for, or None if the file decides."""
         if self.series or self.time is not None or self.axes is not None:
             return "series"
         named = {"text": "strings", "smiles": "graphs", "values": "vectors"}
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return the names of those options that are given."""
+        """Return those of the options `names` that differ from their defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
-    def skips(self) -> Skips | None:
-        """Return an empty list of bad rows, or None if bad rows raise."""
+    def skips(self, begin: bool = True) -> Skips | None:
+        """Return a list of bad rows, or None if bad rows raise; with `begin`, it is empty."""
         if self.on_error == "stop":
             return None
-        return Skips(None if self.skipped is None else Path(self.skipped))
+        skips = Skips(None if self.skipped is None else Path(self.skipped))
+        if begin:
+            skips.begin()
+        return skips
 
 
 @dataclass(frozen=True)
@@ -106,7 +153,7 @@ class Objects:
     Attributes
     ----------
     source : str
-        As the user wrote it.
+        The path as the user wrote it.
     kind : {"strings", "graphs", "series", "sets", "vectors"}
     objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
     labels : ndarray, shape (n,), optional
@@ -114,13 +161,13 @@ class Objects:
         Of FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. Of ``.smi`` and SDF:
         those in the file. Of a table: the column that was asked for, or positions of rows (int) if some were skipped.
     told : str, optional
-        Which columns hold the objects, if no option named them.
+        A sentence about the columns that hold the objects, if no option named them.
     skips : Skips, optional
-        Skipped rows: their number ``n``, and the ``first`` (its line, and why).
+        Skipped rows: their number ``n``, and the ``first`` (its line, and the reason).
     lines : ndarray of int, shape (n,), optional
         Line of a text file in which each object begins.
     called : str
-        What messages call the objects: "molecules" for graphs read from SMILES or SDF, else the kind.
+        Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     """
 
     source: str
@@ -148,7 +195,7 @@ class Choice:
         One column of strings or SMILES, or those of numbers.
     label, names : int, optional
     told : str, optional
-        What the objects are, if no option told.
+        A sentence about the objects, if no option named their columns.
     """
 
     kind: str
@@ -172,12 +219,12 @@ def choose(
     ----------
     path : path
     header : list of str
-        Names of the columns, or as many other texts if the file has none.
+        Names of the columns; if the file has none, any text for each.
     reading : Reading
     holds : callable
         Returns "numbers", "text" or None for the column at a position.
     kind : str, optional
-        What the objects are, if `reading` leaves it open.
+        Kind of the objects, if `reading` does not set it.
     """
     kind = reading.kind or kind
     if not header:
@@ -236,7 +283,7 @@ def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Re
 
 
 def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
-    """Return whether at least this share of the cells are numbers, None if all are missing."""
+    """Return whether at least a `share` of the cells that are not missing are numbers; None if all are missing."""
     full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
     return sum(is_number(cell, decimal) for cell in full) >= share * len(full) if full else None
 
@@ -251,7 +298,7 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def typed(cells: list[str]) -> list[Any]:
-    """Return a column as int or float if all cells are finite numbers and none begins with a 0 as 007 does."""
+    """Convert a column to int or float if all cells are finite numbers and none begins with a 0 as 007 does."""
     stripped = list(map(str.strip, cells))
     if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
         return cells
@@ -261,11 +308,8 @@ def typed(cells: list[str]) -> list[Any]:
     return numbers if all(map(math.isfinite, numbers)) else cells
 
 
-MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
-
-
 def _separator(text: Any) -> str:
-    """Return what separates cells, one character."""
+    """Return the separator of cells, one character."""
     sep = _SEPARATORS.get(text, text)
     if not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n':
         raise ValueError(
@@ -279,9 +323,6 @@ def ending_of(path: Path) -> str:
     """Return the ending of a file in lower case, without ``.gz``."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     return suffixes[-1] if suffixes else ""
-
-
-_LISTED = 8  # names of columns in a sentence
 
 
 def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
@@ -330,13 +371,12 @@ class Skips:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path
-        self.begin()
+        self.path, self.n = path, 0
+        self.first: tuple[int, str] | None = None
 
     def begin(self) -> None:
         """Forget all rows, because the file is read from its beginning."""
-        self.n = 0
-        self.first: tuple[int, str] | None = None
+        self.n, self.first = 0, None
         if self.path is None or not self.path.exists():
             return
         with self.path.open(newline="", encoding="utf-8") as file:

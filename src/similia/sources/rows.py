@@ -19,15 +19,13 @@ import numpy.typing as npt
 
 from similia.core.errors import BadFile, BadItem, BadValue
 from similia.core.npy import read_header
-from similia.core.text import counted, short
+from similia.core.text import short
 from similia.core.validation import check_vectors
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.sequences import Batch
-from similia.objects.series import SeriesBatch
-from similia.objects.sets import SetBatch
 from similia.objects.strings import StringBatch
 from similia.sources._blocks import Records, record_limit, strings
-from similia.sources.reading import Reading, Skips, choose, position_of
+from similia.sources.reading import Reading, Skips, choose
 
 _ROWS = 1000  # rows read at once: they fit into the caches, also if some are far longer than others
 
@@ -47,13 +45,6 @@ def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:  # of a damaged footer
         raise BadFile(path, f"is not a whole Parquet file: {' '.join(str(error).split())[:200]}") from None
-
-
-def parquet_column(path: Any, column: str | int, names: list[str]) -> str:
-    """Return the name of a column, or raise."""
-    if isinstance(column, int) and not -len(names) <= column < len(names):
-        raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column}")
-    return names[position_of(path, column, names)]
 
 
 class ParquetTable:
@@ -227,7 +218,7 @@ def _column(batch: Any, field: Any) -> Any:
     return batch.column(batch.schema.names.index(field.name))
 
 
-_MOST_HEADER = 2**14  # bytes; numpy refuses headers above 10,000 but reads them first
+_MOST_HEADER = 2**14  # bytes of a header; numpy refuses headers above 10,000 bytes, but reads them first
 
 
 class NpyRows:
@@ -287,16 +278,13 @@ class NpyRows:
         return np.array(rows, dtype=self.dtype.newbyteorder("="), order="C", copy=self.fortran or None)
 
 
-_KINDS: dict[type, str] = {StringBatch: "strings", GraphBatch: "graphs", SeriesBatch: "series", SetBatch: "sets"}
-
-
-OF_ARRAYS = ("series", "sets", "vectors")  # kinds that arrays may stand for
+OF_ARRAYS = ("series", "sets", "vectors")  # kinds of objects that arrays can represent
 
 
 class Items:
-    """Objects of an iterable: strings, series, graphs, batches of ours, or the rows of a 2-D array.
+    """Objects of an iterable: strings, series, graphs, batches (`similia.objects`), or the rows of a 2-D array.
 
-    `kind` is one of `OF_ARRAYS`, by default "series"; `of_arrays` tells whether the items are arrays.
+    If the items are arrays, `of_arrays` is True and `kind` is one of `OF_ARRAYS`, by default "series".
     """
 
     of_arrays = False
@@ -307,7 +295,7 @@ class Items:
         self.n: int | None = len(source) if isinstance(source, Sized) else None
         self._source: Any = source
         if isinstance(source, Batch) or (isinstance(source, np.ndarray) and source.ndim == 2):
-            self.kind = _KINDS.get(type(source), "vectors")
+            self.kind = source.kind if isinstance(source, Batch) else "vectors"
             _check_kind(kind, self.kind)
             self._items = self._slices
             return
@@ -346,7 +334,7 @@ class Items:
             yield self._source[start : start + chunk]
 
     def _converted(self, chunk: int, max_bytes: int) -> Iterator[Any]:
-        """Yield batches of `chunk` items, or of fewer items if these already take about `max_bytes`."""
+        """Yield batches of `chunk` items, or of fewer items that take about `max_bytes`."""
         items: list[Any] = []
         size = passed = 0
         source = self._source
@@ -354,7 +342,7 @@ class Items:
             self._source = None
         for item in source:
             if isinstance(item, Batch):
-                if _KINDS.get(type(item)) != self.kind:
+                if item.kind != self.kind:
                     raise TypeError(f"item {passed} is a {type(item).__name__}, expected {self.kind} as before")
                 passed += 1
                 yield item
@@ -369,15 +357,16 @@ class Items:
 
 
 def _check_kind(wanted: str | None, found: str) -> None:
+    """Raise if a kind was asked for that the iterable does not hold."""
     if wanted not in (None, found):
         raise ValueError(f"kind={wanted!r} is for an iterable of arrays, but this one holds {found}; leave kind out")
 
 
 def kind_of_item(item: Any) -> str:
-    """Return the kind of an item, or raise."""
+    """Return the kind of an item of an iterable, or raise."""
     item = item.as_py() if hasattr(item, "as_py") else item
-    if type(item) in _KINDS:
-        return _KINDS[type(item)]
+    if isinstance(item, Batch):
+        return item.kind
     if isinstance(item, str | bytes):
         return "strings"
     if isinstance(item, np.ndarray | list | tuple):
@@ -409,7 +398,7 @@ def _as_vectors(items: list[Any]) -> Any:
 
 
 def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
-    """Return ``read(items)``; errors name an item by its number in the stream."""
+    """Return ``read(items)``; errors count from the beginning of the iterable, where the items begin at `first`."""
     try:
         return read(items)
     except BadItem as error:
@@ -417,7 +406,7 @@ def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
 
 
 def _sizes(batch: Any) -> np.ndarray:
-    """Return the approximate bytes that the objects up to each one take."""
+    """Return the cumulative sizes of the objects in bytes, approximately."""
     if isinstance(batch, np.ndarray):
         return np.arange(1, len(batch) + 1) * (batch.nbytes // len(batch))
     if isinstance(batch, GraphBatch):

@@ -1,8 +1,8 @@
-"""Time series: folders with a file for each, long tables with a row for each time point, and ``.ts`` files.
+"""Read time series: folders with a file for each, long tables with a row for each time point, and ``.ts`` files.
 
-The ``.ts`` format is that of https://timeseriesclassification.com, which aeon and sktime read, too. After comments
-(``#``, ``%``) and a header (lines ``@name value``, the last one ``@data``) comes one series a line: dimensions
-separated by colons, their values by commas, at the end the label.
+https://timeseriesclassification.com defines the ``.ts`` format, which aeon and sktime also read. After comments (``#``,
+``%``) and a header (lines ``@name value``, the last one ``@data``) comes one series per line: dimensions separated by
+colons, their values by commas, and the label at the end.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from similia.core.text import counted, short
 from similia.core.validation import as_path
 from similia.objects.sequences import concatenate
 from similia.objects.series import SeriesBatch, as_series, series_from_long
-from similia.sources._blocks import one_sentence
+from similia.sources._blocks import file_errors
 from similia.sources.reading import Objects, Reading, ending_of, is_number, looks_numeric
 from similia.sources.streams import ROWS, TABLES, ObjectStream, choice_of, meaningless, table_of
 from similia.sources.tables import read_columns
 from similia.sources.text import line_records
 
 _CHUNK, _BYTES = 2**62, 2**26
+_FLAGS = ("@timestamps", "@univariate", "@equallength", "@classlabel", "@targetlabel")
+_SIZES = ("@dimensions", "@serieslength")
+_LONGEST = 300  # characters of a message about a line, which may quote a number of any length
 
 
 def array_of(path: Path) -> npt.NDArray:
@@ -115,41 +118,35 @@ def long_table(path: Path, reading: Reading) -> Objects:
     cells, lines, header, choice = _columns_of(path, reading)
     skips = reading.skips()
     times, ids, labels, *values = cells
-    names = [header[j] for j in choice]
-    numbers = [_number_column(column, reading.decimal) for column in values]
+    numbers = np.column_stack([_number_column(column, reading.decimal) for column in values])
+    finite = np.isfinite(numbers)
     stamps, what = _times(times, reading.decimal)
-    bad: dict[int, str] = {}
-    for i in range(len(ids)):
-        if _is_missing(ids[i]):
-            bad[i] = "the id of the series is missing"
-        elif stamps[i] is None:
-            bad[i] = f"the time {short(times[i])} is no {what}"
+    place, at = ("row {} (from 0)", range(len(ids))) if lines is None else ("line {}", lines.tolist())
+    good: list[int] = []
+    met: dict[tuple[Any, Any], int] = {}  # first row of each series at each time
+    for i, (one, stamp) in enumerate(zip(ids, stamps, strict=True)):
+        if _is_missing(one):
+            why = "the id of the series is missing"
+        elif stamp is None:
+            why = f"the time {short(times[i])} is no {what}"
+        elif not finite[i].all():
+            j = int(finite[i].argmin())
+            why = f"column {short(header[choice[j]])} holds {short(values[j][i])}, expected a finite number"
+        elif met.setdefault((one, stamp), i) != i:
+            first = place.format(at[met[one, stamp]])
+            why = f"series {short(one)} has another row at time {short(times[i])} ({first})"
         else:
-            wrong = next((j for j, column in enumerate(numbers) if not np.isfinite(column[i])), None)
-            if wrong is not None:
-                bad[i] = f"column {short(names[wrong])} holds {short(values[wrong][i])}, expected a finite number"
-    place = "row {} (from 0)" if lines is None else "line {}"
-    met: dict[tuple[Any, Any], int] = {}
-    for i in range(len(ids)):
-        if i not in bad and met.setdefault((ids[i], stamps[i]), i) != i:
-            first = place.format(met[ids[i], stamps[i]] if lines is None else int(lines[met[ids[i], stamps[i]]]))
-            bad[i] = f"series {short(ids[i])} has another row at time {short(times[i])} ({first})"
-    for i, why in sorted(bad.items()):
-        line = i if lines is None else int(lines[i])
+            good.append(i)
+            continue
         if skips is None:
-            raise BadFile(path, f"{why}; correct it or leave the row out (--on-error skip)", at=place.format(line))
-        skips.add(line, why)
-    good = np.array([i for i in range(len(ids)) if i not in bad], np.int64)
-    if not len(good):
+            raise BadFile(path, f"{why}; correct it or leave the row out (--on-error skip)", at=place.format(at[i]))
+        skips.add(at[i], why)
+    if not good:
         raise BadFile(path, "holds no good row")
-    frame = _Frame(
-        {"id": np.array(ids, dtype=object)[good], "time": np.array(stamps, dtype=object)[good]}
-        | {f"values {j}": column[good] for j, column in enumerate(numbers)}
-    )
+    columns = {"id": np.array(ids, dtype=object)[good], "time": np.array(stamps, dtype=object)[good]}
+    frame = _Frame(columns | {f"values {j}": column for j, column in enumerate(numbers[good].T)})
     series, found = series_from_long(frame, id="id", time="time", values=frame.columns[2:])
-    firsts: dict[Any, int] = {}
-    for i in good[::-1].tolist():
-        firsts[ids[i]] = i
+    firsts = {ids[i]: i for i in reversed(good)}
     first_lines = None if lines is None else np.array([lines[firsts[one]] for one in found.tolist()])
     y = None if labels is None else _labels_of(path, ids, labels, good, found, lines)
     return Objects(str(path), "series", series, y, [str(one) for one in found.tolist()], None, skips, first_lines)
@@ -182,7 +179,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _number_column(cells: list[Any], decimal: str) -> npt.NDArray[np.float64]:
-    """Return numbers; NaN where a cell holds none."""
+    """Return cells as numbers; NaN for cells that hold no number."""
 
     def number(cell: Any) -> float:
         if isinstance(cell, str):
@@ -193,7 +190,7 @@ def _number_column(cells: list[Any], decimal: str) -> npt.NDArray[np.float64]:
 
 
 def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
-    """Return times that can be sorted, None for those that are none, and what they are."""
+    """Return times as values that can be sorted (None for invalid ones), and a word for them."""
     if not all(isinstance(cell, str) for cell in cells):
         return [None if _is_missing(cell) else cell for cell in cells], "time"
     if looks_numeric(cells, decimal):
@@ -210,11 +207,11 @@ def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
 
 
 def _labels_of(
-    path: Path, ids: list[Any], labels: list[Any], good: npt.NDArray[np.int64], found: npt.NDArray, lines: Any
+    path: Path, ids: list[Any], labels: list[Any], good: list[int], found: npt.NDArray, lines: Any
 ) -> npt.NDArray:
-    """Return the label of each series, which all of its rows that have one must share."""
+    """Return the label of each series; rows of a series may lack it, but must not have different ones."""
     label: dict[Any, Any] = {}
-    for i in good.tolist():
+    for i in good:
         if _is_missing(labels[i]):
             continue
         if label.setdefault(ids[i], labels[i]) != labels[i]:
@@ -230,38 +227,29 @@ def _labels_of(
     return y
 
 
-_FLAGS = ("@timestamps", "@univariate", "@equallength", "@classlabel", "@targetlabel")
-
-
-_SIZES = ("@dimensions", "@serieslength")
-
-
-_LONGEST = 300  # characters of what is wrong with a line, which may hold a number of as many digits
-
-
 def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any] | None]:
     """Read a file of time series in ``.ts`` format.
 
     Parameters
     ----------
     path : path
-        Plain or gzip (``.gz``). Of the header, ``@timeStamps``, ``@univariate``, ``@dimensions``, ``@equalLength``,
-        ``@seriesLength``, ``@classLabel`` and ``@targetLabel`` are used, in upper or lower case, and held against the
-        data. Labels are checked if ``@classLabel true`` lists them.
+        Plain or gzip (``.gz``). The header fields ``@timeStamps``, ``@univariate``, ``@dimensions``, ``@equalLength``,
+        ``@seriesLength``, ``@classLabel`` and ``@targetLabel``, in upper or lower case, are checked against the data.
+        Labels are checked if ``@classLabel true`` lists them.
 
     Returns
     -------
     series : SeriesBatch
         Of float64; dimensions are channels.
     y : ndarray, shape (n,), or None
-        Labels as str, as they are written; with ``@targetLabel true`` numbers as float64; None where the header
-        says ``@classLabel false``.
+        Labels as str, as they are written; with ``@targetLabel true`` numbers as float64; None with
+        ``@classLabel false``.
 
     Raises
     ------
     ValueError
         If the file is truncated or of another kind, a value is missing (``?``, NaN), values have time stamps, or
-        the data contradict the header. The sentence names the line.
+        the data contradict the header. The message names the line.
 
     Examples
     --------
@@ -277,7 +265,7 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
     arrays: list[npt.NDArray[np.float64]] = []
     labels: list[Any] = []
     opener: Any = gzip.open if as_path(path).suffix.lower() == ".gz" else open
-    with one_sentence(path), opener(path, "rt", encoding="utf-8-sig") as file:
+    with file_errors(path), opener(path, "rt", encoding="utf-8-sig") as file:
         lines = _Lines(file)
         try:
             header = _read_header(lines)

@@ -1,4 +1,4 @@
-"""Objects that are not all in memory, as one protocol: files, iterables, Dask collections, and what was read whole."""
+"""The protocol of sources: objects that are read a chunk at a time from files, iterables or Dask collections."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Source(ABC):
         """Return a digest of the objects, or raise ValueError if they cannot be read twice."""
 
     def take(self, indices: npt.ArrayLike) -> Any:
-        """Return the objects at positions >= 0, in that order; the source is read up to the last of them."""
+        """Return the objects at `indices` (>= 0), in that order; the source is read up to the largest index."""
         wanted, order = np.unique(np.asarray(indices, np.int64), return_inverse=True)
         parts = []
         with closing(self.chunks()) as chunks:
@@ -120,7 +120,7 @@ class Source(ABC):
 
 
 class Held(Source):
-    """Objects that were read as a whole: files of series, archives, folders of graphs, data sets."""
+    """Objects in memory as a source: files that can only be read as a whole, data sets."""
 
     def __init__(self, read: Objects, chunk: int = 10_000) -> None:
         self.source, self.kind, self.told, self.skips = read.source, read.kind, read.told, read.skips
@@ -153,7 +153,7 @@ class Held(Source):
 
 # ---- a sample
 _Ints = npt.NDArray[np.int64]
-_Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, sizes, objects, positions in the source
+_Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, bytes, objects, positions in the source
 
 
 def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tuple[int, Objects, _Ints]:
@@ -180,7 +180,7 @@ def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tupl
 
 
 def _smallest(parts: list[_Part], most: int, max_bytes: int) -> _Part:
-    """Return the objects that drew the smallest numbers, in their order, as one part."""
+    """Return the objects that drew the smallest numbers as one part, in the order of the source."""
     drawn, sizes, positions = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
     order = np.argsort(drawn, kind="stable")[:most]
     fit = max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_bytes, side="right")))
@@ -190,9 +190,7 @@ def _smallest(parts: list[_Part], most: int, max_bytes: int) -> _Part:
 
 
 def _sizes(objects: Any) -> _Ints:
-    """Return the bytes of vectors, the letters of strings, and 0 for others, which are in memory anyway."""
+    """Return the bytes of vectors, the letters of strings, and 0 for other objects, which are in memory anyway."""
     if isinstance(objects, np.ndarray):
         return np.full(len(objects), objects[0].nbytes)
-    if isinstance(objects, StringBatch):
-        return np.diff(objects.offsets)
-    return np.zeros(len(objects), np.int64)
+    return np.diff(objects.offsets) if isinstance(objects, StringBatch) else np.zeros(len(objects), np.int64)

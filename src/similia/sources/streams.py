@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -23,7 +23,7 @@ from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.objects.sequences import concatenate
 from similia.sources._blocks import Records, narrow
-from similia.sources.reading import Choice, Column, Reading, Skips, choose, ending_of, looks_numeric
+from similia.sources.reading import Choice, Reading, Skips, choose, ending_of, looks_numeric
 from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable
 from similia.sources.source import Chunk, Chunks, Source
 from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
@@ -44,8 +44,6 @@ ROWS = {".parquet", ".npy"}
 LINES = {".txt", ".smi", ".sdf"}
 _SEPARATORS = {"\t": "tabs", ";": "';'", ",": "commas", "|": "'|'"}
 STREAMED = FASTA | FASTQ | TABLES | ROWS | LINES
-
-
 _NOT_TABLES = ("smiles", "values", "series", "time")
 _MEANINGLESS = {  # options that do not apply to files with an ending
     ".npy": ("text", *_NOT_TABLES, "label", "names"),
@@ -76,7 +74,7 @@ class ObjectStream(Source):
             return
         self._path, self.source, self._ending = Path(source), str(source), ending_of(Path(source))
         self.size = _size(self._path)
-        self.skips = reading.skips()
+        self.skips = reading.skips(begin=False)  # `chunks` begins
         self._open(self._path)
         if self.kind == "graphs":
             from similia.objects.molecules import import_rdkit
@@ -272,7 +270,7 @@ class ObjectStream(Source):
 
 
 def is_table(path: Path | None, reading: Reading) -> bool:
-    """Return whether a file has columns: by its ending, or because `reading` has a separator."""
+    """Return whether a file is a table, which its ending or a separator in `reading` tells."""
     if path is None:
         return False
     ending = ending_of(path)
@@ -304,7 +302,7 @@ def meaningless(source: Any, option: str, ending: str) -> BadFile:
 
 
 def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
-    """Return a text table whose first line is as `reading` says."""
+    """Open a text table; raise if its first line contradicts `reading`."""
     sep = reading.sep or delimiter_of(path)
     table = Table(path, sep, reading.header, reading.encoding, skips, reading.series)
     if len(table.first) == 1 and reading.sep is None:
@@ -333,7 +331,7 @@ def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Raise if the first row of a table holds numbers other than a count such as 0, 1, 2 ..."""
+    """Raise if the names of the columns are numbers; an increasing count such as 0, 1, 2 is allowed."""
     if not names or not looks_numeric(names) or not all(map(str.strip, names)):
         return
     numbers = [float(name.strip()) for name in names]
@@ -363,21 +361,10 @@ def _size(path: Path) -> int:
 def open_stream(
     source: str | os.PathLike[str] | Iterable[Any],
     *,
-    text: Column | None = None,
-    smiles: Column | None = None,
-    values: str | Sequence[Column] | None = None,
-    series: bool = False,
-    label: Column | None = None,
-    names: Column | None = None,
-    sep: str | None = None,
-    encoding: str = "utf-8",
-    header: bool = True,
-    decimal: str = ".",
-    on_error: str = "stop",
-    skipped: str | os.PathLike[str] | None = None,
     kind: str | None = None,
     chunk: int = 10_000,
     max_bytes: int = 2**26,
+    **options: Any,
 ) -> ObjectStream:
     r"""Open a file or an iterable to be read a chunk of objects at a time.
 
@@ -389,38 +376,14 @@ def open_stream(
         ``.sdf``), all of them also with ``.gz``; ``.parquet``; or ``.npy`` of numbers, shape (n, n_features). Or an
         iterable of strings, series (arrays), graphs or batches; a generator can be read once. A 2-D array gives its
         rows.
-    text : str or int, optional
-        Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`: the
-        column called "text", else the only column of text, else all columns of numbers (rows are vectors).
-    smiles : str or int, optional
-        Column of SMILES, if the objects are molecules (needs RDKit).
-    values : str or sequence of columns, optional
-        Columns of numbers, such as ``"x,y,z"``, if each row is a vector.
-    series : bool, default=False
-        Rows of numbers are time series, not vectors. Empty cells at the end of a row are left out.
-    label : str or int, optional
-        Column, or field of SDF, with the labels (`Chunk.labels`); by default the one called "label".
-    names : str or int, optional
-        Column, or field of SDF, with names of the objects: `Chunk.names`, as text.
-    sep : str, optional
-        Separator of the cells of a text table: a character, "tab" or "space". By default the file's ending decides.
-    encoding : str, default="utf-8"
-        Encoding of text files, such as "latin-1" or "utf-16".
-    header : bool, default=True
-        Whether the first line of a text table holds the names of its columns. If not, give columns by position.
-    decimal : {".", ","}, default="."
-        Decimal mark of numbers in text tables.
-    on_error : {"stop", "skip"}, default="stop"
-        With "skip", bad rows of tables, ``.smi`` and SDF are skipped and counted: rows with another number of cells,
-        invalid SMILES, missing numbers.
-    skipped : path, optional
-        A CSV file that lists the skipped rows.
     kind : {"series", "sets", "vectors"}, optional
         Meaning of the arrays of an iterable: time series (if not given), sets of points or vectors.
     chunk : int, default=10_000
         Maximum number of objects per chunk.
     max_bytes : int
         Approximate byte limit per chunk; a chunk always holds at least one object.
+    **options
+        Options for reading a file, such as ``text="sequence"``: the parameters of `Reading`.
 
     Returns
     -------
@@ -459,8 +422,7 @@ def open_stream(
         raise ValueError(f'kind must be "series", "sets" or "vectors", got {kind!r}')
     if kind is not None and isinstance(source, str | os.PathLike):
         raise ValueError(f"kind={kind!r} is for an iterable of arrays, not for the file {source}; leave kind out")
-    reading = Reading(
-        text=text, smiles=smiles, values=values, series=series, label=label, names=names, sep=sep, encoding=encoding,
-        header=header, decimal=decimal, on_error=on_error, skipped=skipped,
-    )  # fmt: skip
+    reading = Reading(**options)
+    if reading.axes is not None:
+        raise ValueError("axes is for files that are read as a whole; use similia.sources.read_objects")
     return ObjectStream(source, reading, chunk, max_bytes, kind)

@@ -33,13 +33,13 @@ from similia.sources._blocks import (
     Records,
     find_lines,
     gather,
-    not_a_bomb,
     part_of,
+    refuse_bombs,
     strings,
     whole_lines,
 )
 from similia.sources.reading import MISSING, Choice, Reading, Skips, is_number, position_of, typed
-from similia.sources.rows import parquet_column, parquet_file
+from similia.sources.rows import parquet_file
 from similia.sources.text import read_mol_blocks
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -150,7 +150,7 @@ class _Rows:
         """Return the rows of a block without quotes and with equally many cells in each row; None for others."""
         if (self.quotes and b'"' in block) or not self.delimiter.isascii():
             return None
-        buffer, starts, ends, behind = find_lines(block, self.at)
+        buffer, starts, ends, behind, _ = find_lines(block, self.at)
         full = np.flatnonzero(ends > starts)  # blank lines are not rows
         starts, ends = starts[full], ends[full]
         marks = np.flatnonzero(buffer == ord(self.delimiter))
@@ -195,7 +195,7 @@ class _Rows:
                     begin, self._done = self._done, reader.line_num
                     if row:
                         self.row += 1
-                        if self.width and len(row) != self.width and not self._mended(row, line + begin):
+                        if self.width and len(row) != self.width and not self._accepts(row, line + begin):
                             continue
                         fields.append(pick(row))
                         places += begin, self._done, self.row - 1
@@ -210,8 +210,8 @@ class _Rows:
             ) from None
         return fields, np.array(places, np.int64).reshape(-1, 3).T
 
-    def _mended(self, row: list[str], line: int) -> bool:
-        """Pad a row to the width of the first, list it as skipped or raise; return whether to use it."""
+    def _accepts(self, row: list[str], line: int) -> bool:
+        """Return whether to use a row of another width: pad it, list it as skipped, or raise."""
         if self.table.pad and len(row) < self.width:
             row += [""] * (self.width - len(row))
             return True
@@ -247,7 +247,7 @@ class _Rows:
 
 
 class _Readers:
-    """Running calls of the csv module, whose limit on the length of cells is global."""
+    """Number of running calls of the csv module, and the limit of cells to restore, which is global."""
 
     lock = Lock()
     n = limit = 0
@@ -255,7 +255,7 @@ class _Readers:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Let cells be as long as a chromosome; the last of several threads restores the limit of the csv module."""
+    """Lift the csv module's limit on the length of cells; the last of several threads restores it."""
     with _Readers.lock:
         if _Readers.n == 0:
             _Readers.limit = csv.field_size_limit(sys.maxsize)
@@ -352,6 +352,7 @@ class Converter:
         return SeriesBatch(rows[kept][needed[kept]][:, None], offsets), kept
 
     def _problem(self, j: int, cell: Any) -> str:
+        """Describe an invalid cell in the j-th column of numbers."""
         name = short(self.header[self.choice.objects[j]])
         if isinstance(cell, str) and cell.strip().lower() in MISSING | {"inf", "-inf", "infinity"}:
             return f"the number in column {name} is missing or infinite"
@@ -461,13 +462,13 @@ def read_columns(
     if as_path(path).suffix.lower() == ".parquet":
         with parquet_file(path) as file:
             names = file.schema_arrow.names
-            wanted = [parquet_column(path, column, names) for column in columns]
+            wanted = [names[position_of(path, column, names)] for column in columns]
             arrow = file.read(columns=wanted)
             return tuple(arrow.column(name).to_pylist() for name in wanted)
     found: tuple[list[Any], ...] = tuple([] for _ in columns)
     reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error, skipped=skipped)
     table = Table(path, reading.sep or delimiter_of(path), header, encoding, reading.skips())
-    for records in not_a_bomb(path, table.records([table.position_of(column) for column in columns])):
+    for records in refuse_bombs(path, table.records([table.position_of(column) for column in columns])):
         for values, column in zip(found, records.columns, strict=True):
             values += column.tolist()
     return tuple(map(typed, found))

@@ -17,13 +17,12 @@ from similia.core.text import short
 from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
     Blocks,
-    Bytes,
     Int,
     Records,
     count_lines,
     find_lines,
     gather,
-    not_a_bomb,
+    refuse_bombs,
     strings,
     whole_lines,
 )
@@ -59,7 +58,7 @@ def line_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
 
 
 def _lines(block: bytes, at: Blocks, row: int) -> Records:
-    buffer, starts, ends, behind = find_lines(block, at)
+    buffer, starts, ends, behind, _ = find_lines(block, at)
     full = np.flatnonzero(ends > starts)
     batch = strings(*gather(buffer, starts[full], ends[full]))
     return Records((batch,), behind[full], at.line + full, row + np.arange(len(full)), position=at.position)
@@ -111,7 +110,7 @@ def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
 
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
-    """Return molecules of an SDF as graphs, without those that RDKit cannot read, which ``bad(i, why)`` learns of."""
+    """Return molecules of an SDF as graphs; ``bad(i, why)`` is called for each that RDKit cannot read."""
     from similia.objects.graph_forms import Names, read_graph
     from similia.objects.graphs import join_parts
     from similia.objects.molecules import import_rdkit
@@ -177,13 +176,13 @@ def fastq_records(path: Any) -> Iterator[Records]:
     return _records(path, _cut_fastq, _fastq, "holds no records, expected '@name', sequence, '+', qualities")
 
 
-def _headers(buffer: Bytes, starts: Int, ends: Int) -> list[str]:
+def _headers(text: bytes, starts: Int, ends: Int) -> list[str]:
     """Return headers, each without its first letter."""
-    text = buffer.tobytes()
     return [text[start + 1 : end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def _cut_fasta(data: bytes) -> int:
+    """Return the length of the whole records that `data` begins with."""
     if not _FASTA_BEGIN.match(data):
         return len(data)  # no FASTA: the parser says so before more is read
     end = data.rfind(b"\n>") + 1 or data.rfind(b"\r>") + 1
@@ -194,22 +193,26 @@ def _cut_fasta(data: bytes) -> int:
 
 
 def _fasta(block: bytes, at: Blocks, row: int) -> Records:
-    buffer, starts, ends, behind = find_lines(block, at, strip=True)
+    buffer, starts, ends, behind, text = find_lines(block, at, strip=True)
     full = np.flatnonzero(ends > starts)
-    full = full[buffer[starts[full]] != ord(";")]
-    is_header = buffer[starts[full]] == ord(">")
+    first = buffer[starts[full]]
+    comments = first == ord(";")
+    if comments.any():
+        full, first = full[~comments], first[~comments]
+    is_header = first == ord(">")
     if len(full) and not is_header[0]:
         raise BadFile(at.path, "expected '>name' before any sequence; is it FASTA?", at=f"line {at.line + full[0]}")
     heads, lines = full[is_header], full[~is_header]
     values, offsets = gather(buffer, starts[lines], ends[lines])
     first_lines = np.flatnonzero(is_header) - np.arange(len(heads))  # of each record among all lines of sequences
     batch = strings(values, np.append(offsets[first_lines], offsets[-1]))
-    headers = [header.strip() for header in _headers(buffer, starts[heads], ends[heads])]
+    headers = [header.strip() for header in _headers(text, starts[heads], ends[heads])]
     record_ends = np.append(behind[heads[1:] - 1], behind[-1])[: len(heads)]
     return Records((batch,), record_ends, headers=headers, position=at.position)
 
 
 def _cut_fastq(data: bytes) -> int:
+    """Return the length of the whole records, of four lines each, that `data` begins with."""
     end = whole_lines(data)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         lines = data[:end].splitlines(keepends=True)
@@ -225,9 +228,9 @@ def _fastq(block: bytes, at: Blocks, row: int) -> Records:
     while n % 4 and lines.starts[n - 1] == lines.ends[n - 1]:  # a read may be empty, so blank lines count in a record
         n -= 1
     whole = n - n % 4
-    starts, ends, behind = (a[:whole].reshape(-1, 4) for a in lines[1:])
-    padded = np.append(lines.buffer, 0)  # the last line may be empty
-    marked = (padded[starts[:, 0]] == ord("@")) & (padded[starts[:, 2]] == ord("+"))
+    starts, ends, behind = (a[:whole].reshape(-1, 4) for a in lines[1:4])
+    names, pluses = (lines.buffer.take(starts[:, j], mode="clip") for j in (0, 2))  # the last line may be empty
+    marked = (names == ord("@")) & (pluses == ord("+"))
     sequences, qualities = (strings(*gather(lines.buffer, starts[:, j], ends[:, j])) for j in (1, 3))
     n_letters, n_qualities = np.diff(sequences.offsets), np.diff(qualities.offsets)
     bad = ~marked | (n_letters != n_qualities)
@@ -240,7 +243,7 @@ def _fastq(block: bytes, at: Blocks, row: int) -> Records:
     if n > whole:
         found = f"the last record has {n % 4} of 4 lines; is it truncated?"
         raise BadFile(at.path, found, at=f"line {at.line + whole}")
-    headers = _headers(lines.buffer, starts[:, 0], ends[:, 0])
+    headers = _headers(lines.text, starts[:, 0], ends[:, 0])
     return Records((sequences, qualities), behind[:, 3], headers=headers, position=at.position)
 
 
@@ -317,6 +320,6 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
 
 def _as_lists(path: Any, records: Iterator[Records]) -> list[list[str]]:
     """Return the headers of all records, then their columns, as lists."""
-    parts = list(not_a_bomb(path, records))
+    parts = list(refuse_bombs(path, records))
     columns = ([x for part in parts for x in part.columns[j].tolist()] for j in range(len(parts[0].columns)))
     return [[name for part in parts for name in part.headers or []], *columns]
