@@ -104,7 +104,7 @@ def _graphs(rng: np.random.Generator) -> None:
     sm.recipes.nyshd(kernels[0], n_landmarks=8, n_bits=256, random_state=0).fit(graphs, np.arange(_N) % 3)
     sm.GraphHDEncoder(256).fit_transform(graphs)
     for sampling in ("uniform", "random_walk"):
-        for features in ("optical", "match", "gaussian"):
+        for features in ("optical", "match", "gaussian", "gaussian_eig"):
             m = None if features == "match" else 16
             sm.GraphletSampling(4, 50, sampling, features, m, random_state=0).fit_transform(graphs)
     _similarities(graphs, [], [sm.distances.MMD(4, 50)])

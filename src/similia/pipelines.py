@@ -280,7 +280,7 @@ def n_bytes(value: Any) -> int:
     return int(getattr(value, "nbytes", 0))
 
 
-# ---- models taken apart
+# ---- the parts of a model
 @dataclass(frozen=True)
 class Comparison:
     """The kernel (larger is closer) or distance (smaller is closer) by which a model compares objects."""
