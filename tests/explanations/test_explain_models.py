@@ -267,10 +267,10 @@ def test_top_lists_the_largest_parts_and_adds_up_the_others():
 @pytest.mark.parametrize(
     ("what", "objects", "said"),
     [
-        (kernels.Spectrum(), (nx.path_graph(3), "ACGT"), "x is no object that Spectrum compares"),
-        (kernels.Spectrum(), ("ACGT", 3.0), "y is no object that Spectrum compares"),
-        (kernels.WeisfeilerLehman(), (nx.path_graph(3), "ACGT"), "y is no object that WeisfeilerLehman compares"),
-        (distances.DTW(), ([1.0, 2.0], "ACGT"), "y is no object that DTW compares"),
+        (kernels.Spectrum(), (nx.path_graph(3), "ACGT"), "x is not an object that Spectrum compares"),
+        (kernels.Spectrum(), ("ACGT", 3.0), "y is not an object that Spectrum compares"),
+        (kernels.WeisfeilerLehman(), (nx.path_graph(3), "ACGT"), "y is not an object that WeisfeilerLehman compares"),
+        (distances.DTW(), ([1.0, 2.0], "ACGT"), "y is not an object that DTW compares"),
         (kernels.Spectrum, ("A", "C"), "is the class Spectrum"),
         (kernels.Spectrum(), ("A",), "compares two objects, got one"),
         (kernels.HypersphericalHeat(), (np.ones(3), np.ones(3)), "has no parts to name; what can be explained"),

@@ -58,7 +58,7 @@ from similia.explanations._pairs import (
     distance_pair,
     feature_occurrences,
     is_directed,
-    one,
+    one_object,
     pair,
 )
 from similia.explanations._views import dense, described, names_of_labels, view_of
@@ -150,7 +150,7 @@ def explain(
                 f"{name_of(what)} compares objects by no kernel or distance; give explain the kernel itself"
             )
         compared = comparison.function
-    X, Y = one(compared, x, "x"), one(compared, y, "y")
+    X, Y = one_object(compared, x, "x"), one_object(compared, y, "y")
     views = view_of(X, naming), view_of(Y, naming)
     try:
         if isinstance(compared, Distance):
@@ -279,7 +279,7 @@ def _collection(first: Any, x: Any) -> Any:
     """Return a collection that holds one object, for the first step of a model."""
     compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
     if callable(compared):
-        return one(compared, x, "x")
+        return one_object(compared, x, "x")
     return x if len(getattr(x, "shape", ())) == 2 and x.shape[0] == 1 else [x]
 
 

@@ -94,7 +94,7 @@ def check_learner(learner: Any) -> None:
     if hasattr(learner, "predict"):
         check_is_fitted(learner)
     if not isinstance(learner, HDClassifier) and not _is_curved(learner) and not hasattr(learner, "coef_"):
-        raise TypeError(f"{name_of(learner)} has no coefficients, so that its decisions are no sums; {_LEARNERS}")
+        raise TypeError(f"{name_of(learner)} has no coefficients, so its decisions are not sums; {_LEARNERS}")
 
 
 def several_numbers(learner: Any, n: int) -> ValueError:
@@ -171,8 +171,8 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     if not isinstance(projection, SignRandomProjection) or projection.projection_ is None:
         found = "no step" if projection is None else f"{projection!r}"
         raise TypeError(
-            "HDClassifier decides by bits, which are explained where they come from "
-            f"SignRandomProjection(method='gaussian'), found {found} before it"
+            "HDClassifier decides by bits; they can be explained only if SignRandomProjection(method='gaussian') "
+            f"makes them, found {found} before it"
         )
     z = np.asarray(rows[-2], dtype=np.float64).ravel()
     prototypes = learner.prototypes_
@@ -188,7 +188,7 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     weights = np.sqrt(2 / np.pi) / scale * pulled if scale > 0 else np.zeros(len(z))
     note = (
         "bits are no linear function of the object: the parts are those of the best linear prediction of the signs, "
-        "and what they miss is left over"
+        "and the residual is what it misses"
     )
     title = against(learner.classes_, winner, other)
     return Decision(float(scores[winner] - scores[other]), "decision", title, weights, 0.0, note=note)
@@ -221,9 +221,8 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
         back[step.get_support()] = w
         return back, 0.0
     raise TypeError(
-        f"{kind} is a step that is not affine, so that the decision cannot be brought back through it; explained are "
-        "pipelines with StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, TruncatedSVD or "
-        "feature selection between the first step and the learner"
+        f"{kind} is a step that is not affine, so the decision is no sum over its input; before the learner, use "
+        "StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, TruncatedSVD or feature selection"
     )
 
 

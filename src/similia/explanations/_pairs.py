@@ -66,7 +66,7 @@ class NoParts(TypeError):
     """The kernel or distance to explain has no parts."""
 
 
-def one(kernel: Any, x: Any, which: str) -> Any:
+def one_object(kernel: Any, x: Any, which: str) -> Any:
     """Return a collection of the one object `x` in the layout of the kernel, or raise an error that says `which`."""
     if isinstance(x, Batch) and len(x) != 1:
         raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
@@ -74,9 +74,9 @@ def one(kernel: Any, x: Any, which: str) -> Any:
     try:
         return as_objects(kernel, items)
     except (TypeError, ValueError) as error:
-        said = error.about(which) if isinstance(error, BadItem) else str(error)
+        message = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{which} is no object that {name_of(kernel)} compares ({short(x)}): {said}") from None
+        raise kind(f"{which} is not an object that {name_of(kernel)} compares ({short(x)}): {message}") from None
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
@@ -192,11 +192,11 @@ def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
     power, factor = (2.0, -float(kernel.gamma)) if rbf else (float(kernel.power), -1.0)
     # The parts add up to d^scale, and d^power = d^scale d^(power - scale).
     found = found.times(factor * (d ** (power - scale) if d > 0 else 0.0))
-    said, kind = f"the parts are those of d = {d:.6g}", "similarity"
+    sums, kind = f"the parts are those of d = {d:.6g}", "similarity"
     if rbf:
-        said, kind = f"the parts add up to log k = -gamma d^2, where k = {value:.6g} and d = {d:.6g}", "log similarity"
+        sums, kind = f"the parts add up to log k = -gamma d^2, where k = {value:.6g} and d = {d:.6g}", "log similarity"
         value = float(-kernel.gamma * d**2)
-    return value, kind, found, "; ".join(filter(None, (said, note)))
+    return value, kind, found, "; ".join(filter(None, (sums, note)))
 
 
 def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, str]:

@@ -371,16 +371,16 @@ def short_name(compare: Any) -> str:
 def _given(compare: Any) -> list[str]:
     """Return the parameters to show."""
     values = compare.get_params(deep=False)
-    told = []
+    texts = []
     for i, (name, parameter) in enumerate(signature(type(compare)).parameters.items()):
         value, shown = values[name], _value(values[name])
         if name == "normalize":
             continue
         if i == 0 and isinstance(value, int | float) and not isinstance(value, bool):
-            told.append(shown)
+            texts.append(shown)
         elif identity(value) != identity(parameter.default):
-            told.append(shown if isinstance(value, BaseEstimator) else f"{name}={shown}")
-    return told
+            texts.append(shown if isinstance(value, BaseEstimator) else f"{name}={shown}")
+    return texts
 
 
 def _value(value: Any) -> str:

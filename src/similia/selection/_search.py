@@ -104,7 +104,7 @@ class Search:
     """Chooses among candidates, on all folds and without each of them.
 
     `n_full` is the number of objects of the final fit, `voters` the maximum number of candidates that vote, and
-    ``told(view, rung)`` is called after each group.
+    ``report(view, rung)`` is called after each group.
     """
 
     evaluator: Evaluator
@@ -114,7 +114,7 @@ class Search:
     n_full: int
     classify: bool = True
     voters: int = 1
-    told: Callable[[View, Rung], None] = lambda view, rung: None
+    report: Callable[[View, Rung], None] = lambda view, rung: None
     costs: Costs = field(default_factory=Costs)
     out: dict[Candidate, str] = field(default_factory=dict)  # why a candidate was not tried (further)
     skipped: set[tuple[int, int]] = field(default_factory=set)  # (rung, group) without time
@@ -328,7 +328,7 @@ class Search:
                 table[g, learner] = scores
                 if view.hidden is None:
                     self.out.pop((g, learner), None)
-        self.told(view, rung)
+        self.report(view, rung)
 
     def _note(self, unit: Unit, rung: Rung, shared: float | None, fit: float) -> None:
         """Record the seconds of a rung: of shared work (None if cached) and of one fit."""
@@ -444,7 +444,7 @@ class Search:
         table = self.main.tables[r]
         leader = max([best, *table] if best in table else table, key=lambda c: table[c].mean())
         name, score = self._groups[leader[0]].named(leader[1]), float(table[leader].mean())
-        said = []
+        sentences = []
         if leader != best:
             if self.out.get(leader) == TOO_SLOW:
                 most = REFIT * (self.budget.seconds or math.inf)
@@ -452,11 +452,11 @@ class Search:
                 why = f"fitting it to all {self.n_full} objects {expected}"
             else:
                 why = "nearest neighbours were better than it the last time they were tried"
-            said.append(f"{name} has the best score ({score:.3f}) and was not chosen: {why}")
+            sentences.append(f"{name} has the best score ({score:.3f}) and was not chosen: {why}")
         if len(choice) > 1:
             voted, alone = float(self.voted(choice, r).mean()), table[best].mean()
-            said.append(f"the vote of {len(choice)} scored {voted:.3f}, the best of them alone {alone:.3f}")
-        return said
+            sentences.append(f"the vote of {len(choice)} scored {voted:.3f}, the best of them alone {alone:.3f}")
+        return sentences
 
 
 def first_units(groups: Sequence[Group]) -> list[Unit]:
