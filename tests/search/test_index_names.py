@@ -114,7 +114,7 @@ def test_numbers_as_names_are_removed_by_what_is_meant(tmp_path):
     invoke("index", "build", data, folder, "--landmarks", 32, "--id", "acc")
     said = str(runner.invoke(app, ["index", "remove", str(folder), "7"]).exception)
     assert said.startswith("7 is the id of one object and the name of another, whose id is 6; nothing was removed")
-    assert said.endswith("say which with --by id or --by name")
+    assert said.endswith("choose with --by id or --by name")
     for by, number, removed in (("id", "7", 7), ("name", "9", 8)):
         done = invoke("index", "remove", folder, number, "--by", by, "--json")
         assert json.loads(done.stdout)["removed"] == [removed]
