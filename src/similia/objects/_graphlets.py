@@ -90,23 +90,6 @@ def component_sizes(offsets, indptr, neighbours):  # type: ignore[no-untyped-def
 
 
 @njit()
-def starting_nodes(offsets, sizes, size):  # type: ignore[no-untyped-def]
-    """Return (offsets, nodes): nodes of components of at least `size` nodes, or all nodes of a graph without one."""
-    start_offsets, starts = np.zeros_like(offsets), np.empty(offsets[-1], dtype=np.int32)
-    end = 0
-    for g in range(len(offsets) - 1):
-        largest = 0
-        for v in range(offsets[g], offsets[g + 1]):
-            largest = max(largest, sizes[v])
-        for v in range(offsets[g], offsets[g + 1]):
-            if sizes[v] >= min(size, largest) or largest < size:
-                starts[end] = v - offsets[g]
-                end += 1
-        start_offsets[g + 1] = end
-    return start_offsets, starts[:end].copy()
-
-
-@njit()
 def graph_keys(offsets, indptr, neighbours, seed):  # type: ignore[no-untyped-def]
     """Return one 64-bit key for each graph: a hash of the seed, the number of nodes and the edges."""
     keys = np.empty(len(offsets) - 1, dtype=np.uint64)

@@ -146,7 +146,7 @@ def sample_graphlets(
             loops.draw_uniform(first, last, size, *simple, keys, codes)
     else:
         sizes = loops.component_sizes(*simple)
-        start_offsets, starts = loops.starting_nodes(simple.offsets, sizes, size)
+        start_offsets, starts = _starting_nodes(simple.offsets, sizes, size)
         threshold = np.uint64(min(round(float(flyback) * 2**32), 2**32 - 1))
 
         def draw(first: int, last: int) -> None:
@@ -378,6 +378,15 @@ def _as_codes(codes: npt.ArrayLike, ndim: int) -> npt.NDArray[np.uint64]:
     if codes.ndim != ndim or not (np.issubdtype(codes.dtype, np.integer) or codes.size == 0):
         raise ValueError(f"codes must be a {ndim}-D array of uint64, got shape {codes.shape} of {codes.dtype}")
     return codes.astype(np.uint64, copy=False)
+
+
+def _starting_nodes(offsets: npt.NDArray, sizes: npt.NDArray, size: int) -> tuple[npt.NDArray, npt.NDArray]:
+    """Return (offsets, nodes): nodes of components of at least `size` nodes, or all nodes of a graph without one."""
+    n_nodes = np.diff(offsets)
+    small = np.maximum.reduceat(sizes, offsets[:-1]) < size  # no graph is empty here
+    suits = (sizes >= size) | np.repeat(small, n_nodes)
+    starts = (np.arange(offsets[-1]) - np.repeat(offsets[:-1], n_nodes))[suits].astype(np.int32)
+    return offsets_of(np.add.reduceat(suits, offsets[:-1], dtype=np.int64)), starts
 
 
 def _simple(graphs: Any, size: int, small: str) -> _Simple:
