@@ -125,7 +125,7 @@ class D2KE(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random objects and compute gamma; `X` is a collection of n objects, and `y` is only counted.
+        """Draw the random objects and compute gamma; of `y`, only the length is checked.
 
         A custom sampler gets a Dask collection as an object with ``len(X)`` and ``X.take(indices)``.
         """
@@ -271,7 +271,7 @@ class D2KE(ComparesObjects, Transformer):
             if self.sampler_.hold_out and n == R:
                 raise ValueError(
                     f"n_components={R} representatives held out of {n} training objects leave none to train on; "
-                    f"lower n_components"
+                    "lower n_components"
                 )
             self.representative_indices_ = self._order(n)[:R]
         self.random_objects_ = objects if n_objects(objects) == R else take(objects, np.arange(R))

@@ -20,6 +20,7 @@ from similia.similarity import Kernel, as_objects, diagonal, evaluate
 from similia.sources.dask import Distributed
 
 Index = npt.NDArray[np.int64]
+Numbers = npt.ArrayLike | range  # of objects
 
 
 class Gram:
@@ -35,9 +36,7 @@ class Gram:
         rows, columns = np.asarray(rows), np.asarray(columns)
         objects = take(self.X, rows)
         others = objects if columns is rows else take(self.X, columns)
-        with pairs_named(rows, columns, "X[{}] and X[{}]"):
-            values = evaluate(self.kernel, objects, others)
-        return check_finite(values, rows, columns, "X[{}] and X[{}]")
+        return kernel_values(self.kernel, objects, others, rows, columns, "X[{}] and X[{}]")
 
     def columns(self, indices: npt.ArrayLike) -> npt.NDArray:
         """Return k(X, X[indices]), shape (n, n_indices), computed in blocks of rows."""
@@ -105,12 +104,9 @@ def check_symmetric(M: npt.NDArray, indices: Index, tolerance: float, what: str)
 
 
 def _columns(part: Any, start: int, kernel: Any, landmarks: Any, indices: Index) -> npt.NDArray:
-    parts = []
-    for rows in row_blocks(n_objects(part), 8 * max(1, len(indices))):
-        with pairs_named(rows, indices, "X[{}] and object {}"):
-            values = evaluate(kernel, take(part, rows), landmarks)
-        parts.append(check_finite(values, rows, indices, "X[{}] and object {}"))
-    return np.concatenate(parts)
+    blocks = row_blocks(n_objects(part), 8 * max(1, len(indices)))
+    pair = "X[{}] and object {}"
+    return np.concatenate([kernel_values(kernel, take(part, rows), landmarks, rows, indices, pair) for rows in blocks])
 
 
 def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
@@ -125,9 +121,14 @@ def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterat
         yield np.arange(start, min(start + step, n))
 
 
-def check_finite(
-    values: npt.NDArray, rows: npt.ArrayLike | range, columns: npt.ArrayLike | range, pair: str
-) -> npt.NDArray:
+def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
+    """Return k(X, Y), or k(X) if `Y` is None; errors name objects by `rows`, `columns` and the template `pair`."""
+    with pairs_named(rows, columns, pair):
+        values = evaluate(kernel, X, Y)
+    return check_finite(values, rows, columns, pair)
+
+
+def check_finite(values: npt.NDArray, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
     """Return `values`, or raise if one is NaN or infinite; the template `pair` names its pair of objects."""
     finite = np.isfinite(values)
     if not finite.all():

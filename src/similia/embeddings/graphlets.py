@@ -167,7 +167,7 @@ class GraphletSampling(Transformer):
             check_positive_int(self.n_components, "n_components")
         check_positive(self.bandwidth, "bandwidth")
         refuse_class(self.features, "features")
-        self._sample(graphs[:1])  # refuses wrong parameters at once
+        self._sample(graphs[:1])  # raises now if a parameter is wrong
         self.map_ = self._map(X if isinstance(X, Distributed) else graphs, rng)
         self._n_features_out = self.map_.n_features
         return self
@@ -177,7 +177,7 @@ class GraphletSampling(Transformer):
         """Return the vectors of n graphs, shape (n, n_features): an array, or a csr_array for ``features="match"``."""
         check_is_fitted(self)
         graphs = as_structures(X)
-        block = rows_per_block(64 * self.n_samples, len(graphs))  # a code, its entry in a histogram, and their making
+        block = rows_per_block(64 * self.n_samples, len(graphs))  # code, histogram and work arrays
         starts = track(range(0, len(graphs), block), "graphlets")
         parts = [self.map_.means(self._sample(graphs[start : start + block])) for start in starts]
         if len(parts) == 1:
@@ -207,9 +207,7 @@ class GraphletSampling(Transformer):
             return Match(size) if name == "match" else MatchClasses(size)
         if self.n_components is None:
             if name != "optical":
-                raise ValueError(
-                    f"n_components=None is the exact map of the optical kernel; features={name!r} needs a number"
-                )
+                raise ValueError(f"n_components=None is for the optical kernel; features={name!r} needs a number")
             return exact_optical(size)
         m = int(self.n_components)
         if name == "optical":

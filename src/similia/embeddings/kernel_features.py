@@ -36,12 +36,8 @@ from similia.similarity import (
 )
 from similia.sources.dask import is_lazy, lazily
 
-_FEW = 8  # graphs that fit reads
+_N_READ = 8  # graphs that fit reads
 _MOST = 2**24  # maximum number of columns for met_, which then takes 2 MiB (one weight per column takes 128)
-
-
-def _is_sequence(X: Any) -> bool:
-    return hasattr(X, "__len__") and hasattr(X, "__getitem__") and not is_lazy(X)
 
 
 @state(
@@ -116,9 +112,10 @@ class KernelFeatures(ComparesObjects, Transformer):
         if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
             read_objects(self, self.kernel, X, reset=True)
         elif getattr(type(self.kernel), "_compared", Kernel._compared) is not Kernel._compared:
-            few = X if isinstance(X, Batch) else take(X, range(min(_FEW, len(X)))) if _is_sequence(X) else None
-            if few is not None and len(few):
-                self.compared_ = compared(self.kernel, few)
+            in_memory = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not is_lazy(X)
+            if in_memory and len(X):
+                first = X if isinstance(X, Batch) else take(X, range(min(_N_READ, len(X))))
+                self.compared_ = compared(self.kernel, first)
         return self
 
     @all_at_once
@@ -141,9 +138,7 @@ class KernelFeatures(ComparesObjects, Transformer):
         refuse_class(self.kernel, "kernel")
         if not hasattr(self.kernel, "features"):
             check_kernel(self.kernel)
-            raise TypeError(
-                f"the kernel {self.kernel!r} has no explicit features; similia.Nystroem makes vectors of any kernel"
-            )
+            raise TypeError(f"the kernel {self.kernel!r} has no explicit features; similia.Nystroem takes any kernel")
         check_positive_int(self.n_features, "n_features")
 
     @lazily

@@ -53,7 +53,7 @@ from similia.similarity import (
 from similia.sources.dask import Distributed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
-_FEW = 16  # up to this many objects, as in a service, `transform` reuses what it computed for the landmarks
+_FEW_OBJECTS = 16  # up to this many, `transform` keeps the landmarks' counts between calls
 _WEIGHED = 256  # number of objects used to fit the weights of an ensemble's experts
 _BLOCK = 2**14  # objects per block: counts and kernel values stay near the caches, a fifth faster than all at once
 
@@ -170,7 +170,7 @@ class Nystroem(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their kernel matrix; `y` is only counted.
+        """Choose the landmarks and decompose their kernel matrix; of `y`, only the length is checked.
 
         `X` holds n objects. For a precomputed kernel it is the matrix (n, n) or (n, n_landmarks).
         """
@@ -350,7 +350,7 @@ class Nystroem(ComparesObjects, Transformer):
     def _kernel_values(self, X: Any) -> npt.NDArray:
         """Return the kernel of objects and landmarks; for few objects, reuse the landmarks' counts between calls."""
         counts = isinstance(self.kernel_, FeatureKernel) and type(self.kernel_).__call__ is FeatureKernel.__call__
-        if n_objects(X) <= _FEW and counts and isinstance(self.landmarks_, Batch):
+        if n_objects(X) <= _FEW_OBJECTS and counts and isinstance(self.landmarks_, Batch):
             return self.kernel_.against(X, self.landmarks_)  # type: ignore[union-attr]
         return evaluate(self.kernel_, X, self.landmarks_)
 
@@ -359,9 +359,7 @@ def _as_matrix(K: Any) -> npt.NDArray:
     """Return a precomputed kernel matrix as a 2-D float array, or raise."""
     K = as_floats(K, "K has")
     if K.ndim != 2 or len(K) == 0:
-        raise ValueError(
-            f'kernel="precomputed" needs a matrix of kernel values with at least one row, got shape {K.shape}'
-        )
+        raise ValueError(f'kernel="precomputed" needs a matrix with at least one row, got shape {K.shape}')
     return K
 
 

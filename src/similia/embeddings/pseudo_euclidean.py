@@ -233,7 +233,7 @@ def _decompose(D: Floats, indices: Index, n_components: int | None) -> tuple[Flo
     eps = float(np.finfo(D.dtype).eps)
     check_symmetric(D, indices, np.sqrt(eps), "distance")
     if 0 < D.max() < _SMALLEST:
-        raise ValueError(f"the distances are at most {D.max():.3g}, and their squares no float64; scale the objects")
+        raise ValueError(f"the distances are at most {D.max():.3g}, too small to square; scale the objects")
     squares = _squares(D)
     squares = (squares + squares.T) / 2
     mean = squares.mean(axis=0)
@@ -255,7 +255,7 @@ def _decompose(D: Floats, indices: Index, n_components: int | None) -> tuple[Flo
 def _squares(D: Floats) -> npt.NDArray[np.float64]:
     """Return squared distances, or raise if they are too large to add."""
     if D.max(initial=0) > _LARGEST:
-        raise ValueError(f"a distance is {D.max():.3g}, and its square too large to add; scale the objects")
+        raise ValueError(f"a distance is {D.max():.3g}, too large to square; scale the objects")
     return np.square(D, dtype=np.float64)
 
 

@@ -221,11 +221,9 @@ class OpticalRandomFeatures(Transformer):
             if bad.any():
                 place = np.argwhere(bad)[0]
                 row = int(np.searchsorted(X.indptr, place[0], side="right")) - 1 if sp.issparse(X) else int(place[0])
-                raise BadValue(
-                    row,
-                    f"holds {values[tuple(place)]:.6g}, but binary_input=True takes 0 and 1 only",
-                    remedy="sklearn.preprocessing.Binarizer(threshold=...) makes them, or set binary_input=False",
-                )
+                found = f"holds {values[tuple(place)]:.6g}, but binary_input=True takes 0 and 1 only"
+                remedy = "sklearn.preprocessing.Binarizer(threshold=...) makes them, or set binary_input=False"
+                raise BadValue(row, found, remedy=remedy)
         return X
 
     def _check_magnitude(self, X: Any) -> None:
@@ -236,11 +234,8 @@ class OpticalRandomFeatures(Transformer):
         bad = (reach > most) | ((reach > 0) & (reach < least) & (self.bias == 0))  # with a bias no row is too small
         if bad.any():
             row = int(np.argmax(bad))
-            raise BadValue(
-                row,
-                f"holds numbers up to {reach[row]:.3g} / scale, whose squares are no {X.dtype} with all digits",
-                remedy=f"scale X, to between {least:g} and {most:g}",
-            )
+            found = f"holds numbers up to {reach[row]:.3g} / scale, too large or too small to square in {X.dtype}"
+            raise BadValue(row, found, remedy=f"scale X, to between {least:g} and {most:g}")
 
     def _intensities(self, X: Any) -> Floats:
         """Return m^(-1/2) |W x + b|^2 of each row."""

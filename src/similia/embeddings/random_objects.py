@@ -60,8 +60,8 @@ class RandomObjects(BaseEstimator):
         if missing and X is None:
             name = type(self).__name__
             raise ValueError(
-                f"{name} takes {' and '.join(missing)} from training objects, and here are none (a kernel learns "
-                f"nothing); write {name}({', '.join(f'{m}=...' for m in missing)})"
+                f"{name} takes {' and '.join(missing)} from training objects, and here are none (a kernel has "
+                f"none); write {name}({', '.join(f'{m}=...' for m in missing)})"
             )
         return bool(missing)
 
@@ -225,7 +225,7 @@ class RandomSets(RandomObjects):
 
 
 class Representatives(RandomObjects):
-    """Training objects drawn without replacement: D2KE becomes the representative-set method of the paper's Section 3.
+    """Training objects drawn without replacement: D2KE becomes the representative-set method (its paper, Section 3).
 
     D2KE draws at most as many as there are training objects. They are as long as the data, so each distance costs as
     much as one between two training objects.
@@ -253,7 +253,7 @@ class Representatives(RandomObjects):
     def complete(self, X: Any) -> Self:
         if X is None:
             raise ValueError(
-                "Representatives are drawn from training objects, and here are none (a kernel learns nothing); "
+                "Representatives are drawn from training objects, and here are none (a kernel has none); "
                 "give a collection of objects instead"
             )
         return self

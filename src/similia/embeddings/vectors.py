@@ -130,12 +130,9 @@ class SeriesVectors(Transformer):
         other = batch.lengths != self.length_
         if other.any() or batch.n_dims != self.n_channels_:
             i = int(np.argmax(other))
-            raise BadValue(
-                i,
-                f"has {counted(batch.lengths[i], 'time point')} and {counted(batch.n_dims, 'channel')}",
-                f"{self.length_} and {self.n_channels_} as in fit",
-                "series of different lengths are for similia.D2KE with DTW()",
-            )
+            found = f"has {counted(batch.lengths[i], 'time point')} and {counted(batch.n_dims, 'channel')}"
+            expected = f"{self.length_} and {self.n_channels_} as in fit"
+            raise BadValue(i, found, expected, "series of different lengths are for similia.D2KE with DTW()")
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
@@ -149,7 +146,7 @@ def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
 
 
 def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Floats, Floats]:
-    """Return the number, the mean (p,) and the variance (p,) of the vectors of all objects, here or distributed.
+    """Return the number, the mean (p,) and the variance (p,) of the vectors of all objects.
 
     ``vectors(block, start)`` returns the vectors of a block of objects, shape (n_vectors, p). It must be a module-level
     function, since it may run on another machine.
@@ -167,7 +164,7 @@ def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Fl
     if not np.isfinite(variance).all():
         raise BadValue(None, "holds numbers whose squares are too large to add", remedy="scale it down")
     if 0 < largest < _SMALLEST:
-        raise ValueError(f"the numbers of X differ by {largest:.3g} at most, whose square is no float64; scale it up")
+        raise ValueError(f"the numbers of X differ by {largest:.3g} at most, which is too small to square; scale X up")
     return n, mean, variance
 
 

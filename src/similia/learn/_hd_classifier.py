@@ -1,10 +1,10 @@
 """Loops of `HDClassifier`: one perceptron epoch, class bundles, cosines.
 
 Samples are rows of floats, or packed bits (uint8). Packed bits are expanded one row at a time, to int8 signs; 10,000
-signs stay in the first-level cache. Slower: floats (longer rows), an expanded copy of all samples (eight times the
-memory traffic), and look-ups inside the sum (no vector instructions). Signs are ordered by bit (first the first bit of
-all bytes), which takes a few vector instructions. Prototypes for packed bits have their dimensions in the same order,
-see `by_bit` and `by_byte`.
+signs stay in the first-level cache. Slower: to expand to floats (longer rows) or all samples at once (eight times the
+memory traffic), and to look bits up inside the sum (no vector instructions). Signs are ordered by bit (first the first
+bit of all bytes), which takes a few vector instructions. Prototypes for packed bits have their dimensions in the same
+order, see `by_bit` and `by_byte`.
 
 An epoch first computes in float32 how much closer each sample is to each class than to class 0. If rounding could hide
 a mistake, it computes the cosines in float64, so no result depends on float32. For two classes this is one sum over

@@ -142,12 +142,9 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         kept = _not_held_out(d2ke.fit(X), n_objects(X))
         anew = bool(grid) and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT)
         if anew and isinstance(X, Distributed):
-            raise BadType(
-                None,
-                f"is a Dask collection, and random objects made of training objects, {type(d2ke.sampler_).__name__}, "
-                "are drawn anew in each fold, which needs all objects here",
-                remedy="tune others, such as RandomStrings(), or fit to X.compute()",
-            )
+            pieces = f"random objects made of training objects, {type(d2ke.sampler_).__name__},"
+            found = f"is a Dask collection, and {pieces} are drawn anew in each fold, which needs all objects here"
+            raise BadType(None, found, remedy="tune others, such as RandomStrings(), or fit to X.compute()")
         splits = self._splits(X, y) if anew else []
         among = _all_distances(d2ke, X, len(splits))
         if among is not None:
@@ -273,12 +270,14 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return self.pipeline_
 
     def _first(self) -> tuple[str, D2KE]:
+        """Return the name of the first step and a copy of it; raise if it is not a D2KE."""
         if not isinstance(self.pipeline, Pipeline) or not isinstance(self.pipeline[0], D2KE):
             raise ValueError(f"pipeline must be a Pipeline whose first step is a D2KE, got {self.pipeline!r}")
         name, d2ke = self.pipeline.steps[0]
         return name, clone(d2ke)
 
     def _grid(self, name: str) -> Grid:
+        """Return `param_grid` as lists; raise if a parameter is unknown or changes the distances."""
         grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
         known = self.pipeline.get_params()
         for key in grid:
@@ -324,11 +323,12 @@ def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
 
 
 def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
+    """Return the distances of one part of a Dask collection to the random objects."""
     return d2ke.distances(X)
 
 
 def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
-    """Draw random objects from the training part of a fold; return distances of `X` to them, and gamma's unit."""
+    """Draw random objects from the training part of a fold; return distances to them, the median gamma and the fold."""
     fold = clone(d2ke)
     if among is not None:
         fold.set_params(distance=DistancePairs(among), objects=Representatives(), memory=None)

@@ -294,13 +294,13 @@ def _scores(
     def run(a: int, K: Floats, t: int) -> None:
         train, held_out = tasks[t]
         block = K[np.ix_(train, train)]
-        rests = [K[np.ix_(part, train)] for part in held_out]
+        blocks = [K[np.ix_(part, train)] for part in held_out]
         machine = None
         for c in order:
             if machine is None or not machine.unbounded:
                 machine = fit_machine(block, codes[train], Cs[c], class_weight)
                 machine = machine.over(len(train))  # a product with zeros is faster than a slice
-                right = [np.mean(_predict(K, machine) == codes[part]) for K, part in zip(rests, held_out, strict=True)]
+                right = [np.mean(_predict(K, machine) == codes[part]) for K, part in zip(blocks, held_out, strict=True)]
             scores[a, c, t] = right
 
     n_bytes = 8 * max(len(train) for train, _ in tasks) ** 2

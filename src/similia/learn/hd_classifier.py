@@ -29,9 +29,6 @@ from similia.core.validation import (
     check_positive_int,
     check_vectors,
     generator,
-    not_2d,
-    not_real,
-    too_narrow,
     unmasked,
     wrong_width,
 )
@@ -364,25 +361,14 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
     if hasattr(X, "toarray"):
         raise BadValue(None, f"is a sparse {type(X).__name__}", "dense hypervectors", "give X.toarray()")
     X = np.asarray(unmasked(X))
-    X = np.ascontiguousarray(X) if X.ndim else X  # so that row sums have a fixed order
-    if X.dtype.kind == "c":
-        raise not_real()
     if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):
         X = X.astype(np.float64)  # floats cannot be packed bits
-    if X.dtype.kind not in "iuf":
+    if X.dtype.kind not in "iufc":
         remedy = "numpy.packbits makes packed bits"
         raise BadValue(None, f"has dtype {X.dtype}", "packed bits (uint8), integers or floats", remedy)
-    if X.ndim != 2:
-        raise not_2d("X", X.shape)
-    if len(X) == 0:
-        raise BadValue(None, f"is empty: found shape {X.shape}", "at least one hypervector")
-    if X.shape[1] == 0:
-        raise too_narrow("X", X.shape)
-    if X.dtype == np.uint8:
+    if X.dtype == np.uint8 and X.ndim == 2 and X.size > 0:
         return check_codes(X, "X")
-    if X.dtype.itemsize <= 2:
-        X = X.astype(np.float32)
-    return np.ascontiguousarray(check_vectors(X, "X"))
+    return check_vectors(X.astype(np.float32) if X.dtype.itemsize <= 2 else X)  # raises if X is empty or not 2-D
 
 
 def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:

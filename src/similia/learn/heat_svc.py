@@ -248,7 +248,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         if contrasts[-1] >= n:
             raise ValueError(
                 f"contrast must be below the number of features, {n}, got {contrasts[-1]:g}; "
-                'contrast="tune" knows what to try for few features'
+                'contrast="tune" chooses values below it'
             )
         return [_Candidate(a, heat_series.time_of(a, n)) for a in contrasts]
 
@@ -272,7 +272,7 @@ def _with_slope(slope: float, n: int) -> _Candidate:
 
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
-    """Return a function that writes the kernel of a candidate to one array; steep kernels do not warn."""
+    """Return a function that computes the Gram matrix of a candidate, always in the same array and without warnings."""
     K = np.empty_like(V)
 
     def gram(candidate: _Candidate) -> npt.NDArray[np.float64]:

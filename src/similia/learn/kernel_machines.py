@@ -27,19 +27,17 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.config import rows_per_block
-from similia.core.errors import pairs_named
 from similia.core.estimators import all_at_once
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_labels, check_positive
-from similia.embeddings.gram import check_finite
+from similia.embeddings.gram import kernel_values, row_blocks
 from similia.learn.gram_svm import PairMachines, check_memory, check_pairs_fit, coded, fit_machine
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import ComparesObjects, check_kernel, decided, evaluate, read_objects, warn_of_strangers
+from similia.similarity import ComparesObjects, check_kernel, decided, read_objects, warn_of_strangers
 from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -67,9 +65,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
 
     def _gram(self, kernel: Any, objects: Any, n: int) -> Floats:
         """Return the kernel of all pairs, float64 of shape (n, n)."""
-        with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
-            K = evaluate(kernel, objects)
-        K = check_finite(K, range(n), range(n), "X[{}] and X[{}]")
+        K = kernel_values(kernel, objects, None, range(n), range(n), "X[{}] and X[{}]")
         return K.astype(np.float64, copy=False)
 
     def _over_blocks(self, X: Any, kept: Any, function: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
@@ -77,15 +73,15 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(kept)
         alone: list[int] = []
-        parts, step = [], rows_per_block(8 * (3 * s + width))
-        for start in range(0, m, step):
-            rows = np.arange(start, min(start + step, m))
-            part = objects if step >= m else take(objects, rows)
-            with pairs_named(rows, range(s), "X[{}] and object {}"):
-                K = evaluate(self.kernel_, part, kept) if s else np.zeros((len(rows), 0))
-            if s and hasattr(self.kernel_, "features"):
-                alone.extend(rows[~K.any(axis=1)].tolist())
-            parts.append(function(check_finite(K, rows, range(s), "X[{}] and object {}")))
+        parts = []
+        for rows in row_blocks(m, 8 * (3 * s + width)):
+            K = np.zeros((len(rows), 0))
+            if s > 0:
+                part = objects if len(rows) == m else take(objects, rows)
+                K = kernel_values(self.kernel_, part, kept, rows, range(s), "X[{}] and object {}")
+                if hasattr(self.kernel_, "features"):
+                    alone.extend(rows[~K.any(axis=1)].tolist())
+            parts.append(function(K))
         warn_of_strangers(alone, m, "have similarity 0 to all training objects that the model keeps")
         return np.concatenate(parts)
 

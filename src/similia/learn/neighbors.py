@@ -19,13 +19,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.config import rows_per_block
 from similia.core.errors import BadPairValue
 from similia.core.estimators import all_at_once
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
 from similia.core.validation import at_most, check_positive_int, check_vectors, is_table
 from similia.distances.dtw import DTW
+from similia.embeddings.gram import row_blocks
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
@@ -47,7 +47,7 @@ from similia.sources.dask import lazily, refuse_lazy
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
-_FEW = 8  # up to this many neighbours, repeated minima are faster than a sort
+_MOST_MINIMA = 8  # up to this many neighbours, repeated minima are faster than a sort
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -72,7 +72,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
 
     def _fit_objects(self, X: Any) -> None:
         """Store the training objects in the layout that the distance uses."""
-        refuse_lazy(X, "the nearest of all objects are asked for; take SimilaritySearch or D2KE, which scale")
+        refuse_lazy(X, "neighbours are searched among objects in memory; take SimilaritySearch or D2KE")
         refuse_class(self.distance, "distance")
         if not callable(self.distance):
             raise TypeError(
@@ -129,19 +129,18 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
             from similia.learn._dtw_neighbors import nearest
 
             return nearest(self.distance_, X, self.objects_, k, without_self=without_self)
-        n, m = self.n_samples_fit_, n_objects(X)
-        step = rows_per_block(3 * 8 * n)
+        m = n_objects(X)
         found = []
         alone: list[int] = []
-        for start in track(range(0, m, step), "neighbours"):
-            part = X if step >= m else take(X, np.arange(start, min(start + step, m)))
-            D = self._distances(part, start, alone)
+        for rows in track(row_blocks(m, 3 * 8 * self.n_samples_fit_), "neighbours"):
+            D = self._distances(X if len(rows) == m else take(X, rows), int(rows[0]), alone)
             if without_self:
-                D[np.arange(len(D)), np.arange(start, start + len(D))] = np.inf
+                D[np.arange(len(D)), rows] = np.inf
             found.append(_smallest(D, k))
         if not without_self:
             warn_of_strangers(alone, m, "have similarity 0 to all training objects")
-        return np.concatenate([values for values, _ in found]), np.concatenate([rows for _, rows in found])
+        distances, indices = zip(*found, strict=True)
+        return np.concatenate(distances), np.concatenate(indices)
 
     def _distances(self, X: Any, start: int, alone: list[int]) -> Floats:
         """Return the distances to all training objects, shape (m, n), as a new array.
@@ -300,7 +299,7 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
 def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:
     """Return the k smallest entries of each row, ascending, and their columns; equal entries keep their order."""
     rows = np.arange(len(D))
-    if k > _FEW:
+    if k > _MOST_MINIMA:
         order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int64)
         return np.take_along_axis(D, order, axis=1), order
     values, order = np.empty((len(D), k), D.dtype), np.empty((len(D), k), np.int64)

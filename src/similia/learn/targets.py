@@ -94,7 +94,8 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"y holds what is no number, which {who} cannot predict; a classifier takes labels") from None
+        found = f"y holds a value that is no number, which {who} cannot predict"
+        raise ValueError(f"{found}; a classifier takes labels") from None
     if targets.ndim not in (1, 2) or len(targets) != n:
         raise ValueError(f"y has shape {targets.shape} for {n} objects, expected ({n},) or ({n}, n_outputs)")
     if not np.isfinite(targets).all():
