@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from jinja2 import UndefinedError
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
@@ -172,6 +172,14 @@ def test_neighbours_are_the_nearest_in_the_space_of_the_kernel(
         np.testing.assert_allclose(D[int(query), numbers], best)
         told = [float(value) for value in re.findall(r'<span class="n">([\d.]+)</span>', near)]
         np.testing.assert_allclose(told, best, rtol=1e-3)
+
+
+def test_a_model_that_cannot_be_saved_says_why(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    page = written(tmp_path, make_pipeline(FunctionTransformer(lambda rows: rows), StandardScaler()).fit(X), X)
+    assert "the model, which cannot be saved–" in page.sections["cost"]
+    assert "similia.save refuses the model: " in page.sections["cost"]
+    assert "pickle refuses it, too: " in page.sections["cost"]
 
 
 # what is refused, and what is only said
