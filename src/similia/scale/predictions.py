@@ -25,23 +25,11 @@ _ITEM, _LABEL = "item", "label"
 
 
 class Predictions:
-    """Turn the predictions of a model into lines of a file.
+    """Turn the predictions of a fitted classifier or regressor into lines of a file; see `scale.stream.Form`.
 
-    Parameters
-    ----------
-    model : fitted classifier or regressor
-    form : {"csv", "tsv", "jsonl"}
-    scores : bool
-        Whether to write the probabilities of all classes (or else decision values) beside the labels.
-    names : str, optional
-        Column of the table with the names of the objects, written under its own name; by default the column is "item".
-
-    Attributes
-    ----------
-    offset : int
-        Length of the header line in bytes.
-    belongs : dict
-        Distinguishes the output from that of runs with other options.
+    `form` is "csv", "tsv" or "jsonl". With `scores`, the probabilities of all classes (or else decision values) stand
+    beside the labels. `names` is the column of the table with the names of the objects, written under its own name;
+    by default the column is "item".
     """
 
     row: Any = None

@@ -347,24 +347,11 @@ def add_stream(
     folder: Any, stream: Source, *, key: str | None = None, n: int | None = None, again: bool = False,
     workers: Any = None, say: Callable[[str], None] | None = None,
 ) -> bool:  # fmt: skip
-    """Add a source to an index on disk, one commit per chunk; after an interruption, add the rest.
+    """Add a source to an index on disk, one commit per chunk; return whether there was anything to add.
 
-    Parameters
-    ----------
-    folder : similia.search.on_disk.SearchFolder
-        Records which sources were added, by their fingerprints.
-    stream : Source
-    key : str, optional
-        The `identity` of the source, if known.
-    n : int, optional
-        Number of objects, if known.
-    again : bool
-        Whether to add the objects of a source that was added before once more.
-
-    Returns
-    -------
-    bool
-        Whether there was anything to add.
+    After an interruption, only the rest is added: `folder` (a `similia.search.on_disk.SearchFolder`) records the
+    fingerprints of its sources and how many objects of each are done. `key` is the `identity` of the source and `n` its
+    number of objects, if known. With `again`, the objects of a source that is complete are added once more.
     """
     with folder.store.writing():
         sources, key = folder.store.progress, key or identity(stream)

@@ -131,10 +131,7 @@ def _fails(function: Function, model: Any, objects: Any) -> bool:
 class OnDask:
     """Work on a Dask cluster; a context manager.
 
-    Parameters
-    ----------
-    workers : int, str or distributed.Client
-        A number of processes to start on this machine, the address of a scheduler, or a client.
+    `workers` is a number of processes to start on this machine, the address of a scheduler, or a `distributed.Client`.
     """
 
     def __init__(self, workers: Any) -> None:

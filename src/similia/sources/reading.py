@@ -186,16 +186,10 @@ class Objects:
 
 @dataclass(frozen=True)
 class Choice:
-    """Columns of a table, by position.
+    """Positions of the columns to read from a table.
 
-    Attributes
-    ----------
-    kind : {"strings", "graphs", "vectors", "series"}
-    objects : list of int
-        One column of strings or SMILES, or those of numbers.
-    label, names : int, optional
-    told : str, optional
-        A sentence about the objects, if no option named their columns.
+    `objects` is one column of strings or SMILES, or columns of numbers. `told` is a sentence about the objects, if no
+    option named their columns.
     """
 
     kind: str
@@ -213,18 +207,10 @@ class Choice:
 def choose(
     path: Any, header: list[str], reading: Reading, holds: Callable[[int], str | None], kind: str | None = None
 ) -> Choice:
-    """Return the columns to read.
+    """Choose the columns to read from a table.
 
-    Parameters
-    ----------
-    path : path
-    header : list of str
-        Names of the columns; if the file has none, any text for each.
-    reading : Reading
-    holds : callable
-        Returns "numbers", "text" or None for the column at a position.
-    kind : str, optional
-        Kind of the objects, if `reading` does not set it.
+    `header` holds the names of the columns, or any text for each if the file has no names. ``holds(j)`` returns
+    "numbers", "text" or None for column j. `kind` is the kind of the objects, if `reading` does not set it.
     """
     kind = reading.kind or kind
     if not header:

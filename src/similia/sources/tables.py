@@ -62,25 +62,10 @@ def delimiter_of(path: Any) -> str:
 
 
 class Table:
-    """A CSV or TSV table.
+    """A CSV or TSV table; `first` holds the cells of its first row.
 
-    Parameters
-    ----------
-    path : path
-    sep : str
-        Separator of cells, one character.
-    header : bool
-        Whether the first row holds the names of the columns.
-    encoding : str
-    skips : Skips, optional
-        Lists rows with too many or too few cells; without it they raise.
-    pad : bool
-        Whether to fill rows that are shorter than the first with empty cells.
-
-    Attributes
-    ----------
-    first : list of str
-        Cells of the first row.
+    With `header`, the first row holds the names of the columns. With `pad`, rows shorter than the first are filled with
+    empty cells. `skips` lists rows with too many or too few cells; without it they raise.
     """
 
     def __init__(
@@ -272,17 +257,8 @@ def _long_fields() -> Iterator[None]:
 class Converter:
     """Turn the columns of a table or of a file of molecules into objects.
 
-    Parameters
-    ----------
-    path : path
-    choice : Choice
-    header : list of str
-        Names of the columns, for messages.
-    decimal : str
-    skips : Skips, optional
-        Lists bad rows; without it they raise.
-    sdf : bool
-        Whether molecules are blocks of an SDF rather than SMILES.
+    `header` holds the names of the columns, for messages. `skips` lists bad rows; without it they raise. With `sdf`,
+    molecules are blocks of an SDF rather than SMILES.
     """
 
     def __init__(
