@@ -178,10 +178,14 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         first = not hasattr(self, "prototypes_")
-        given, X = X, _as_hypervectors(X)
+        given = X
+        if not first:
+            check_columns(self, given, reset=False)  # names before numbers
+        X = _as_hypervectors(X)
+        if first:
+            check_columns(self, given, reset=True)
         y = checked_labels(y, len(X))
         check_classification_targets(y)
-        check_columns(self, given, reset=first)
         known = self._known_classes(classes)
         targets = _positions(y, known)
         if first:
