@@ -19,7 +19,7 @@ from similia.kernels import Spectrum
 from similia.objects import take
 from similia.report import write_report
 from similia.selection import _search
-from similia.selection import auto as _auto
+from similia.selection import run as _run
 from similia.selection._ladder import Group, ladder
 
 QUICK = {"budget": None, "cv": 3, "nested": False, "max_voters": 1, "random_state": 0, "progress": False}
@@ -28,14 +28,14 @@ QUICK = {"budget": None, "cv": 3, "nested": False, "max_voters": 1, "random_stat
 @pytest.fixture
 def few(monkeypatch):
     """Two rungs of the ladder, so that a choice takes a moment."""
-    monkeypatch.setattr(_auto, "ladder", lambda *given: ladder(*given)[:2])
+    monkeypatch.setattr(_run, "ladder", lambda *given: ladder(*given)[:2])
     monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 1)
 
 
 def only(monkeypatch, learner, *steps):
     """Let there be one candidate."""
     found = Group("only", tuple(steps), (("it", (("learner", learner),)),))
-    monkeypatch.setattr(_auto, "ladder", lambda *given: [found])
+    monkeypatch.setattr(_run, "ladder", lambda *given: [found])
     monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 1)
 
 
@@ -166,7 +166,7 @@ def test_refit_fits_the_choice_to_other_objects_and_keeps_its_record(few):
     assert auto.refit(X, y) is auto
     assert auto.best_name_ == name
     assert auto.best_estimator_ is not before
-    expected = _auto.fitted(auto._unfitted, X, y).predict(X)
+    expected = _run.fitted(auto._unfitted, X, y).predict(X)
     np.testing.assert_array_equal(auto.predict(X), expected)
 
 

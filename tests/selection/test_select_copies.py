@@ -11,7 +11,7 @@ import similia as sm
 from samples.select import MAKERS, choose, sample
 from similia.objects import take
 from similia.objects.identical import are_among, identical
-from similia.selection import auto as _select
+from similia.selection import run as _select
 from similia.selection._ladder import Group, each_once, ladder
 from similia.selection.folds import again, held_out, joined, ordered, recognised
 

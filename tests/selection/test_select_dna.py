@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from samples.select import choose
-from similia.selection import auto as _select
+from similia.selection import run as _select
 from similia.selection._ladder import ladder
+from similia.selection.folds import recognised
 
 COMPLEMENT = str.maketrans("ACGTacgt", "TGCAtgca")
 BOTH = "Spectrum 6, reverse_complement=True · features"
@@ -28,7 +29,7 @@ def strings(n, seed, length=100, mark="GATTACCATG"):
 
 
 def names(X, task="classification"):
-    kind, X = _select.recognised(X)
+    kind, X = recognised(X)
     return [group.name for group in ladder(kind, X, task, 0)]
 
 
@@ -50,7 +51,7 @@ def test_letters_of_both_cases_are_alike():
 
 
 def test_a_mark_on_either_strand_is_found(monkeypatch):
-    features = [g for g in ladder(*_select.recognised(strings(200, 0)[0]), "classification", 0) if "features" in g.name]
+    features = [g for g in ladder(*recognised(strings(200, 0)[0]), "classification", 0) if "features" in g.name]
     plain = [group for group in features if group.name.startswith("Spectrum")]
     (both,) = [group for group in plain if group.name == BOTH]
     X, y = strings(200, seed=0)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from similia.selection import auto as _select
 from similia.selection import budget as _budget
+from similia.selection import run as _select
 from similia.selection._ladder import DEAR, Group, ladder
 from similia.selection._search import Unit, View, first_units
+from similia.selection.folds import recognised
 
 from samples.select import choose, rows, sample  # isort: skip
 
@@ -283,7 +284,7 @@ class Blind(Timed):
 def test_names_are_short_and_each_is_met_once():
     for kind in ("strings", "graphs", "series", "vectors", "sets"):
         X = sample(kind, 12)[0]
-        kind, X = _select.recognised(X)
+        kind, X = recognised(X)
         for task in ("classification", "regression"):
             groups = ladder(kind, X, task, 0)
             names = [group.named(i) for group in groups for i in range(len(group.learners))]
@@ -293,7 +294,7 @@ def test_names_are_short_and_each_is_met_once():
 
 
 def _strings():
-    return _select.recognised(["ACGTACGT", "ACGTTT"] * 4)[1]
+    return recognised(["ACGTACGT", "ACGTTT"] * 4)[1]
 
 
 def test_a_leader_below_nearest_neighbours_on_a_rung_before_is_explained(monkeypatch, objects):
