@@ -25,7 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.core.config import config, rows_per_block, settings
-from similia.core.errors import part_from, said_of_part, say_once
+from similia.core.errors import part_from, warn_once, warning_of_part
 from similia.core.estimators import all_at_once, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
@@ -246,7 +246,7 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
         with collected_warnings() as caught, part_from(start):
             part = whole(take(X, np.arange(start, min(start + step, n))))
         for warning in caught:
-            say_once(said_of_part(warning, start), said, stacklevel=5)
+            warn_once(warning_of_part(warning, start), said, stacklevel=5)
         yield part
 
 

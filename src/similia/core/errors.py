@@ -241,16 +241,16 @@ class ObjectsWarning(UserWarning):
         return type(self)(self.count, self.n, self.found, self.index + start, self.remedy, start + (self.start or 0))
 
 
-Said = tuple[type[Warning], "ObjectsWarning | str"]
+WarningData = tuple[type[Warning], "ObjectsWarning | str"]
 
 
-def said_of_part(caught: warnings.WarningMessage, start: int) -> Said:
+def warning_of_part(caught: warnings.WarningMessage, start: int) -> WarningData:
     """Return the category and message of a warning about a part of X from object `start` on; they can be pickled."""
     message = caught.message
     return caught.category, message.shifted(start) if isinstance(message, ObjectsWarning) else str(message)
 
 
-def say_once(said: Said, known: set[tuple[Any, str]], stacklevel: int = 2) -> None:
+def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 2) -> None:
     """Warn unless `known` has this kind of warning; then add it."""
     category, message = said
     kind = category, message.found if isinstance(message, ObjectsWarning) else message

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from similia.core.config import config, settings
-from similia.core.errors import BadItem, BadPair, DataError, Said, said_of_part, say_once
+from similia.core.errors import BadItem, BadPair, DataError, WarningData, warn_once, warning_of_part
 from similia.core.threads import collected_warnings, limited_to
 from similia.objects import n_objects, take
 
@@ -74,7 +74,7 @@ def _read_ahead(chunks: Iterable[Chunk]) -> Generator[Chunk, None, None]:
 Heard = set[tuple[Any, str]]  # kinds of warnings already emitted
 
 
-def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[Said]]:
+def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[WarningData]]:
     """Return the result and the warnings of a chunk; messages give positions of objects in the source."""
     with collected_warnings() as caught:
         try:
@@ -82,14 +82,14 @@ def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[A
         except Exception as error:
             located = _located(error, function, model, objects, start)
             raise located from (None if located is error else error)
-    return result, [said_of_part(warning, start) for warning in caught]
+    return result, [warning_of_part(warning, start) for warning in caught]
 
 
-def _said(worked: tuple[Any, list[Said]], known: Heard) -> Any:
+def _said(worked: tuple[Any, list[WarningData]], known: Heard) -> Any:
     """Emit each kind of warning once per run; return the result."""
     result, warnings = worked
     for warning in warnings:
-        say_once(warning, known)
+        warn_once(warning, known)
     return result
 
 
