@@ -1,4 +1,4 @@
-"""Transformers that embed objects as vectors, through a kernel or a distance."""
+"""Transformers that embed objects as vectors, by means of a kernel or a distance."""
 
 from similia.core.lazy import attach
 

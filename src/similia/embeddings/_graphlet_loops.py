@@ -1,14 +1,14 @@
 """Loops that average Fourier features over graphlets without one cosine per sample.
 
-A pattern is a set of bits, so exp(i (w . a + b)) is a product of one factor for each set bit. Eight bits share a table
-of 256 products, so one feature of a pattern costs one complex product per eight bits, and is computed once for all
-graphs that have the pattern. Features are computed in tiles of `WIDTH`: the tile of all patterns stays in cache while
-the histograms gather from it.
+A pattern is the vector a of the adjacency bits of a graphlet, so exp(i (w . a + b)) is exp(i b) times one factor for
+each bit that is 1. Each group of eight bits has a table of its 256 possible products, so one feature of a pattern costs
+one complex product for every eight bits. The feature is computed once for all graphs that have the pattern. Features
+are computed in tiles of `WIDTH` columns: the tile of all patterns stays in cache while the sums of the graphs read it.
 
-Milliseconds per tile of 32 features for size 6, 300 graphs and 8000 patterns: in registers (`similia.core.lanes`) 0.04
-for the products and 0.44 for the sums. Rejected: plain loops, 0.23 and 0.65; tiles of 16 (twice), 0.04 and 0.61; sgemm
-for the commonest patterns, 0.35 in place of 0.44, not worth a second path. Memory: one tile per thread. If the tiles
-would take more than half of ``max_memory``, the graphs are split in halves with their own patterns.
+Times per tile of 32 features for size 6, 300 graphs and 8000 patterns: 0.04 ms for the products and 0.44 ms for the
+sums, both in SIMD registers (`similia.core.lanes`). Rejected: plain loops, 0.23 and 0.65 ms; two tiles of 16 features,
+0.04 and 0.61 ms; sgemm for the commonest patterns, sums in 0.35 ms, not worth a second path. Memory: one tile per
+thread. If the tiles would take too much of ``max_memory``, each half of the graphs is handled with its own patterns.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.threads import n_threads, run_in_ranges
 
-WIDTH = 2 * LANES  # features of a tile
-_BITS = 8  # per table
+WIDTH = 2 * LANES  # number of features in a tile
+_BITS = 8  # number of adjacency bits that index one table
 
 Floats = npt.NDArray[np.float32]
 
@@ -38,11 +38,11 @@ def mean_waves(
     phases: npt.NDArray[np.float64],
     sines: bool,
 ) -> Floats:
-    """Return the mean of cos(w . a + b) over each graph's patterns a, and of the sine if `sines`.
+    """Return the weighted mean of cos(w . a + b) over the patterns a of each graph; if `sines`, also that of the sine.
 
-    The result is (n_graphs, m), or (n_graphs, 2 m) with the cosines first. `codes` holds the distinct patterns. The
-    entries ``offsets[g]:offsets[g + 1]`` of `places` (positions in `codes`) and `shares` (weights) are those of graph
-    g. `frequencies` (n_bits, m) and `phases` (m,) are w and b.
+    The result is (n_graphs, m), or (n_graphs, 2 m) with the cosines first. `codes` holds the distinct patterns. Slice
+    ``offsets[g]:offsets[g + 1]`` of `places` (positions in `codes`) and of `shares` (weights) belongs to graph g.
+    `frequencies` (n_bits, m) holds the vectors w as columns, `phases` (m,) the numbers b.
     """
     m, n_graphs = len(phases), len(offsets) - 1
     if n_graphs > 1 and len(codes) > rows_per_block(8 * WIDTH * n_threads()):
@@ -71,9 +71,10 @@ def mean_waves(
 
 
 def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Return exp(i w . a) for all a of eight bits, shape (2, n_tables, 256, WIDTH): real parts, then imaginary parts.
+    """Return tables of exp(i w . a): real parts, then imaginary parts, shape (2, n_tables, 256, WIDTH).
 
-    The first table includes the factor exp(i b).
+    Table t covers bits 8 t to 8 t + 7 of a, and row a of a table holds the values for these bits. The first table
+    includes the factor exp(i b).
     """
     n_bits, m = frequencies.shape
     tables = np.zeros((2, -(-n_bits // _BITS), 1 << _BITS, WIDTH))
@@ -90,7 +91,9 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
 
 @njit()
 def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
-    """Write the real part of the product of the table entries selected by the bytes of each code."""
+    """Fill `out` with the features of each code: byte t selects a row of table t, and the real part of the product
+    of these rows is stored.
+    """
     last, low_byte, table = len(real) // (WIDTH << _BITS) - 1, np.uint64(255), WIDTH << _BITS
     for p in range(len(codes)):
         code = codes[p]
@@ -109,7 +112,10 @@ def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-def]
-    """Write each graph's weighted sum of feature rows; two independent sums per half row avoid waiting."""
+    """Fill row g of `out` with the weighted sum of the feature rows of graph g.
+
+    Even and odd entries have separate sums, so that an addition need not wait for the previous one.
+    """
     for g in range(len(offsets) - 1):
         e, end = offsets[g], offsets[g + 1]
         zero = lane.splat(np.float32(0))
@@ -132,7 +138,7 @@ def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-
 
 @njit()
 def add_shares(offsets, places, weights, features, start, stop, out):  # type: ignore[no-untyped-def]
-    """Add ``weights[e] * features[places[e]]``, entry by entry, to the rows of graphs start..stop."""
+    """For each graph g in start..stop - 1, add ``weights[e] * features[places[e]]`` of its entries e to ``out[g]``."""
     for g in range(start, stop):
         row = out[g]
         for e in range(offsets[g], offsets[g + 1]):

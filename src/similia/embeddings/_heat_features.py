@@ -1,21 +1,24 @@
-r"""The function of <x, w> behind random features of the heat kernel: its series, its table, and the loop over entries.
+r"""The function f of s = <x, w> behind random features of the heat kernel: its series, its table, and the look-up loop.
 
 .. math:: f(s) = \sum_l i^l \sqrt{c_l}\, p_l(s), \qquad p_l = \sqrt{d_l}\, P_l, \qquad
           b_{l+1} p_{l+1} = s p_l - b_l p_{l-1}, \quad b_{l+1}^2 = \frac{(l+1)(l+n-2)}{(2l+n-2)(2l+n)},
 
-where the p_l are orthonormal for rho, the density of s = <x, w> with w uniform on the sphere, proportional to
-(1 - s^2)^((n-3)/2). For n = 2, b_1^2 = 1/2. Nothing overflows, since |p_l| is about rho^(-1/2) at most.
+where c_l, d_l and P_l are as in `similia.embeddings.heat_features`, and the p_l are orthonormal under rho, the density
+of s for w uniform on the unit sphere in R^n, proportional to (1 - s^2)^((n-3)/2). For n = 2, b_1^2 = 1/2. Nothing
+overflows, since |p_l| is about rho^(-1/2) at most.
 
-*Range.* P(|s| > r) <= p = (1 - r^2)^((n-1)/2): both sides are equal at r = 0 and r = 1, and their difference first
-rises, then falls. We choose r with p = 2^-60 and replace f by f(+-r) beyond it. This moves the mean of
-Re f(s) conj f(s') by 3 (tau + M^2 p) at most (Cauchy-Schwarz), with tau = E |f(s)|^2 1{|s| > r} and M = max |f| up to
-r: tau < 1e-17, M < 6 for t >= 1e-3. Without the cut, f is a polynomial that reaches 1e100 at values of s never drawn
-by chance. A vector along a direction would have such features, and the fourth moment comes from there.
+*Range.* P(|s| > r) <= p = (1 - r^2)^((n-1)/2): both sides are equal at r = 0 and r = 1, and the right side minus the
+left first rises, then falls. We choose r with p = 2^-60 and replace f(s) by f(+-r) where |s| > r. This changes the mean
+of Re f(s) conj f(s') by at most 3 (tau + M^2 p) (Cauchy-Schwarz), with tau = E |f(s)|^2 1{|s| > r} and M the maximum of
+|f| for |s| <= r; tau < 1e-17 and M < 6 for t >= 1e-3. Without this cut, f is a polynomial that reaches 1e100 at values
+of s that random directions never give. Only vectors nearly parallel to a direction would have such features, but the
+fourth moment of f comes from them.
 
-*Table.* Re f is even and Im f odd in s. The table holds polynomials of degree 7 in cells of equal width, in |s| for
-narrow ranges and in (1 - |s|)^(1/2), which is smooth in the angle, for wide ones. Their root mean square error under
-rho is below 1e-12, and moves a mean by twice that at most. A look-up takes 2.8 ns per entry (float32; 3.2 in float64)
-and gives two features. Rejected: Horner's rule in one loop, 7 ns; gathers, 7.5 (4.6); Clenshaw's sum of 16 terms, 23.
+*Table.* Re f is even and Im f is odd in s. The table divides the range of a coordinate into cells of equal width, with
+polynomials of degree 7. The coordinate is |s| for a narrow range and (1 - |s|)^(1/2), a smooth function of the angle,
+for a wide one. The root mean square error of f under rho is below 1e-12; it changes a mean by at most twice as much. A
+look-up takes 2.8 ns per entry (float32; 3.2 in float64) and gives two features. Rejected: Horner's rule in one loop,
+7 ns; gathers, 7.5 (4.6 in float64); Clenshaw's sum of 16 terms, 23.
 """
 
 from __future__ import annotations
@@ -36,26 +39,26 @@ from similia.kernels.heat_series import weights
 
 Floats = npt.NDArray[np.floating]
 
-DEGREE = 7  # eight coefficients of float64 are one line of cache
-_LANES = 64  # points whose series are summed together
-_TAIL = 2.0**-60  # bound on the probability of |s| beyond the table
-_NARROW = 0.5  # up to this range, cells have equal width in |s|
-_PHASE = 0.4  # radians of the fastest wave per cell
+DEGREE = 7  # eight float64 coefficients fill one cache line
+_LANES = 64  # number of points whose series are summed together
+_TAIL = 2.0**-60  # bound on the probability that |s| lies beyond the table
+_NARROW = 0.5  # up to this range r, cells have equal width in |s|
+_PHASE = 0.4  # width of a cell, in radians of the fastest wave of f
 _MOST_STEPS = 2.0**36  # maximum number of recurrence steps for one table, about ten seconds
 
 
 class Table(NamedTuple):
-    """Polynomials for f; the position of s is ``(x - start) * per_unit`` cells, x = |s| or sqrt(1 - |s|)."""
+    """Piecewise polynomials for f; s lies in cell ``floor((x - start) * per_unit)``, x = |s| or sqrt(1 - |s|)."""
 
     coefficients: Floats  # (cells, 2, DEGREE + 1): real and imaginary parts for s >= 0, lowest degree first
     start: float
     per_unit: float
-    root: bool  # x = sqrt(1 - |s|)
+    root: bool  # whether x is sqrt(1 - |s|)
 
 
 @lru_cache(maxsize=8)
 def table(n: int, t: float) -> Table:
-    """Return the table of f for vectors of `n` features and time `t`."""
+    """Return the table of f for the heat kernel on vectors of `n` features at diffusion time `t`."""
     first, c = weights(n, t)
     last = first + len(c) - 1
     # Round to float32, so that the last bits of the C library's functions do not move the cells.
@@ -74,12 +77,12 @@ def table(n: int, t: float) -> Table:
 
 
 def place(x: Floats, root: bool) -> Floats:
-    """Return s >= 0 of the table's coordinate x."""
+    """Return the s >= 0 that has the coordinate `x` in the table: 1 - x^2 if `root`, otherwise x."""
     return 1 - x * x if root else x
 
 
 def series(s: Floats, n: int, first: int, roots: Floats) -> npt.NDArray[np.float64]:
-    """Return the real and imaginary parts of f at points `s`, (2, len(s)); `roots` are sqrt(c_l), l >= `first`."""
+    """Return the real and imaginary parts of f at points `s`, (2, len(s)); `roots` holds sqrt(c_l), l >= `first`."""
     out = np.empty((2, len(s)))
     b = steps(n, first + len(roots))
 
@@ -91,7 +94,7 @@ def series(s: Floats, n: int, first: int, roots: Floats) -> npt.NDArray[np.float
 
 
 def steps(n: int, size: int) -> npt.NDArray[np.float64]:
-    """Return b_1 ... b_size."""
+    """Return b_1 to b_size, the coefficients of the recurrence of the p_l in dimension `n`."""
     l = np.arange(1, size, dtype=np.float64)
     return np.append(n**-0.5, np.sqrt((l + 1) * (l + (n - 2)) / ((2 * l + (n - 2)) * (2 * l + n))))
 
@@ -109,7 +112,10 @@ def _interpolate(n: int, first: int, roots: Floats, start: float, stop: float, r
 
 
 def _transforms() -> tuple[Floats, Floats]:
-    """Return the matrices from values at the nodes to coefficients of T_m(2 r - 1), and from these to powers of r."""
+    """Return two matrices: from values at the nodes to Chebyshev coefficients, and from these to powers of r.
+
+    The Chebyshev polynomials are T_m(2 r - 1), with r from 0 to 1 across a cell.
+    """
     order = DEGREE + 1
     angles = (np.arange(order)[::-1] + 0.5) * np.pi / order
     chebyshev = functions.cos(np.outer(angles, np.arange(order))) * (2 / order)
@@ -124,7 +130,7 @@ def _transforms() -> tuple[Floats, Floats]:
 
 @njit()
 def _sum_series(s, b, first, roots, out):  # type: ignore[no-untyped-def]
-    """Write the real and imaginary parts of f at `s` to `out` (2, len(s)), LANES points at a time."""
+    """Fill `out` (2, len(s)) with the real and imaginary parts of f at the points `s`; see `series`."""
     x, p, before = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
     sums = np.empty((2, _LANES))
     for start in range(0, len(s), _LANES):
@@ -152,9 +158,9 @@ def _sum_series(s, b, first, roots, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def look_up(s, coefficients, start, per_unit, root, out):  # type: ignore[no-untyped-def]
-    """Write f of products `s` (rows, k): real parts to the first k columns of `out`, imaginary parts to the others.
+    """Fill `out` (n_rows, 2 k) with f of the products `s` (n_rows, k): first k real parts, then k imaginary parts.
 
-    `s`, `coefficients`, `start`, `per_unit` and `out` are all float32 or all float64.
+    The other arguments are the fields of a `Table`. All numbers are float32, or all are float64.
     """
     k = s.shape[1]
     last = len(coefficients) - 1

@@ -1,10 +1,11 @@
 """Structured optical features: complex sign-Hadamard products, without a matrix.
 
-    block b of p features:   |H D_b3 H D_b2 H D_b1 x|^2,   H the Hadamard matrix, D diagonals of powers of i,
+    block b of p features:   |H D_b3 H D_b2 H D_b1 x|^2,
 
-with x padded by zeros to p, a power of two. Cost: 6 p log2 p additions for p features. Memory: 3 signs per feature.
+where H is the Hadamard matrix, the D are diagonal matrices of powers of i, and x is padded by zeros to p coordinates, a
+power of two. Cost: 6 p log2 p additions for p features. Memory: three powers of i per feature.
 
-`core.hadamard` transforms `LANES` rows at a time, real and imaginary parts separately.
+`similia.core.hadamard` transforms `LANES` rows at a time, real and imaginary parts separately.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ LANES = 32
 
 @njit()
 def intensities(rows, reference, turns, factor, out):  # type: ignore[no-untyped-def]
-    """Write ``factor * |H D3 H D2 H D1 x|^2`` for each row x; a `reference` above 0 is appended to x as a coordinate.
+    """Fill row j of `out` with ``factor * |H D3 H D2 H D1 x|^2`` of row x = rows[j], one block after another.
 
-    `rows` is float32 or float64 (n, d); `turns` is int8 (n_blocks, 3, p), the power of i of each entry of D; `out`
-    is (n, m) of the dtype of `rows`, m at most n_blocks * p.
+    A `reference` above 0 is appended to x as a coordinate. `rows` (n, d) is float32 or float64. `turns`, int8 of shape
+    (n_blocks, 3, p), holds the exponents of i on the diagonals D1, D2, D3. `out` is (n, m), m at most n_blocks * p.
     """
     n_blocks, _, p = turns.shape
     d = rows.shape[1]
@@ -51,7 +52,7 @@ def intensities(rows, reference, turns, factor, out):  # type: ignore[no-untyped
 
 @njit()
 def _turn(re, im, turns):  # type: ignore[no-untyped-def]
-    """Multiply every coordinate by its power of i."""
+    """Multiply coordinate j of each complex vector (re, im) in place by i to the power ``turns[j]``."""
     for i in range(len(turns)):
         here = slice(i * LANES, (i + 1) * LANES)
         x, y, turn = re[here], im[here], turns[i]

@@ -3,8 +3,9 @@ r"""Graphlet sampling and averaging (GSA-phi): represent a graph by the mean of 
 .. math:: z(G) = \frac{1}{s} \sum_{i=1}^{s} \phi(F_i), \qquad F_i \sim S_k(G) \text{ i.i.d.}
 
 Inner products of these vectors estimate the mean kernel between graphlet distributions; their Euclidean distances
-estimate its MMD. Cost: linear in the numbers of graphs and samples. Optical features are quadratic in the adjacency
-bits, so only second moments are averaged; sampling and averaging then cost the same for any number of features.
+estimate the maximum mean discrepancy (MMD) of that kernel. Cost: linear in the numbers of graphs and samples. Optical
+features are quadratic in the adjacency bits, so only the second moments of the bits are averaged; the cost of sampling
+and averaging does not depend on the number of features.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ _LARGEST_TABLE = 21  # up to this many bits, distinct patterns are found with a 
 class GraphletSampling(Transformer):
     r"""Embed graphs by their structure: average a feature map over sampled graphlets.
 
-    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. Its vector a holds the
-    D = size (size - 1) / 2 adjacency bits of the node pairs (0, 1), (0, 2), (1, 2), (0, 3), ...
+    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. Vector a of a graphlet
+    holds the D = size (size - 1) / 2 adjacency bits of the node pairs (0, 1), (0, 2), (1, 2), (0, 3), ...
 
     Parameters
     ----------
@@ -72,22 +73,23 @@ class GraphletSampling(Transformer):
         The map phi:
 
         - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j. ``n_components=None`` gives the
-          exact map of their kernel: D (D + 1) / 2 numbers without Monte-Carlo error. Pass an `OpticalRandomFeatures`
-          to set their number, scale and bias; if it is quantised or structured, each graphlet is mapped separately;
+          exact feature map of the optical kernel: D (D + 1) / 2 numbers without Monte-Carlo error. Pass an
+          `OpticalRandomFeatures` to set the number of features, the scale and the bias. If that transformer is
+          quantised or structured, each distinct pattern is mapped separately;
         - ``"gaussian"``: :math:`\sqrt{2 / m} \cos(w_j \cdot a + b_j)`;
         - ``"gaussian_complex"``: cosine and sine pairs, :math:`m^{-1/2} (\cos w_j \cdot a, \sin w_j \cdot a)`, 2 m
           numbers. Theorem 5 holds for these (`similia.planning.mmd_error`);
-        - ``"gaussian_eig"``: ``"gaussian"`` on the sorted eigenvalues of the adjacency matrix. They do not depend on
-          the order of nodes, but some different graphs of five nodes or more have the same eigenvalues;
-        - ``"match"``: the histogram of the :math:`2^D` patterns, sparse, sizes up to 7;
-        - ``"match_iso"``: the histogram of isomorphism classes, sizes up to 7;
+        - ``"gaussian_eig"``: ``"gaussian"`` on the sorted eigenvalues of the adjacency matrix. Eigenvalues do not
+          depend on the order of nodes, but some different graphs of five nodes or more have the same eigenvalues;
+        - ``"match"``: the sparse histogram of the :math:`2^D` possible vectors a, for `size` up to 7;
+        - ``"match_iso"``: the histogram of isomorphism classes, for `size` up to 7;
         - a function or transformer that maps flattened adjacency matrices, float32 of shape (n, D), to (n, m). A copy
           of a transformer is fitted to the distinct patterns of the training graphs.
     n_components : int or None, default=2000
         Number m of random features. Ignored by ``match``, ``match_iso``, an `OpticalRandomFeatures` (which has its
-        own) and custom maps.
+        own `n_components`) and custom maps.
     random_state : int, numpy Generator or None, default=None
-        Draws the features and the seed of the samples in `fit`.
+        Source of randomness with which `fit` draws the features and the seed of the samples.
     flyback : float, default=0.15
         Probability that the walk jumps back to its first node, in [0, 1).
     bandwidth : float, default=1.0
@@ -108,9 +110,9 @@ class GraphletSampling(Transformer):
     Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed, its
     structure and its node numbering, not on the other graphs in `X`. So equal graphs have equal vectors.
 
-    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. It is not
-    characteristic: different distributions can have equal means. An m above D (D + 1) / 2 adds no information over
-    ``n_components=None``, only noise.
+    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. The kernel is
+    not characteristic: different graphlet distributions can have equal means. Random features, however many, add no
+    information to the exact map of ``n_components=None``, only noise.
 
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does: means of random features
     vary little around a common value.
@@ -158,7 +160,7 @@ class GraphletSampling(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the features; `X` holds n graphs in any form that `similia.objects.as_graphs` accepts."""
+        """Draw the feature map; `X` is a collection of graphs in any form that `similia.objects.as_graphs` accepts."""
         graphs = as_structures(example_of(X))
         rng = generator(self.random_state)
         self.seed_ = int(rng.integers(2**63))
@@ -185,16 +187,16 @@ class GraphletSampling(Transformer):
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
     def _example(self) -> list[Any]:
-        """Return a collection of one graph that `transform` takes."""
+        """Return a collection that holds one small graph, as a valid input of `transform`."""
         path = np.arange(self.size)
         return [{"edge_index": np.stack([path[:-1], path[1:]]), "n_nodes": self.size}]
 
     def _sample(self, graphs: GraphBatch) -> npt.NDArray[np.uint64]:
-        """Return the codes of graphlets, shape (n, n_samples)."""
+        """Return the sampled graphlets of each graph as 64-bit codes of adjacency bits, shape (n_graphs, n_samples)."""
         return sample_graphlets(graphs, self.size, self.n_samples, self.sampling, self.flyback, self.small, self.seed_)
 
     def _map(self, graphs: Any, rng: np.random.Generator) -> Any:
-        """Draw the map named by `features`."""
+        """Return the feature map that the parameter `features` asks for; draw its random numbers from `rng`."""
         name, size = self.features, self.size
         if not isinstance(name, str):
             return self._given_map(graphs, rng)
@@ -220,7 +222,7 @@ class GraphletSampling(Transformer):
         return Waves(size, frequencies, phases, name == "gaussian_complex")
 
     def _optical_map(self, features: OpticalRandomFeatures, rng: np.random.Generator) -> Quadratic:
-        """Return the map of plain optical features; draw a seed if they have none."""
+        """Return the map of plain optical features; take their seed from `rng` if `random_state` is None."""
         features = clone(features)
         if features.random_state is None:
             features.set_params(random_state=int(rng.integers(2**31)))
@@ -228,7 +230,7 @@ class GraphletSampling(Transformer):
         return optical(self.size, features.weights_, features.bias_)
 
     def _given_map(self, graphs: Any, rng: np.random.Generator) -> Any:
-        """Return the map of a custom function or transformer."""
+        """Return the map of the function or transformer `features`; a transformer is fitted to the patterns found."""
         function = self.features
         if isinstance(function, OpticalRandomFeatures) and not function.structured and function.quantize is None:
             return self._optical_map(function, rng)
@@ -243,12 +245,16 @@ class GraphletSampling(Transformer):
 
 
 def _patterns(graphs: Any, start: int, sampling: GraphletSampling) -> npt.NDArray[np.uint64]:
-    """Return the codes of the distinct graphlets of some graphs."""
+    """Return the sorted distinct graphlet codes of one part of a collection of graphs; `start` is not used."""
     return np.unique(sampling._sample(as_structures(graphs)))
 
 
 class Histograms(NamedTuple):
-    """Patterns of a batch: entry e of graph g says that ``shares[e]`` of its samples are ``codes[places[e]]``."""
+    """Histograms of graphlet codes, one for each graph, in compressed rows.
+
+    Graph g has the entries e from ``offsets[g]`` to ``offsets[g + 1] - 1``. Entry e means that the graphlet
+    ``codes[places[e]]`` makes up the fraction ``shares[e]`` of the samples of the graph.
+    """
 
     codes: Codes
     offsets: npt.NDArray[np.int64]
@@ -256,7 +262,7 @@ class Histograms(NamedTuple):
     shares: npt.NDArray[np.float32]
 
     def add_to(self, out: npt.NDArray, features: npt.NDArray, start: int, stop: int) -> None:
-        """Add the weighted features of patterns start..stop to each graph's mean.
+        """Add to row g of `out` the features of ``codes[start:stop]``, weighted by their shares in graph g.
 
         Terms are added one by one in a fixed order, so block boundaries do not change the sums.
         """
@@ -272,7 +278,7 @@ class Histograms(NamedTuple):
 
 
 def histograms(codes: Codes, n_bits: int) -> Histograms:
-    """Return the distinct patterns of all graphs and their shares in each graph."""
+    """Return the histogram of each row of graphlet codes (one row for each graph, codes of `n_bits` bits)."""
     found = count_patterns(codes)
     shares = (found.counts / codes.shape[1]).astype(np.float32)
     if n_bits > _LARGEST_TABLE:
@@ -287,7 +293,7 @@ def histograms(codes: Codes, n_bits: int) -> Histograms:
 @dataclass
 @state(size=count(least=2))
 class Match:
-    """Histogram of patterns, sparse."""
+    """Map a graph to the sparse histogram of its graphlet codes, with one column for each possible code."""
 
     size: int
 
@@ -304,7 +310,7 @@ class Match:
 @dataclass
 @state(size=count(least=2))
 class MatchClasses:
-    """Histogram of isomorphism classes."""
+    """Map a graph to the histogram of the isomorphism classes of its graphlets."""
 
     size: int
 
@@ -326,7 +332,7 @@ class MatchClasses:
     size=count(least=2), matrix=array("f4 f8", None, "m"), constants=array("f4 f8", "m"),
 )  # fmt: skip
 class Quadratic:
-    """A map quadratic in the adjacency bits: second moments times one small matrix, plus constants."""
+    """Map a graph to the second moments of the adjacency bits, times `matrix`, plus `constants`."""
 
     size: int
     matrix: npt.NDArray[np.floating]
@@ -348,7 +354,7 @@ class Quadratic:
     size=count(least=2), frequencies=array("f8", None, "m"), phases=array("f8", "m"), pairs="flag",
 )  # fmt: skip
 class Waves:
-    """Fourier features of the adjacency bits: cosines with phases, or cosine and sine pairs."""
+    """Map a graph to the mean Fourier features of its graphlets: cosines and, if `pairs`, also sines."""
 
     size: int
     frequencies: npt.NDArray[np.float64]
@@ -368,7 +374,7 @@ class Waves:
 @dataclass
 @state(size=count(least=2), n_features=count(), function="function")
 class PerPattern:
-    """A function or transformer of flattened adjacency matrices, evaluated once per distinct pattern."""
+    """Map a graph to the mean of a function or transformer, evaluated once for each distinct graphlet."""
 
     size: int
     function: Any
@@ -386,12 +392,12 @@ class PerPattern:
         return np.asarray(out)
 
     def values(self, codes: Codes) -> npt.NDArray:
-        """Return what the function or fitted transformer returns for the graphlets."""
+        """Call the function or fitted transformer with flattened adjacency matrices; return the result unchecked."""
         bits = unpack_graphlets(codes, self.size).astype(np.float32)
         return np.asarray(self.function.transform(bits) if hasattr(self.function, "transform") else self.function(bits))
 
     def rows(self, codes: Codes) -> npt.NDArray[np.floating]:
-        """Return the function's value for each code; raise if it is not a row of finite numbers."""
+        """Return one row of features for each code; raise unless each is `n_features` finite numbers."""
         rows = self.values(codes)
         if rows.shape != (len(codes), self.n_features) or rows.dtype.kind not in "fiu":
             raise ValueError(
@@ -406,14 +412,14 @@ class PerPattern:
 @dataclass
 @state(size=count("n", least=2), frequencies=array("f4", "n", "m"), phases=array("f4", "m"))
 class Spectra:
-    """Cosine features of the sorted eigenvalues of adjacency matrices."""
+    """A function that maps flattened adjacency matrices to cosine features of their sorted eigenvalues."""
 
     size: int
     frequencies: npt.NDArray[np.float32]
     phases: npt.NDArray[np.float32]
 
     def __call__(self, bits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return sqrt(2 / m) cos(w . eigenvalues + b)."""
+        """Return sqrt(2 / m) cos(w . eigenvalues + b) for each row of `bits`; the w are columns of `frequencies`."""
         A = np.zeros((len(bits), self.size, self.size))
         column, row = np.tril_indices(self.size, -1)
         A[:, row, column] = A[:, column, row] = bits
@@ -425,8 +431,9 @@ class Spectra:
 def exact_optical(size: int) -> Quadratic:
     r"""Return the map whose inner products are the exact mean of the optical kernel without bias.
 
-    It is :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle` with M the matrix of second moments. The
-    diagonal block has the Gram matrix I + 11^T, whose square root is I + c 11^T.
+    With M and M' the matrices of second moments of two graphs, that mean is
+    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. In the D diagonal entries of M, this form has the
+    matrix I + 11^T, whose square root I + c 11^T the map applies.
     """
     D = n_pairs(size)
     p, q = np.triu_indices(D)
@@ -437,7 +444,7 @@ def exact_optical(size: int) -> Quadratic:
 
 
 def optical(size: int, weights: npt.NDArray[np.complex128], bias: npt.NDArray[np.complex128]) -> Quadratic:
-    """Return the map |W a + b|^2 / sqrt(m) as a product with second moments of the bits a; `weights` is (D, m)."""
+    """Return the map |W a + b|^2 / sqrt(m) of bits a, in terms of their second moments; `weights` (D, m) is W^T."""
     p, q = np.triu_indices(n_pairs(size))
     m = weights.shape[1]
     matrix = (weights[p] * weights[q].conj()).real * np.where(p == q, 1.0, 2.0)[:, None]

@@ -1,17 +1,19 @@
 r"""Random features of the heat kernel on the hypersphere.
 
-For w uniform on the unit sphere in R^n, and K(x, y) = sum_l c_l P_l(<x, y>) the kernel
-`similia.kernels.heat.HypersphericalHeat` (c_l > 0 of sum 1, P_l Gegenbauer polynomials with P_l(1) = 1, d_l harmonics),
+Let w be uniform on the unit sphere in R^n, and K(x, y) = sum_l c_l P_l(<x, y>) the kernel
+`similia.kernels.heat.HypersphericalHeat`, with c_l > 0 of sum 1, P_l the Gegenbauer polynomials with P_l(1) = 1, and
+d_l the number of spherical harmonics of degree l. Then
 
 .. math:: f(s) = \sum_l i^l \sqrt{c_l d_l}\, P_l(s), \qquad
           K(x, y) = \mathrm{E}\, \mathrm{Re}\big[f(x^T w) \overline{f(y^T w)}\big],
 
-since E P_l(<x, w>) P_k(<y, w>) = [l = k] P_l(<x, y>) / d_l (Funk & Hecke). Any phases of the degrees give unbiased
-features. With i^l, f tends to exp(i sqrt(a n) s) as n grows, which has modulus 1: these are random Fourier features of
-the Gaussian kernel on the sphere. Without phases, f tends to exp(sqrt(a n) s - a), and E f^4 to exp(4 a).
+since E P_l(<x, w>) P_k(<y, w>) = [l = k] P_l(<x, y>) / d_l (Funk & Hecke). The features are unbiased whatever the phase
+of each degree. With the phases i^l, f tends to exp(i sqrt(a n) s) as n grows (a is the `contrast`), of modulus 1: these
+are random Fourier features of the Gaussian kernel on the sphere. Without phases, f tends to exp(sqrt(a n) s - a), and
+E f^4 to exp(4 a).
 
-Cost: n_rows n m / 2 multiplications for m features, plus 3 ns per entry. One direction per feature would take twice as
-many multiplications.
+Cost: n_rows n m / 2 multiplications for m features, plus 3 ns for each direction and row. One direction per feature
+would take twice as many multiplications.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
 from similia.sources.dask import from_parts, lazily
 
-_TILE = 2**20  # bytes of products that stay in cache until their features are looked up
+_TILE = 2**20  # size in bytes of a block of products, which stays in cache until its features are looked up
 
 Floats = npt.NDArray[np.floating]
 
@@ -47,7 +49,7 @@ Floats = npt.NDArray[np.floating]
     directions_=array("f4 f8", "d", "h"),
 )  # fmt: skip
 class HeatRandomFeatures(Transformer):
-    r"""Random features of the heat kernel: their inner products are unbiased estimates of it.
+    r"""Random features whose inner products are unbiased estimates of the heat kernel on the hypersphere.
 
     Parameters
     ----------
@@ -56,7 +58,8 @@ class HeatRandomFeatures(Transformer):
         direction w gives one feature: the real part if w_1 >= 0, else the imaginary part. This is a fair coin, since
         f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
-        :math:`a = n e^{-(n - 1) t}` of the kernel, below n; see `similia.kernels.heat.HypersphericalHeat`.
+        The number :math:`a = n e^{-(n - 1) t}`, below n, which sets the diffusion time t of the kernel; see
+        `similia.kernels.heat.HypersphericalHeat`.
     t : float, optional
         Diffusion time; overrides `contrast`.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
@@ -65,15 +68,16 @@ class HeatRandomFeatures(Transformer):
         How to treat rows of zeros.
     orthogonal : bool or "auto", default="auto"
         Whether to draw directions that are orthogonal to each other, n at a time, instead of independent ones; see
-        Notes. "auto" means True unless X has more than 16 times as many columns as there are directions; the gain is
-        then negligible. Drawing takes three float64 arrays of columns times directions, whatever ``max_memory``.
+        Notes. "auto" means True unless X has more than 16 times as many columns as there are directions, where the
+        gain is negligible. Drawing takes three float64 arrays of columns times directions, whatever ``max_memory``.
     random_state : int, numpy Generator or None, default=None
-        Draws the directions in `fit`.
+        Source of randomness with which `fit` draws the directions.
 
     Attributes
     ----------
     directions_ : ndarray of float32 or float64, shape (n, ceil(m / 2))
-        Unit columns, of the dtype of the rows seen in `fit`. A larger `n_components` keeps those of a smaller one.
+        Unit columns, of the dtype of the rows seen in `fit`. With the same seed, a larger `n_components` adds columns
+        to those of a smaller `n_components`.
     t_ : float
         Diffusion time.
     mapping_ : {"sqrt", "projection"} or None
@@ -84,8 +88,8 @@ class HeatRandomFeatures(Transformer):
     Raises
     ------
     ValueError
-        If an entry is negative under "sqrt" (also if `fit` resolved "auto" to it), a row is zero or, under None, not a
-        unit vector, or t is so small that the table of f would take a minute.
+        If an entry is negative under mapping="sqrt" (also where `fit` resolved "auto" to "sqrt"); if a row is zero or,
+        under mapping=None, not a unit vector; or if t is so small that the table of f would take too long to compute.
 
     Notes
     -----
@@ -93,12 +97,13 @@ class HeatRandomFeatures(Transformer):
     only the number of columns of `X` and, for mapping="auto", its signs. The features of a row are the same, bit for
     bit, in any block or subset and for any number of threads.
 
-    *Bias.* Omitted degrees change the kernel by 2^-58 at most; truncating f to all but 2^-60 of the mass of abs(s), by
-    less than 1e-15; its table, by 2e-12 (checked by quadrature for n = 2 to 1000, t down to 1e-5). In float32 the
-    slope of f multiplies the rounding of s: 1e-6 of f at n = 1000, a = 4, and 2e-4 at n = 10, t = 1e-4.
+    *Bias.* Omitted degrees change the kernel by at most 2^-58. Holding f constant in the tails of s, of probability
+    2^-60, changes the kernel by less than 1e-15; the table of f, by 2e-12 (checked by quadrature for n = 2 to 1000, t
+    down to 1e-5). In float32 the rounding of s has a relative effect on f of 1e-6 at n = 1000, a = 4, and 2e-4 at
+    n = 10, t = 1e-4.
 
-    *Variance* of an estimate, times m / 2, for independent directions: 200,000 pairs drawn for each cosine. The last
-    column is E f^4 - 1 without phases, by quadrature; it tends to exp(4 a) - 1.
+    *Variance* of an estimate, times m / 2, for independent directions: from 200,000 pairs drawn for each cosine of x
+    and y. The last column is E f^4 - 1 without phases, by quadrature; this number tends to exp(4 a) - 1.
 
     ======  ====  ======  =====  =====  =====  ===================
     n       a     cos 1   0.9    0.5    0      cos 1, no phases
@@ -111,12 +116,13 @@ class HeatRandomFeatures(Transformer):
     RFF     4     0       0.15   0.48   0.50
     ======  ====  ======  =====  =====  =====  ===================
 
-    RFF: pairs of random Fourier features of the limit, exp(-a (1 - cos)). For small t in few dimensions f is large near
-    s = 0: the variance at cos 1 is 13 at n = 3, t = 0.001.
+    RFF: pairs of random Fourier features of the limit kernel exp(-a (1 - cos)). For small t in few dimensions, f is
+    large near s = 0: the variance at cos 1 is 13 at n = 3, t = 0.001.
 
-    *Orthogonal directions* multiply the variance, at a = 4, n = 100 and these cosines, by 0.004, 0.04, 0.65, 0.91 for
-    m / 2 = n, by 0.49, 0.50, 0.78, 1.01 for n / 2 and by 0.74, 0.81, 0.94, 1.05 for n / 4; at a = 1/2 by 0.08, 0.49 and
-    0.77 at most. Drawing them takes about n m^2 / 2 multiplications and three arrays of 4 n m bytes.
+    *Orthogonal directions* multiply the variance, at a = 4, n = 100 and the four cosines of the table, by 0.004, 0.04,
+    0.65, 0.91 for m / 2 = n; by 0.49, 0.50, 0.78, 1.01 for m / 2 = n / 2; by 0.74, 0.81, 0.94, 1.05 for m / 2 = n / 4.
+    At a = 1/2 these factors are at most 0.08, 0.49 and 0.77. Drawing orthogonal directions takes about n m^2 / 2
+    multiplications and three arrays of 4 n m bytes.
 
     References
     ----------
@@ -159,7 +165,7 @@ class HeatRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the directions for vectors of shape (n_rows, n), dense or sparse, n >= 2."""
+        """Draw the directions for the n >= 2 columns of `X`, a dense or sparse array of shape (n_rows, n)."""
         m = check_positive_int(self.n_components, "n_components")
         rows = as_rows(example_of(X))
         n = rows.shape[1]
@@ -178,7 +184,7 @@ class HeatRandomFeatures(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the features of vectors (n_rows, n), shape (n_rows, m), in the dtype of the rows in `fit`."""
+        """Return the features of the rows of `X`, shape (n_rows, m), in the dtype of the rows seen in `fit`."""
         check_is_fitted(self, "directions_")
         check_table(self, X, reset=False)
         X = as_rows(X)
@@ -199,7 +205,7 @@ class HeatRandomFeatures(Transformer):
         return tags
 
     def _write_features(self, X: Any, out: Floats) -> None:
-        """Write the features of unit rows to `out`."""
+        """Fill `out` with the features of the rows of `X`, which are unit vectors."""
         n, k, dtype = self.n_features_in_, self.directions_.shape[1], X.dtype.type
         found = table(n, self.t_)
         coefficients = np.asarray(found.coefficients / np.sqrt(self._n_features_out / 2), dtype=dtype)
@@ -222,7 +228,7 @@ class HeatRandomFeatures(Transformer):
 
 
 def _directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtype: Any) -> Floats:
-    """Return k uniform unit columns (n, k); if `orthogonal`, each block of n columns is orthogonal."""
+    """Return k random unit vectors as columns (n, k); if `orthogonal`, orthogonal within each block of n columns."""
     W = rng.standard_normal((k, n)).T
     out = np.empty((n, k), dtype=dtype)
     for first in range(0, k, n):
@@ -232,7 +238,10 @@ def _directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtyp
 
 
 def _orthogonal(W: Floats) -> Floats:
-    """Return Q of W = Q R, R with a positive diagonal; Q is uniform among orthogonal columns if W is Gaussian."""
+    """Return the factor Q of W = Q R in which R has a positive diagonal.
+
+    If the entries of W are independent and normal, Q is uniform among matrices with orthonormal columns.
+    """
     n, k = W.shape
     if 2 * k <= n:  # W is well conditioned, and this takes a fifth of the time
         lower = np.linalg.cholesky(W.T @ W)

@@ -1,9 +1,9 @@
-"""From the landmarks' kernel matrix H to the matrix that turns kernel values into coordinates.
+"""Compute from the kernel matrix H of s landmarks the matrix W that turns kernel values into coordinates.
 
-H = Q diag(lambda) Q^T; with f the policy for negative eigenvalues, components = Q f(lambda)^(-1/2) over the eigenvalues
-f(lambda) > rcond max f(lambda), so that (C components)(C components)^T = C H^+ C^T for a positive semi-definite H.
-Always run in float64 and on one BLAS thread, since the last bits and signs of eigenvectors depend on the number of
-threads. Cost: O(s^3).
+With H = Q diag(lambda) Q^T and f the policy for negative eigenvalues, W = Q diag(f(lambda))^(-1/2). Only eigenvalues
+with f(lambda) > rcond max f(lambda) are kept. If H is positive semi-definite and C holds the kernel values of objects
+(rows) and landmarks (columns), the coordinates Z = C W satisfy Z Z^T = C H^+ C^T. Callers run this in float64 and on
+one BLAS thread, since the last bits and signs of eigenvectors depend on the number of threads. Cost: O(s^3).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from similia.core.errors import warn_user
 
 Floats = npt.NDArray[np.float64]
 POLICIES = ("clip", "flip", "shift", "raise")
-_SHIFT = 1.5  # of |smallest eigenvalue|; with 1.0 the most negative directions are divided by almost 0
+_SHIFT = 1.5  # multiple of |smallest eigenvalue|; with 1.0 the most negative directions are divided by almost 0
 
 
 def decompose(H: Floats, policy: str, rcond: float, eps: float) -> tuple[Floats, Floats]:
-    """Return (eigenvalues (rank,), components (s, rank)) of a symmetric matrix, largest eigenvalue first.
+    """Return the kept eigenvalues f(lambda), largest first, shape (rank,), and the matrix W, shape (s, rank).
 
-    `policy` is the `spectrum` of `Nystroem`. `eps` is the precision of the kernel values: negative eigenvalues below
-    s * eps count as rounding.
+    `policy` is the parameter `spectrum` of `Nystroem`. `eps` is the machine precision of the kernel values. Negative
+    eigenvalues count as rounding if they are at most max(s * eps, 1e-10) times the largest eigenvalue in size.
     """
     if not H.any():
         raise ValueError(
@@ -45,13 +45,13 @@ def decompose(H: Floats, policy: str, rcond: float, eps: float) -> tuple[Floats,
 
 
 def with_signs(vectors: Floats) -> Floats:
-    """Return eigenvectors with their largest entry positive, since LAPACK does not fix their signs."""
+    """Return the columns with signs such that the entry largest in size is positive; LAPACK leaves the signs open."""
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     return vectors * np.sign(largest)
 
 
 def _repair(values: Floats, policy: str, tolerance: float) -> Floats:
-    """Apply the policy for negative eigenvalues to a descending spectrum."""
+    """Return the descending eigenvalues `values` with the policy for negative ones applied; it may warn or raise."""
     ratio = -values[-1] / values[0]
     if ratio <= tolerance:
         return values
