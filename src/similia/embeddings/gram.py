@@ -1,7 +1,7 @@
 """Access to entries of kernel and distance matrices, computed on demand or precomputed, and checks of these matrices.
 
-The landmark strategies and `Nystroem` read a kernel only through a `Gram`: a block of rows and columns, whole columns,
-or the diagonal. No n x n matrix is ever formed.
+The landmark strategies and `Nystroem` read kernel values only through a `Gram`, which returns a block of given rows and
+columns, whole columns, or the diagonal. The n x n matrix is never formed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from similia.similarity import Kernel, as_objects, diagonal, evaluate
 from similia.sources.dask import Distributed
 
 Index = npt.NDArray[np.int64]
-Numbers = npt.ArrayLike | range  # of objects
+Numbers = npt.ArrayLike | range  # positions of objects, for messages
 
 
 class Gram:
-    """The kernel matrix of a collection of objects under a callable kernel."""
+    """The kernel matrix of a collection of objects under a callable kernel, computed only where it is read."""
 
     def __init__(self, kernel: Callable[..., Any], X: Any) -> None:
         self.kernel = kernel
@@ -47,18 +47,18 @@ class Gram:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def diagonal(self) -> npt.NDArray:
-        """Return k(x, x) for all objects, float64 (n,), using the kernel's ``diag`` if it has one."""
+        """Return k(x, x) for all objects, float64 (n,), by the method ``diag`` of the kernel if there is one."""
         if isinstance(self.X, Distributed):
             return np.concatenate([*self.X.map(_diagonal, self.kernel)])
         return _diagonal(self.X, 0, self.kernel)
 
     def eps(self) -> float:
-        """Return the machine precision of the kernel values: float32 kernels carry more rounding."""
+        """Return the machine precision of the dtype of the kernel values, float32 or float64."""
         return float(np.finfo(self.block([0], [0]).dtype).eps)
 
 
 class PrecomputedGram(Gram):
-    """A precomputed kernel matrix (n, n), or (n, n_columns) if it has only the columns of the objects `columns`."""
+    """A precomputed kernel matrix: (n, n), or (n, len(columns)) with the columns of the objects at `columns` only."""
 
     kernel: Any
 
@@ -81,7 +81,10 @@ class PrecomputedGram(Gram):
 
 
 def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:
-    """Return the landmarks' columns in a precomputed matrix that has all columns or only those of the landmarks."""
+    """Return the positions of the landmarks' columns in `M`, whose columns are all training objects or the landmarks.
+
+    Raises if `M` has neither `n_train` nor ``len(indices)`` columns; `name` is the name of `M` in the message.
+    """
     if M.shape[1] not in (len(indices), n_train):
         raise ValueError(
             f"{name} has {M.shape[1]} columns, expected {n_train} (all training objects) or {len(indices)} "
@@ -91,7 +94,10 @@ def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) ->
 
 
 def check_symmetric(M: npt.NDArray, indices: Index, tolerance: float, what: str) -> None:
-    """Raise if a kernel or distance matrix is not symmetric up to rounding; the message names the worst pair."""
+    """Raise if M[i, j] and M[j, i] differ by more than `tolerance` times the largest |M|; name the worst pair.
+
+    `what` is "kernel" or "distance", and `indices` are the positions of the objects in X, for the message.
+    """
     gap = np.abs(M - M.T)
     i, j = np.unravel_index(gap.argmax(), M.shape)
     if gap[i, j] > tolerance * np.abs(M).max():
@@ -115,21 +121,24 @@ def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
 
 
 def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[Index]:
-    """Yield the row numbers 0, ..., n - 1 in blocks that fit into ``config(max_memory)``."""
+    """Yield the row numbers 0 to n - 1 in blocks of consecutive rows that fit into ``config(max_memory)``."""
     step = rows_per_block(bytes_per_row, at_most)
     for start in range(0, n, step):
         yield np.arange(start, min(start + step, n))
 
 
 def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
-    """Return k(X, Y), or k(X) if `Y` is None; errors name objects by `rows`, `columns` and the template `pair`."""
+    """Return k(X, Y), or k(X) if `Y` is None; raise if a value is not finite.
+
+    `rows` and `columns` number the objects of X and Y in messages; the format string `pair` takes two such numbers.
+    """
     with pairs_named(rows, columns, pair):
         values = evaluate(kernel, X, Y)
     return check_finite(values, rows, columns, pair)
 
 
 def check_finite(values: npt.NDArray, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
-    """Return `values`, or raise if one is NaN or infinite; the template `pair` names its pair of objects."""
+    """Return `values`, or raise if a value is NaN or infinite; see `kernel_values` for the other arguments."""
     finite = np.isfinite(values)
     if not finite.all():
         i, j = np.argwhere(~finite)[0]
@@ -142,7 +151,7 @@ def check_finite(values: npt.NDArray, rows: Numbers, columns: Numbers, pair: str
 
 
 class DistancePairs:
-    """A distance that is called with positions in a collection, and reads their distances from a matrix."""
+    """A distance between positions in a collection: it looks up the entries of a precomputed matrix `values`."""
 
     def __init__(self, values: npt.NDArray) -> None:
         self.values = values
@@ -152,7 +161,7 @@ class DistancePairs:
 
 
 class KernelPairs(DistancePairs, Kernel):
-    """A kernel that is called with positions in a collection, and reads their kernel values from a matrix."""
+    """A kernel between positions in a collection: it looks up the entries of a precomputed matrix `values`."""
 
     def diag(self, X: npt.NDArray) -> npt.NDArray:
         return self.values[X, X]

@@ -1,10 +1,10 @@
 """The exact, sparse explicit features of a kernel as a pipeline step.
 
-phi(x) with phi(x)^T phi(y) = k(x, y), the feature ids folded into n_features columns (see
-`similia.kernels.features.FeatureKernel.features`). Cost: each object's features are counted once.
+An object x becomes a vector phi(x) with phi(x)^T phi(y) = k(x, y), whose feature ids are hashed to n_features columns
+(see `similia.kernels.features.FeatureKernel.features`). Cost: the features of each object are counted once.
 
-A linear model gives the same answer for all objects without a column that a training object had. So `transform` warns
-of objects that have no more such columns than chance explains; by chance, features share a column.
+A linear model gives the same answer for every object that has no non-zero column in common with the training objects.
+So `transform` warns of objects that have no more such columns than hash collisions explain.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ from similia.similarity import (
 )
 from similia.sources.dask import is_lazy, lazily
 
-_N_READ = 8  # graphs that fit reads
-_MOST = 2**24  # maximum number of columns for met_, which then takes 2 MiB (one weight per column takes 128)
+_N_READ = 8  # number of graphs that `fit` reads
+_MOST = 2**24  # up to this many columns, `met_` is kept: at most 2 MiB; a linear model's weights take 128 MiB
 
 
 @state(
     fits=lambda state, sizes: len(state.get("met_", ())) in (0, -(-int(state["n_features"]) // 8)),
-    may_lack=("met_", "compared_"),  # met_ is kept up to a size
+    may_lack=("met_", "compared_"),  # met_ is not kept for more than _MOST columns
     kernel="kernel", n_features=count(least=1), met_=array("u1", None), compared_="texts",
 )  # fmt: skip
 class KernelFeatures(ComparesObjects, Transformer):
     """Turn objects into the sparse explicit features of a kernel.
 
-    A linear model on them is the kernel machine, without a kernel matrix and without landmarks.
+    A linear model on these features is a kernel machine, without a kernel matrix and without landmarks.
 
     Parameters
     ----------
     kernel : kernel with explicit features
         A kernel of `similia.kernels` that counts substructures (``Spectrum``, ``WeisfeilerLehman``, ...), a
-        ``Sum`` or ``Normalized`` of such kernels, or any object with ``features(X, n_features)``. In a grid search
-        its parameters are ``kernel__name``.
+        ``Sum`` or ``Normalized`` of such kernels, or any object with ``features(X, n_features)``. In a grid search,
+        parameters of the kernel are named ``kernel__name``.
     n_features : int, default=2**20
-        Number of columns that the features are folded into; two given features share a column with
-        probability 1 / n_features.
+        Number of columns to which the features are hashed; two given features share a column with probability
+        1 / n_features.
 
     Attributes
     ----------
     met_ : ndarray of uint8, shape (ceil(n_features / 8),)
-        One bit per column: whether a training object had a feature there. Set by `fit_transform`, which pipelines
-        call, for objects in memory and at most 2**24 columns. Only the warning of `transform` uses it.
+        One bit per column: whether a training object had a feature there. `fit_transform`, which pipelines call, sets
+        this array for at most 2**24 columns. Only the warning of `transform` uses it.
     compared_ : dict of str
         Which parts of the objects the kernel compares, if this depends on the objects (graphs with or without
-        labels). Set by `fit` and `fit_transform` for objects in memory. `transform` refuses objects of which the
+        labels). Set by `fit` and `fit_transform` for objects in memory. `transform` raises for objects of which the
         kernel would compare other parts.
 
     Notes
@@ -97,8 +97,8 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the parameters, set `compared_` and delete `met_`.
 
-        Of a table `X`, the number and names of the columns are stored. Of graphs, the first few are read to set
-        `compared_`. Other objects are not read, and `y` is ignored.
+        If `X` is a table, the number and names of the columns are stored. If `X` holds graphs, the first few are read
+        to set `compared_`. Other objects are not read, and `y` is ignored.
 
         Raises
         ------
@@ -120,9 +120,10 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
-        """Return the features of n objects, csr_array of shape (n, n_features), and store their columns in `met_`.
+        """Return the features of n objects, csr_array of shape (n, n_features), and mark their columns in `met_`.
 
-        The features of a Dask collection are loaded into memory, as learners need; `transform` leaves them lazy.
+        The features of a Dask collection are loaded into memory, where learners need them; `transform` returns a lazy
+        array.
         """
         self.fit(X, y)
         if not is_lazy(X):
@@ -148,8 +149,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object has features, but no more of their columns in `met_` than chance explains. Also if more than
-            half of the objects have no features, such as strings shorter than k; in a stream, if any object has none.
+            If an object has features, but no more of their columns are marked in `met_` than hash collisions explain.
+            Also if more than half of the objects (in a stream: any object) have no features, such as strings shorter
+            than k.
         """
         self._check()
         if is_table(X):
@@ -172,7 +174,7 @@ class KernelFeatures(ComparesObjects, Transformer):
         return features
 
     def _strangers(self, features: Any) -> npt.NDArray[np.int64]:
-        """Return the rows whose features are all new, except by chance; rows without features are not among them."""
+        """Return the indices of non-empty rows that share no columns with the training objects, save by collision."""
         met = getattr(self, "met_", None)
         if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
             return np.empty(0, np.int64)
@@ -194,18 +196,18 @@ class KernelFeatures(ComparesObjects, Transformer):
 
 @njit()
 def _mark(columns, met):  # type: ignore[no-untyped-def]
-    """Set the bits of columns, given in any order."""
+    """Set the bit of each column number of `columns` in the bit array `met`."""
     for column in columns:
         met[column >> 3] |= np.uint8(1 << (column & 7))
 
 
 @njit()
 def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
-    """Return the non-empty rows that have no more columns in `met` than a share `chance` of all columns explains.
+    """Return the indices of the non-empty CSR rows in which no more columns are marked in `met` than chance explains.
 
-    A row of new features only may still hit columns of training features. Of k columns, allow the mean of k draws, plus
-    three standard deviations, plus a twentieth of the remaining columns, since rows have features in common. Rows with
-    fewer than eight columns are allowed none.
+    `chance` is the fraction of all columns that are marked. A row of new features only may still hit marked columns: of
+    its k columns, allow the mean of k random draws, plus three standard deviations, plus a twentieth of the rest, since
+    rows have features in common. Rows with fewer than eight columns are allowed no marked column.
     """
     found = np.empty(len(offsets) - 1, np.int64)
     n = 0

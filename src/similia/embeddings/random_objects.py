@@ -4,8 +4,8 @@ D2KE compares each object with R objects omega drawn from a distribution p(omega
 short whatever the length of the data, so a distance costs time linear in the length of an object, not quadratic.
 Drawing costs time linear in the total length of the objects drawn.
 
-A distribution is any object with a method ``sample(X, n, rng)``, or any function ``f(X, n, rng)``, that returns a
-collection of n objects. X holds the training objects; it is None inside the kernel `similia.kernels.FromDistance`.
+A distribution (sampler) is any object with a method ``sample(X, n, rng)``, or any function ``f(X, n, rng)``, that
+returns a collection of n objects. X holds the training objects; the kernel `similia.kernels.FromDistance` passes None.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 3 ("Effect of
 p(omega)") and Appendix C.
@@ -33,29 +33,29 @@ Span = int | tuple[int, int]
 Index = npt.NDArray[np.int64]
 _BATCHES = (StringBatch, SeriesBatch, SetBatch)
 
-_RARE = 0.01  # letters rarer than this share of the average letter count are not drawn
+_RARE = 0.01  # letters that occur less often than this fraction of the mean count per letter are not drawn
 
 
 @state()
 class RandomObjects(BaseEstimator):
-    """Base of the built-in distributions; parameters left at None are estimated from the training objects."""
+    """Base of the built-in distributions; parameters that are None are estimated from the training objects."""
 
     def complete(self, X: Any) -> Self:
-        """Return a copy with every parameter set; those that are None are estimated from the objects `X`.
+        """Return a copy in which parameters that are None are replaced by estimates from the objects `X`.
 
-        Raises ValueError if a parameter is None and `X` is None: a kernel has no training objects.
+        Raises ValueError if such a parameter is None and `X` is None, as in a kernel, which has no training objects.
         """
         raise NotImplementedError
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
-        """Return n random objects as a batch; parameters that are None are estimated from the training objects `X`."""
+        """Return n random objects; parameters that are None are estimated from the training objects `X`."""
         return self.complete(X)._draw(n, rng)
 
     def _draw(self, n: int, rng: np.random.Generator) -> Any:
         raise NotImplementedError
 
     def _estimates(self, X: Any, *names: str) -> bool:
-        """Return whether a parameter is None; raise if there are then no training objects to estimate it from."""
+        """Return whether any of the parameters called `names` is None; raise if so and `X` is None."""
         missing = [name for name in names if getattr(self, name) is None]
         if missing and X is None:
             name = type(self).__name__
@@ -67,16 +67,16 @@ class RandomObjects(BaseEstimator):
 
 
 class RandomStrings(RandomObjects):
-    """Random strings: length uniform on a range, letters independent and uniform on an alphabet.
+    """Random strings of independent letters, with length and letters drawn uniformly.
 
     Parameters
     ----------
     length : int or (int, int), default=(2, 50)
         Fixed length, or the smallest and largest length of a uniform distribution. If positions matter and all
-        strings have one length, try that length.
+        training strings have the same length, try that length.
     alphabet : str or bytes, optional
-        Letters to draw from, with equal probability. By default the letters of the training strings, except very
-        rare ones (less than a hundredth of the average letter count), which would only add noise.
+        Letters to draw from, with equal probability. By default the letters of the training strings, except letters
+        that occur less often than a hundredth of the mean count per letter, which would only add noise.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class RandomStrings(RandomObjects):
 
 
 class RandomSeries(RandomObjects):
-    """Random series: length uniform on a range, values independent and normal.
+    """Random series of independent normal values, with length drawn uniformly.
 
     Parameters
     ----------
@@ -115,12 +115,12 @@ class RandomSeries(RandomObjects):
         Number of time points, or the smallest and largest number of a uniform distribution.
     scale : float or array-like of shape (n_channels,), optional
         Standard deviation of the values, one for all channels or one for each. By default that of the training
-        values in each channel. This is the paper's bandwidth sigma; its authors' program divides by it, this class
-        multiplies.
+        values in each channel. This is the bandwidth sigma of the paper, by which this class multiplies normal values;
+        the program of the authors divides by sigma.
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the paper uses 0.
     n_channels : int, optional
-        Number of channels. By default that of the training series.
+        Number of channels. By default the number in the training series.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class RandomSeries(RandomObjects):
 
 
 class RandomSets(RandomObjects):
-    """Random point sets: size uniform on a range, points independent and uniform on a sphere.
+    """Random sets of independent points on a sphere, with size and points drawn uniformly.
 
     Parameters
     ----------
@@ -225,10 +225,10 @@ class RandomSets(RandomObjects):
 
 
 class Representatives(RandomObjects):
-    """Training objects drawn without replacement: D2KE becomes the representative-set method (its paper, Section 3).
+    """Training objects drawn without replacement: the representative-set method of the D2KE paper (Section 3).
 
-    D2KE draws at most as many as there are training objects. They are as long as the data, so each distance costs as
-    much as one between two training objects.
+    There are at most as many representatives as training objects. They are as long as the data, so each distance costs
+    as much as a distance between two training objects.
 
     Parameters
     ----------
@@ -267,10 +267,10 @@ class Representatives(RandomObjects):
 class Mosaics(RandomObjects):
     """Random objects assembled from pieces of training objects; any number can be drawn.
 
-    Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one, the next part of
-    another, and so on. All are cut at the same random fractions of their lengths, so strings and series keep the
-    typical letters and values of each position. Labels are not used. Where positions matter, fewer mosaics are needed
-    than objects with independent letters or values. Mosaics are not in the paper, whose random objects are
+    Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
+    of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
+    keep the typical letters and values of each position. Labels are not used. Where positions matter, fewer mosaics are
+    needed than objects with independent letters or values. Mosaics are not in the D2KE paper, whose random objects are
     independent of the data or are training objects.
 
     Parameters
@@ -279,13 +279,13 @@ class Mosaics(RandomObjects):
         Number of training objects in one mosaic; 1 gives training objects themselves, drawn with replacement.
     length : int or (int, int), optional
         Length of a random window to cut from each mosaic, or the smallest and largest length of a uniform
-        distribution. A shorter mosaic stays whole. By default mosaics are as long as the training objects, so each
-        distance costs as much as one between two training objects.
+        distribution. A mosaic shorter than the window stays whole. By default mosaics are as long as the training
+        objects, so each distance costs as much as a distance between two training objects.
 
     Notes
     -----
-    Objects are strings, series or point sets (points in stored order). Like `Representatives`, mosaics need the
-    training objects: pass them to `D2KE.extend`. `similia.kernels.FromDistance` cannot draw mosaics.
+    The training objects are strings, series or point sets (points in stored order). Like `Representatives`, mosaics
+    need them also in `D2KE.extend`, and `similia.kernels.FromDistance` cannot draw mosaics.
 
     Examples
     --------
@@ -333,15 +333,15 @@ class Mosaics(RandomObjects):
 
 
 class Mixture(RandomObjects):
-    """Random objects from several samplers in turn: the first of each, then the second of each, and so on.
+    """Random objects from several samplers in turn: the first object of each, then the second of each, and so on.
 
-    Different kinds of random objects capture different properties. If cross-validation cannot tell which kind is
-    best, half of each is safer than all of one.
+    Different kinds of random objects capture different properties. If cross-validation cannot tell which of two kinds
+    is better, half of each is safer than all of one kind.
 
     Parameters
     ----------
     samplers : list of samplers
-        One or more. `Representatives` is not allowed.
+        At least one sampler. `Representatives` is not allowed.
 
     Examples
     --------
@@ -371,13 +371,13 @@ class Mixture(RandomObjects):
 
 
 def _ranges(starts: Index, lengths: Index) -> tuple[Index, Index]:
-    """Return the concatenated integers of all ranges, and the offsets of the ranges."""
+    """Return the integers of all ranges (start to start + length - 1), concatenated, and the offset of each range."""
     offsets = _offsets(lengths)
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
 
 
 def _span(span: Any, name: str, minimum: int) -> tuple[int, int]:
-    """Return the smallest and the largest value of a parameter, or raise."""
+    """Return (smallest, largest) of a parameter given as an integer or a range; raise if it is not valid."""
     ends = tuple(span) if isinstance(span, tuple | list) else (span, span)
     whole = all(isinstance(v, Integral) and not isinstance(v, bool) for v in ends)
     if not whole or len(ends) != 2 or not minimum <= ends[0] <= ends[1]:
@@ -395,7 +395,7 @@ def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _letters(X: Any) -> str | bytes:
-    """Return the sorted letters of the strings, without very rare ones."""
+    """Return the letters of all strings in sorted order, without very rare letters (see `_RARE`)."""
     found = [*X.map(_counts)] if isinstance(X, Distributed) else [_counts(X)]
     letters, counts, are_bytes = zip(*found, strict=True)
     if len(set(are_bytes)) > 1:
@@ -410,7 +410,7 @@ def _letters(X: Any) -> str | bytes:
 
 
 def _counts(X: Any, start: int = 0) -> tuple[npt.NDArray, npt.NDArray[np.int64], bool]:
-    """Return the letters of strings, how often each occurs, and whether the strings are bytes."""
+    """Return the distinct letter codes in `X`, the count of each, and whether the strings are bytes."""
     batch = as_strings(X)
     return *np.unique(batch.values, return_counts=True), batch.is_bytes
 
@@ -420,14 +420,14 @@ def _points(X: Any, start: int) -> npt.NDArray[np.floating]:
 
 
 def _statistics(X: Any, start: int) -> tuple[tuple[int, int], float, float]:
-    """Return the shape of the points of some sets, the sum of their norms, and their smallest coordinate."""
+    """Return for the points of all sets in `X`: (n_points, n_dims), the sum of norms, the smallest coordinate."""
     values = as_sets(X).values
     norms = float(np.linalg.norm(values, axis=1).sum(dtype=np.float64))
     return values.shape, norms, float(values.min(initial=np.inf))
 
 
 def _as_batch(X: Any) -> Any:
-    """Return strings, series or sets as a batch."""
+    """Return a collection of strings, series or point sets as one batch of contiguous arrays."""
     if isinstance(X, _BATCHES):
         return X
     return as_strings(X) if isinstance(next(iter(X)), str | bytes) else as_series(X)

@@ -2,7 +2,7 @@
 
 Means and variances are the same, bit for bit, for any partitioning of the objects: each block of `BLOCK` consecutive
 objects is summed, and the block sums are added in order. The variance takes a second pass over differences from the
-mean, so it stays accurate if the mean is large: relative error 1e-12 to numpy's ``var`` up to 1e8 vectors.
+mean, so it stays accurate if the mean is large: it is within a relative 1e-12 of numpy's ``var`` up to 1e8 vectors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SMALLEST = 1e-145  # smallest difference whose square keeps full precision
 
 @state()
 class FeatureScaler(Transformer):
-    """Standardise columns: dense ones to mean 0 and deviation 1; sparse ones only to deviation 1, to stay sparse.
+    """Standardise the columns of dense data to mean 0 and deviation 1, those of sparse data only to deviation 1.
 
     Attributes
     ----------
@@ -120,7 +120,10 @@ class SeriesVectors(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the series as vectors, shape (n, `length_` * `n_channels_`); raise if a length differs from fit."""
+        """Return the series as vectors, shape (n, `length_` * `n_channels_`).
+
+        Raises if the length or the number of channels of a series differs from that in `fit`.
+        """
         check_is_fitted(self)
         batch = as_series(X)
         self._check(batch)
@@ -136,7 +139,7 @@ class SeriesVectors(Transformer):
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
-    """Return rows as a dense array of finite floats; raise for the first row with NaN or infinity."""
+    """Return `X` as a dense array; raise for the first row with NaN or infinity, counted from `start`."""
     rows = np.ascontiguousarray(X.toarray() if issparse(X) else X)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
@@ -148,8 +151,8 @@ def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
 def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Floats, Floats]:
     """Return the number, the mean (p,) and the variance (p,) of the vectors of all objects.
 
-    ``vectors(block, start)`` returns the vectors of a block of objects, shape (n_vectors, p). It must be a module-level
-    function, since it may run on another machine.
+    ``vectors(block, start)`` returns the vectors of a block of objects, shape (n_vectors, p); `start` is the position
+    of the block in `X`. It must be a module-level function, since it may run on another machine.
     """
     n, total = 0, np.zeros(1)
     for n_more, sums in each_block(X, BLOCK, _sums, vectors):
