@@ -1,10 +1,10 @@
-r"""D2KE: turn any distance into feature vectors, with one number for each random object.
+r"""D2KE (from distance to kernel and embedding): feature vectors of one number for each random object.
 
 .. math:: \phi_j(x) = R^{-1/2} e^{-\gamma d(x, \omega_j)}, \qquad j = 1, \dots, R,
 
-for random objects omega_j drawn once from a distribution p(omega). Inner products of these vectors estimate a
-positive definite kernel, `similia.kernels.FromDistance`, whatever the distance; a linear model on them is a kernel
-machine. Cost: n R distances to short objects, linear in the number of objects and in their length.
+for any distance d and random objects omega_j drawn once from a distribution p(omega). Inner products of these vectors
+estimate a positive definite kernel, `similia.kernels.FromDistance`; a linear model on the vectors is a kernel machine.
+Cost: n R distances to short objects, linear in the number of objects and in their length.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from similia.similarity import ComparesObjects, as_objects, check_distance, read
 from similia.sources.dask import as_parts, from_parts, lazily
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
-# The median distance is taken between this many training objects and random objects.
+# "median" is the median of the distances between this many training objects (rows) and random objects (columns).
 GAMMA_ROWS, GAMMA_COLUMNS = 256, 64
 
 
@@ -51,28 +51,28 @@ class D2KE(ComparesObjects, Transformer):
     n_components : int, default=1024
         Number R of random objects. Not used if `objects` is a collection.
     objects : "auto", sampler, callable or collection of objects, default="auto"
-        The random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`; any object
-        with ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects (it is called with n = 256
-        until there are enough); or a collection, all of which is used. "auto" takes `RandomStrings`, `RandomSeries` or
+        The source of the random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`;
+        any object with ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects (called with n = 256
+        until there are enough); or a collection, used as a whole. "auto" takes `RandomStrings`, `RandomSeries` or
         `RandomSets` if the distance works on strings, series or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Decay of a feature with distance. "median" is 1 / the median distance between (at most 256) training objects and
-        64 random objects, or 1 if that is 0; ``"4*median"`` is four times as much.
+        64 random objects, or 1 if that distance is 0; ``"4*median"`` is four times as much.
     random_state : int, numpy Generator or None, default=None
-        Draws the random objects, in `fit`.
+        Source of randomness with which `fit` draws the random objects.
     memory : str, path, joblib.Memory or None, default=None
-        Where to cache distance matrices, so that another gamma computes no distances. Use it with an integer
-        `random_state`, which draws the same random objects again. A custom function is identified by its code and what
-        it uses; if these change, distances are computed anew.
+        Where to cache distance matrices, so that a fit with another gamma computes no distances. Use a cache with an
+        integer `random_state`, which draws the same random objects again. A custom function is identified by its code
+        and by what the code uses; if these change, distances are computed anew.
 
     Attributes
     ----------
     random_objects_ : collection of objects, length R
         The random objects, in the layout that the distance uses.
     gamma_ : float
-        The decay in use.
+        The decay gamma in use, a number.
     seed_ : int
-        Seed of the random objects: `random_state` if that is an integer.
+        Seed of the random objects: `random_state` itself if that is an integer.
     sampler_ : sampler or None
         The distribution with its learned parameters (alphabet, scale); None if `objects` is a collection.
     representative_indices_ : ndarray of int64, shape (R,)
@@ -80,13 +80,13 @@ class D2KE(ComparesObjects, Transformer):
 
     Notes
     -----
-    Random object j depends on the seed and j alone: a larger `n_components` keeps the random objects of a smaller one,
-    adds new ones, and leaves `gamma_` unchanged. The row of an object does not depend on the other objects. The
-    output is float32 if the distances are, else float64.
+    Random object j depends only on the seed, on j and on the learned distribution: a larger `n_components` adds random
+    objects to those of a smaller number, and leaves `gamma_` unchanged. The row of an object does not depend on the
+    other objects. The output is float32 if the distances are, else float64.
 
-    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. A gamma far below
-    "median" then has little effect, since exp(-gamma d) becomes linear in d; with one far above, only near objects
-    count.
+    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. Any gamma far below "median" then
+    gives about the same features, since exp(-gamma d) becomes linear in d; with a gamma far above "median", only
+    random objects near x matter.
 
     References
     ----------
@@ -127,7 +127,7 @@ class D2KE(ComparesObjects, Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the random objects and compute gamma; of `y`, only the length is checked.
 
-        A custom sampler gets a Dask collection as an object with ``len(X)`` and ``X.take(indices)``.
+        If `X` is a Dask collection, a custom sampler receives an object with ``len(X)`` and ``X.take(indices)``.
         """
         check_distance(self.distance)
         factor, unit = gamma_spec(self.gamma)
@@ -170,9 +170,9 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
-        """Return the distances of n objects to the random objects from number `start` on, shape (n, R - start).
+        """Return the distances of n objects to random objects `start` to R - 1, shape (n, R - start).
 
-        After `extend`, `start` skips the random objects that were there before.
+        After `extend`, the former number of random objects as `start` gives the distances to the new ones only.
         """
         check_is_fitted(self)
         X = read_objects(self, self.distance, X, reset=False)
@@ -188,14 +188,14 @@ class D2KE(ComparesObjects, Transformer):
 
     @all_at_once
     def extend(self, n_components: int, X: Any = None) -> Self:
-        """Draw more random objects; keep the earlier ones and gamma.
+        """Draw more random objects; keep gamma and the random objects drawn before.
 
-        The result is the same as a `D2KE` fitted with the larger `n_components`.
+        The result is the same as that of fitting with the larger `n_components`.
 
         Parameters
         ----------
         n_components : int
-            New number of random objects; raises if it is below the current number.
+            New total number of random objects; raises if it is below the current number.
         X : collection of objects, optional
             The training objects, needed only by `Representatives`, `Mosaics` and your own samplers.
         """
@@ -230,11 +230,11 @@ class D2KE(ComparesObjects, Transformer):
         return self
 
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes."""
+        """Return a collection that holds one object, as a valid input of `transform`."""
         return take(self.random_objects_, [0])
 
     def _cached_distances(self) -> Any:
-        """Return `distance_matrix`, through `memory` if there is one."""
+        """Return the function `distance_matrix`, or a version cached in `memory` if that is not None."""
         if self.memory is None:
             return distance_matrix
         memory = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
@@ -242,7 +242,7 @@ class D2KE(ComparesObjects, Transformer):
         return partial(check_memory(memory).cache(_remembered, ignore=["distance"]), key)
 
     def _sampler(self, X: Any) -> Any:
-        """Return the distribution with its parameters learned from `X`, or None for a collection of objects."""
+        """Return the sampler with parameters learned from `X`, or None if `objects` is a collection."""
         objects = self.objects
         if isinstance(objects, str):
             if objects != "auto":
@@ -253,7 +253,7 @@ class D2KE(ComparesObjects, Transformer):
         return objects.complete(X) if hasattr(objects, "complete") else objects
 
     def _draw(self, X: Any, R: int) -> Any:
-        """Return the first R random objects, or all if there are fewer."""
+        """Return the first R random objects; fewer if too few training objects, all of a given collection."""
         if self.sampler_ is None:
             return as_objects(self.distance, self.objects)
         if isinstance(self.sampler_, Representatives):
@@ -261,11 +261,14 @@ class D2KE(ComparesObjects, Transformer):
         return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance, example_of(X))
 
     def _order(self, n: int) -> npt.NDArray[np.int64]:
-        """Return the order in which n training objects become representatives."""
+        """Return a random permutation of n training objects: the order in which they become representatives."""
         return random_stream(self.seed_, 0).permutation(n)
 
     def _keep(self, objects: Any, R: int, n: int = 0) -> None:
-        """Store the first R of `objects` as the random objects, or all if they are a given collection."""
+        """Store the first R of `objects` as the random objects, or all if the user gave a collection.
+
+        `n` is the number of training objects, needed only for `Representatives`.
+        """
         R = at_least_one(objects, "objects") if self.sampler_ is None else min(R, n_objects(objects))
         if isinstance(self.sampler_, Representatives):
             if self.sampler_.hold_out and n == R:
@@ -279,12 +282,12 @@ class D2KE(ComparesObjects, Transformer):
 
 
 def _remembered(key: str, distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return `distance_matrix`; the cache identifies a distance by `key`, which changes with a function's code."""
+    """Return the distance matrix; the cache ignores `distance` and uses `key`, which changes with its code."""
     return distance_matrix(distance, X, objects)
 
 
 def gamma_spec(gamma: Any) -> tuple[float, str | None]:
-    """Return (value, None) for a number, (factor, "median") for "median" or "factor*median", or raise."""
+    """Return (gamma, None) for a number and (factor, "median") for "median" or "factor*median"; otherwise raise."""
     if not isinstance(gamma, str):
         return check_positive(gamma, "gamma"), None
     found = re.fullmatch(r"\s*(?:([\d.eE+-]+)\s*\*\s*)?median\s*", gamma)
@@ -295,7 +298,7 @@ def gamma_spec(gamma: Any) -> tuple[float, str | None]:
 
 
 def _seed(random_state: RandomState) -> int:
-    """Return the given integer, or draw one from the given generator."""
+    """Return `random_state` if it is an integer >= 0; otherwise draw a seed from its generator."""
     if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)
     return int(generator(random_state).integers(2**63))

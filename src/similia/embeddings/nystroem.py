@@ -1,8 +1,9 @@
-"""Nyström: coordinates of any objects from their similarities to a few of them, the landmarks.
+"""Nyström: coordinates of any objects from their similarities to a few training objects, the landmarks.
 
-With landmarks Z (s of them), H = K(Z, Z) = Q diag(lambda) Q^T and C = K(X, Z), the embedding
-Theta = C Q_k diag(lambda_k)^(-1/2) satisfies Theta Theta^T = C H^+ C^T, the Nyström approximation of K(X, X):
-exact on the landmarks, never above K in the Loewner order (Williams & Seeger, 2001; NysHD, Section 3).
+Let Z be the s landmarks, H = K(Z, Z) = Q diag(lambda) Q^T and C = K(X, Z), and let the index k mean the eigenvalues
+that are kept. The embedding Theta = C Q_k diag(lambda_k)^(-1/2) satisfies Theta Theta^T = C H^+ C^T, the Nyström
+approximation of K(X, X). It is exact on the landmarks and never above K in the Loewner order (Williams & Seeger, 2001;
+NysHD, Section 3).
 Cost: s^2 kernel values and O(s^3) to fit; s kernel values and 2 s rank operations to transform an object.
 """
 
@@ -53,13 +54,15 @@ from similia.similarity import (
 from similia.sources.dask import Distributed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
-_FEW_OBJECTS = 16  # up to this many, `transform` keeps the landmarks' counts between calls
+_FEW_OBJECTS = 16  # for at most this many objects, `transform` keeps the feature counts of the landmarks between calls
 _WEIGHED = 256  # number of objects used to fit the weights of an ensemble's experts
-_BLOCK = 2**14  # objects per block: counts and kernel values stay near the caches, a fifth faster than all at once
+_BLOCK = 2**14  # objects per block, so that counts and kernel values stay in cache: 20 % faster than all at once
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Return whether the blocks of the matrix (s, r) cover its diagonal, from the first to the last corner."""
+    """Return whether `_corners` are increasing corners of diagonal blocks, from (0, 0) to (s, r), and the kernel
+    can read the landmarks.
+    """
     corners = state["_corners"]
     if len(corners) < 2 or (corners[0] != 0).any() or (np.diff(corners, axis=0) < 0).any():
         return False
@@ -79,24 +82,25 @@ class Nystroem(ComparesObjects, Transformer):
     kernel : callable or "precomputed"
         ``kernel(X, Y) -> (n, m)`` array of similarities: a kernel of `similia.kernels`, one of
         ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own, always called with both
-        arguments. With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the square matrix (n, n) of the
-        training objects, `transform` rows against all of them (m, n) or the landmarks only (m, n_landmarks). If
-        `landmarks` are indices, `fit` also takes only their columns (n, n_landmarks). Cross-validation slices a square
-        matrix correctly, and refuses a tall one.
+        arguments. With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix between
+        training objects; `transform` takes the similarities of new objects to all training objects, (m, n), or to the
+        landmarks only, (m, n_landmarks). If `landmarks` are indices, `fit` also takes the (n, n_landmarks) matrix of
+        their columns. Cross-validation slices a square matrix correctly, and refuses a matrix that is not square.
     n_components : int or "auto", default=300
-        Number of landmarks; all training objects, with a warning, if there are fewer. ``"auto"`` is the rule of NysHD,
-        min(n, max(300, 0.02 n)). Not used if `landmarks` are indices.
+        Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` is the rule
+        of NysHD, min(n, max(300, 0.02 n)). Not used if `landmarks` are indices.
     landmarks : str, array of int, list of arrays of int, or callable, default="uniform"
         Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``, ``"rpcholesky"``,
-        ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their indices; or
-        ``f(X, kernel, n_components, rng)`` that returns indices. A list of index arrays makes an ensemble with one
-        expert for each.
+        ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their indices; or a function
+        ``f(X, kernel, n_components, rng)`` that returns indices. A list of index arrays makes an ensemble: each array
+        holds the landmarks of one expert, a separate Nyström approximation.
     spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
-        What to do with negative eigenvalues of H, which only an indefinite similarity has. "clip" drops them, with a
-        warning if they exceed rounding. "flip" takes their absolute values. "shift" raises all eigenvalues by 1.5 times
-        the size of the smallest, so that none is close to 0 (Ray, Monath, McCallum & Musco, 2022).
+        What to do with negative eigenvalues of H, the kernel matrix of the landmarks; only an indefinite similarity has
+        them. "clip" drops them, with a warning if they exceed rounding error. "flip" takes their absolute values.
+        "shift" adds 1.5 times the absolute value of the smallest to all eigenvalues, so that none is close to 0 (Ray,
+        Monath, McCallum & Musco, 2022). "raise" raises.
     random_state : int, numpy Generator or None, default=None
-        Draws the landmarks, in `fit`.
+        Source of randomness with which `fit` draws the landmarks.
     rcond : float, optional
         Directions with an eigenvalue below ``rcond`` times the largest are dropped. By default n_landmarks times the
         machine precision of the kernel values. Raise it if a kernel computes in lower precision than it returns.
@@ -108,7 +112,7 @@ class Nystroem(ComparesObjects, Transformer):
     landmarks_ : collection of objects, length n_landmarks
         The landmarks, in the layout that the kernel uses; their indices if the kernel is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
-        Their positions in the training collection.
+        Positions of the landmarks in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
         Kept eigenvalues of H after `spectrum`, largest first (within each expert of an ensemble).
     components_ : ndarray of float64, shape (n_landmarks, `rank_`)
@@ -121,13 +125,15 @@ class Nystroem(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`, if the kernel is not symmetric or nowhere positive; in both, if a kernel value is not finite or the
-        result has the wrong shape. The message names the pair.
+        In `fit`, if the kernel is not symmetric, or has no positive eigenvalue on the landmarks. In `fit` and
+        `transform`, if a kernel value is not finite (the message names the pair of objects) or the array of kernel
+        values has the wrong shape.
 
     Notes
     -----
     All arithmetic after the kernel is in float64. The output is float32 if the kernel values are, else float64. The row
-    of an object has the same bits in any block, subset and number of threads, as long as its kernel values have.
+    of an object is the same, bit for bit, in any block or subset and for any number of threads, if its kernel values
+    are.
 
     An object with similarity 0 to all landmarks (an empty string) gets the zero vector; `transform` warns if more than
     half of the objects do. Identical landmarks are harmless: they only lower `rank_`.
@@ -172,7 +178,7 @@ class Nystroem(ComparesObjects, Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks and decompose their kernel matrix; of `y`, only the length is checked.
 
-        `X` holds n objects. For a precomputed kernel it is the matrix (n, n) or (n, n_landmarks).
+        `X` holds n objects. If the kernel is precomputed, `X` is the (n, n) or (n, n_landmarks) matrix.
         """
         self._fit(X, y)
         return self
@@ -185,7 +191,7 @@ class Nystroem(ComparesObjects, Transformer):
         return self.transform(objects) if isinstance(objects, Distributed) else self._embed(objects)
 
     def _fit(self, X: Any, y: Any) -> Any:
-        """Learn from objects and return them in the layout of the kernel."""
+        """Learn the embedding from the objects `X`; return the objects in the layout that the kernel uses."""
         precomputed = self._check_parameters()
         rng = generator(self.random_state)
         # One BLAS thread: a sum that differs in its last bit can choose another landmark or flip an eigenvector.
@@ -220,14 +226,14 @@ class Nystroem(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If more than half of the objects have similarity 0 to all landmarks; while streaming, if any has, once per
-            run. Parts of a Dask collection warn if they hold at least 20 objects.
+            If more than half of the objects have similarity 0 to all landmarks; in a stream, if any object does, once
+            per run. A part of a Dask collection warns only if it holds at least 20 objects.
         """
         check_is_fitted(self)
         return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))
 
     def _embed(self, objects: Any) -> npt.NDArray[np.floating]:
-        """Return the coordinates of objects in the layout of the kernel."""
+        """Return the coordinates of objects that are already in the layout of the kernel."""
         n, s, precomputed = at_least_one(objects), len(self.landmark_indices_), self._precomputed
         columns: Any = range(s)
         if precomputed:
@@ -250,7 +256,7 @@ class Nystroem(ComparesObjects, Transformer):
         return out
 
     def approximation_error(self, X: Any, n_samples: int | None = 1000, random_state: RandomState = 0) -> float:
-        """Return ||K - Theta Theta^T||_F / ||K||_F, the relative error of the approximated kernel matrix K of a sample.
+        """Return ||K - Theta Theta^T||_F / ||K||_F, with K the kernel matrix of a sample and Theta its embedding.
 
         Parameters
         ----------
@@ -283,12 +289,12 @@ class Nystroem(ComparesObjects, Transformer):
         return tags
 
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes."""
+        """Return a collection that holds one object, as a valid input of `transform`."""
         s = len(self.landmark_indices_)
         return np.zeros((1, s)) if self._precomputed else take(self.landmarks_, [0])
 
     def _check_parameters(self) -> bool:
-        """Return whether the kernel is precomputed, or raise if a parameter is wrong."""
+        """Raise if a parameter is wrong; otherwise return whether the kernel is precomputed."""
         precomputed = self._precomputed
         if not precomputed:
             if not callable(self.kernel):
@@ -328,7 +334,7 @@ class Nystroem(ComparesObjects, Transformer):
         return PrecomputedGram(K, columns)
 
     def _choose(self, gram: Gram, kernel: Any, rng: np.random.Generator) -> list[Index]:
-        """Return the indices of each expert's landmarks; a single expert unless there is an ensemble."""
+        """Return a list with the landmark indices of each expert; without an ensemble, there is one expert."""
         if self._landmarks_given:
             return _as_experts(self.landmarks, gram.n)
         if self.n_components == "auto":
@@ -348,7 +354,7 @@ class Nystroem(ComparesObjects, Transformer):
         return decompose((H + H.T) / 2, self.spectrum, rcond, eps)
 
     def _kernel_values(self, X: Any) -> npt.NDArray:
-        """Return the kernel of objects and landmarks; for few objects, reuse the landmarks' counts between calls."""
+        """Return k(X, landmarks_); if `X` holds few objects, reuse the landmarks' feature counts between calls."""
         counts = isinstance(self.kernel_, FeatureKernel) and type(self.kernel_).__call__ is FeatureKernel.__call__
         if n_objects(X) <= _FEW_OBJECTS and counts and isinstance(self.landmarks_, Batch):
             return self.kernel_.against(X, self.landmarks_)  # type: ignore[union-attr]
@@ -356,7 +362,7 @@ class Nystroem(ComparesObjects, Transformer):
 
 
 def _as_matrix(K: Any) -> npt.NDArray:
-    """Return a precomputed kernel matrix as a 2-D float array, or raise."""
+    """Return a precomputed kernel matrix as a 2-D float array; raise if it is not 2-D or has no rows."""
     K = as_floats(K, "K has")
     if K.ndim != 2 or len(K) == 0:
         raise ValueError(f'kernel="precomputed" needs a matrix with at least one row, got shape {K.shape}')
@@ -364,7 +370,7 @@ def _as_matrix(K: Any) -> npt.NDArray:
 
 
 def _as_experts(landmarks: Any, n: int) -> list[Index]:
-    """Return landmark indices as int64 arrays, one for each expert, or raise naming the first bad index."""
+    """Return landmark indices as int64 arrays, one for each expert; raise if an index is not in 0 to n - 1."""
     many = isinstance(landmarks, list | tuple) and len(landmarks) > 0 and all(np.ndim(part) == 1 for part in landmarks)
     experts = []
     for part in map(np.asarray, landmarks if many else [landmarks]):
@@ -383,8 +389,8 @@ def _as_experts(landmarks: Any, n: int) -> list[Index]:
 def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats], rng: np.random.Generator) -> Floats:
     """Return the weights mu >= 0 of experts that minimise ||sum_r mu_r K_r - K||_F on a sample of objects.
 
-    K_r = C_r H_r^+ C_r^T (Kumar, Mohri & Talwalkar, 2012, Section 5, whose weights may be negative). Without similarity
-    in the sample, the weights are equal.
+    K_r = C_r H_r^+ C_r^T is the approximation of expert r (Kumar, Mohri & Talwalkar, 2012, Section 5, whose weights may
+    be negative). If the best weights are all 0, equal weights are returned.
     """
     sample = rng.choice(gram.n, min(gram.n, _WEIGHED), replace=False)
     target = gram.block(sample, sample).astype(np.float64)
@@ -398,7 +404,10 @@ def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats],
 
 
 def _block_diagonal(blocks: list[Floats]) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the block-diagonal matrix and its corners, shape (n_blocks + 1, 2)."""
+    """Return the block-diagonal matrix of `blocks`, and the (row, column) at which each block starts and the end.
+
+    The second array has shape (n_blocks + 1, 2).
+    """
     corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)
     matrix = np.zeros(corners[-1])
     for (i, a), (j, b), block in zip(corners[:-1], corners[1:], blocks, strict=True):

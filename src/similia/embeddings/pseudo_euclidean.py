@@ -1,14 +1,16 @@
 r"""Pseudo-Euclidean embedding: vectors whose signed squared differences add up to the squared distances.
 
-With D the distances of s landmarks and J = I - 11^T / s, classical scaling decomposes
+With D the matrix of distances between s landmarks, D^(2) the matrix of their squares and J = I - 11^T / s, classical
+scaling decomposes
 
 .. math:: B = -\tfrac12 J D^{(2)} J = Q \Lambda Q^T, \qquad Z = Q_k |\Lambda_k|^{1/2},
 
-keeping the k eigenvalues of largest size. Only a non-Euclidean distance has negative eigenvalues; squared differences
-in their directions count negative. With p positive and q negative eigenvalues, D^(2) is that of R^(p, q). A new object
-x with squared distances delta to the landmarks has the inner products b = -(delta - mean(D^(2))) J / 2 with them, and
-Z M z = b with M = sign(Lambda) gives z = M |Lambda_k|^(-1/2) Q_k^T b. This is exact for landmarks, and the projection
-of x for other objects. It is linear in delta, the constant terms vanish (Q_k^T 1 = 0), and J drops out.
+keeping the k eigenvalues of largest absolute value; the rows of Z are the vectors of the landmarks. Only a
+non-Euclidean distance has negative eigenvalues; squared differences along their eigenvectors count negative. With p
+positive and q negative eigenvalues, the space is R^(p, q). A new object x with squared distances delta to the landmarks
+has the inner products b = -(delta - mean(D^(2))) J / 2 with them. The vector z of x solves Z M z = b with
+M = sign(Lambda_k), so z = M |Lambda_k|^(-1/2) Q_k^T b. For a landmark, z is its row of Z; for other objects, z is the
+projection of x. As Q_k^T 1 = 0, the matrix J drops out, and z is linear in delta minus the mean of D^(2).
 
 Cost: s^2 distances and O(s^3) to fit; s distances and 2 s k operations to transform an object.
 """
@@ -50,29 +52,32 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     ----------
     distance : callable or "precomputed"
         ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, ``similia.pairwise(f)`` or a symmetric
-        function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the square matrix (n, n)
-        of the training objects, `transform` rows against all of them (m, n) or the landmarks only (m, n_landmarks).
+        function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the (n, n) matrix between
+        training objects; `transform` takes the distances of new objects to all training objects, (m, n), or to the
+        landmarks only, (m, n_landmarks).
     n_components : int or None, default=64
-        Maximum number of directions, those with the largest absolute eigenvalues. None keeps all above rounding.
+        Maximum number of directions; the eigenvalues of largest absolute value are kept. None keeps all eigenvalues
+        above rounding error.
     n_landmarks : int or None, default=None
-        Number of training objects, drawn uniformly, whose distances define the space; all, with a warning, if there are
-        fewer. None takes all, at quadratic cost; with a fixed number the cost is linear.
+        Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
+        training objects, all are taken, with a warning. None takes all, at quadratic cost; with a fixed number the cost
+        is linear.
     random_state : int, numpy Generator or None, default=None
-        Draws the landmarks, in `fit`.
+        Source of randomness with which `fit` draws the landmarks.
 
     Attributes
     ----------
     landmarks_ : collection of objects, length n_landmarks
-        The landmarks, in the layout that the distance uses; their indices if it is precomputed.
+        The landmarks, in the layout that the distance uses; their indices if the distance is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
-        Their positions in the training collection.
+        Positions of the landmarks in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
-        Kept eigenvalues with their signs, largest in size first.
+        Kept eigenvalues with their signs, in descending order of absolute value.
     signature_ : tuple of int
         ``(p, q)``, the number of positive and of negative eigenvalues kept.
     components_ : ndarray of float64, shape (n_landmarks, `rank_`)
     mean_ : ndarray of float64, shape (n_landmarks,)
-        Mean squared distance of each landmark to the landmarks: x has coordinates
+        Mean squared distance of each landmark to all landmarks. An object x has the coordinates
         ``(distance(x, landmarks_)**2 - mean_) @ components_``.
     rank_ : int
         Number of columns of the embedding.
@@ -80,20 +85,20 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`, if the distance is not symmetric, or 0 everywhere.
+        In `fit`, if the distance is not symmetric, or if all distances are 0.
 
     Notes
     -----
-    With all directions kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y. A
-    Euclidean distance has no negative eigenvalue, and the vectors are the objects themselves, centred and rotated. A
-    linear model ignores the signs, as if the eigenvalues were flipped.
+    With all directions kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y with
+    vectors z and w. A Euclidean distance has no negative eigenvalue; the vectors are then the original points, centred
+    and rotated. A linear model ignores the signs, as if negative eigenvalues were replaced by their absolute values.
 
-    The embedding is inductive: new objects are projected, training objects get the same coordinates again. The D2KE
-    paper embeds training and test objects together for GDK_LED, which no deployed model can do; `transductive` does
-    that.
+    The embedding is inductive: new objects are projected, and training objects get the same coordinates again. The
+    D2KE paper embeds training and test objects together in its method GDK_LED, which no deployed model can do;
+    `transductive` does the same, for comparison.
 
-    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object has
-    the same bits in any block and number of threads, as long as its distances have.
+    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object is the
+    same, bit for bit, in any block and for any number of threads, if its distances are.
 
     References
     ----------
@@ -131,7 +136,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their distances; `X` holds n objects or (n, n) distances."""
+        """Choose the landmarks and decompose their distances; `X` holds n objects, or is an (n, n) distance matrix."""
         self._fit(X)
         return self
 
@@ -172,10 +177,11 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     def transductive(
         cls, distance: Any, X_train: Any, X_test: Any, n_components: int | None = 64
     ) -> tuple[Floats, Floats]:
-        """Embed training and test objects together, as the D2KE paper does for GDK_LED; return both arrays of vectors.
+        """Embed training and test objects together, as in the method GDK_LED of the D2KE paper.
 
-        Training vectors then depend on the test objects, so scores do not estimate the performance on new objects. With
-        a matrix D of all distances, ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` is the same.
+        Returns the vectors of the training objects and those of the test objects. Training vectors depend on the test
+        objects, so scores do not estimate the performance on new objects. With the matrix D of all distances,
+        ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` gives the same vectors.
         """
         A, B = as_objects(distance, X_train), as_objects(distance, X_test)
         across = distances_between(distance, A, B)
@@ -184,11 +190,11 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         return Z[: len(across)], Z[len(across) :]
 
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes."""
+        """Return a collection that holds one object, as a valid input of `transform`."""
         return np.zeros((1, len(self.landmarks_))) if self._precomputed else take(self.landmarks_, [0])
 
     def _fit(self, X: Any) -> npt.NDArray[np.floating]:
-        """Learn the space and return the distances among the landmarks."""
+        """Learn the embedding; return the matrix of distances between the landmarks."""
         if self.n_components is not None:
             check_positive_int(self.n_components, "n_components")
         if self._precomputed:
@@ -229,7 +235,10 @@ class PseudoEuclidean(ComparesObjects, Transformer):
 
 
 def _decompose(D: Floats, indices: Index, n_components: int | None) -> tuple[Floats, Floats, Floats]:
-    """Return (mean, eigenvalues, components) of distances among the objects `indices`; see `PseudoEuclidean`."""
+    """Return `mean_`, `eigenvalues_` and `components_` of `PseudoEuclidean` for the distances `D` between landmarks.
+
+    `indices` are the positions of the landmarks in X, for messages.
+    """
     eps = float(np.finfo(D.dtype).eps)
     check_symmetric(D, indices, np.sqrt(eps), "distance")
     if 0 < D.max() < _SMALLEST:
@@ -253,14 +262,14 @@ def _decompose(D: Floats, indices: Index, n_components: int | None) -> tuple[Flo
 
 
 def _squares(D: Floats) -> npt.NDArray[np.float64]:
-    """Return squared distances, or raise if they are too large to add."""
+    """Return the squares of the entries of `D`; raise if an entry is too large to square and add."""
     if D.max(initial=0) > _LARGEST:
         raise ValueError(f"a distance is {D.max():.3g}, too large to square; scale the objects")
     return np.square(D, dtype=np.float64)
 
 
 def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:
-    """Return precomputed distances as a 2-D float array, or raise."""
+    """Return precomputed distances as a 2-D float array; raise if an entry is not finite and >= 0, or on the shape."""
     D = as_floats(D, "D has")
     if D.ndim != 2 or len(D) == 0 or (square and D.shape[0] != D.shape[1]):
         kind = "a square matrix" if square else "a matrix"
