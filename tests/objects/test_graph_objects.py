@@ -354,10 +354,15 @@ def test_unread_data_of_nodes_is_announced_once():
         assert as_graphs([molecule(), molecule()]).node_labels is None
     assert len(caught) == 1
     assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match=sentence):
+        as_graphs([molecule()], edge_label=None)
     as_graphs([molecule()], node_label=None)  # left out on purpose
     as_graphs([molecule()], node_attributes="charge")
     named = Igraph(1, [], nodes=[{"name": "a"}])
     assert as_graphs([named]).node_labels is None  # igraph's name of a node is no label
+    numbered = nx.Graph()
+    numbered.add_node(0, attributes=[1.0], charge=2)
+    assert as_graphs([numbered]).node_attributes.tolist() == [[1.0]]  # the usual name of numbers is read
     labelled = molecule()
     nx.set_node_attributes(labelled, 1, "label")
     assert as_graphs([labelled]).node_labels.tolist() == [1, 1]

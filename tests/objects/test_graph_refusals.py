@@ -200,3 +200,19 @@ def test_a_file_with_damaged_graphs_is_refused(tmp_path):
     path = sm.save(GraphBatch(**stored_graphs(indices=np.array([1, 0, 3, 10**9]))), tmp_path / "model")
     with pytest.raises(ValueError, match="arc 3 joins nodes"):
         sm.load(path)
+
+
+def test_nodes_without_arcs_that_exceed_the_working_memory_are_refused():
+    none, one, label = np.zeros((2, 0), int), np.array([[0], [1]]), np.zeros(1200, int)
+    with sm.config(max_memory=8000):  # 8 bytes for each node
+        assert as_graphs([(none, 1000)]).n_nodes == 1000
+        assert as_graphs([(one, 1002)]).n_nodes == 1002
+        for graphs, found in (
+            ([(none, 1001)], "graph 0 has 1001 nodes and 0 arcs"),
+            ([(one, 1003)], "graph 0 has 1003 nodes and 1 arcs"),
+            ([(none, 400), (none, 601)], "graph 1 has 601 nodes"),
+        ):
+            with pytest.raises(ValueError, match=found):
+                as_graphs(graphs)
+        labelled = {"edge_index": none, "n_nodes": 1200, "node_labels": label}  # labels show that there are so many
+        assert as_graphs([labelled, labelled]).n_nodes == 2400
