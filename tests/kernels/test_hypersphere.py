@@ -15,6 +15,7 @@ import similia as sm
 from naive import sphere as naive_sphere
 from similia.kernels import Normalized, Product, Sum, _versines
 from similia.kernels.hypersphere import Cosine, map_pair, resolve_mapping, to_hypersphere, versines
+from similia.sources.dask import as_partitions
 
 laws = settings(max_examples=30, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -167,6 +168,26 @@ def test_many_uniform_rows_of_many_columns_are_refused():
         pytest.raises(ValueError, match=r"X has 100 zero rows \(the first is 0\).*max_memory"),
     ):
         to_hypersphere(X, zero_rows="uniform")
+
+
+def test_uniform_rows_may_fill_the_memory_exactly():
+    X = sp.csr_array((2, 10))
+    with sm.config(max_memory=16 * 10 * 2):
+        assert to_hypersphere(X, zero_rows="uniform").nnz == 20
+    with sm.config(max_memory=16 * 10 * 2 - 1), pytest.raises(ValueError, match="2 zero rows"):
+        to_hypersphere(X, zero_rows="uniform")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("row", [0, 4, 6])
+def test_the_mapping_of_a_distributed_collection_is_that_of_its_rows_in_memory(row, sparse):
+    dask_array = pytest.importorskip("dask.array")
+    X = np.ones((7, 3))
+    X[row, 1] = -1
+    parts = dask_array.from_array(X, chunks=(4, 3))
+    parts = parts.map_blocks(sp.csr_array) if sparse else parts
+    assert Cosine().decided(as_partitions(parts)).mapping == "projection"
+    assert Cosine().decided(as_partitions(abs(dask_array.from_array(X, chunks=(4, 3))))).mapping == "sqrt"
 
 
 def test_input_is_not_changed():
