@@ -1,8 +1,9 @@
-"""Versines 1 - cos of unit rows, tile by tile: a matrix product, one pass over it, and small entries from differences.
+"""Versines (1 - cosine) of pairs of unit rows, computed tile by tile of their matrix.
 
-One thread computes each tile from product to mirror image, while it is in cache. An entry depends on its two rows only,
-and exchanging the rows does not change it (`core.products`). Of sparse rows, columns that many rows use go through a
-dense product, the others through lists of the rows of each column; this is five times as fast as scipy's product.
+One thread computes a tile while it is in cache: the inner products, the versines, the small versines once more from
+differences of rows, and the mirrored tile if the matrix is symmetric. An entry depends on its two rows only, and
+exchanging the rows does not change it (see `core.products`). For sparse rows, columns that many rows use are multiplied
+as a dense matrix, the others by lists of the rows in each column; this is five times as fast as scipy's product.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from similia.core.threads import run_tasks
 from similia.kernels.counts import _dense_columns, _postings, _scatter_dense
 from similia.objects.sequences import as_csr
 
-SMALL = 1e-3  # below it, 1 - x.y is too imprecise and the versine is recomputed as |x - y|^2 / 2
+SMALL = 1e-3  # smaller versines are recomputed as |x - y|^2 / 2, since 1 - x.y is too imprecise
 _TILE = 256  # rows
 _TILE_COLUMNS = 2048
 
 Floats = npt.NDArray[np.float64]
-# Write the inner products of rows start, ..., stop - 1 with rows first, ..., last - 1, or recompute small versines.
+# Called with (start, stop, first, last): return the inner products of these rows of A and of B; refine their versines.
 Product = Callable[[int, int, int, int], npt.NDArray[np.floating]]
 Refine = Callable[[int, int, int, int], None]
 
 
 def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) -> Floats:
-    """Return the versines of dense rows (float32 or float64)."""
+    """Return the versines of the rows of `A` and `B` (None: `A` again), dense unit vectors of float32 or float64."""
     A = np.ascontiguousarray(A)
     same = B is None
     B = A if B is None else np.ascontiguousarray(B)
@@ -56,7 +57,7 @@ def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) ->
 
 
 def of_sparse(X: Any, Y: Any) -> Floats:
-    """Return the versines of rows if `X` or `Y` (None for `X` itself) is sparse."""
+    """Return the versines of the unit rows of `X` and `Y` (None: `X` again), of which at least one is sparse."""
     same = Y is None
     A = as_csr(X)
     B = A if same else as_csr(Y)
@@ -66,7 +67,7 @@ def of_sparse(X: Any, Y: Any) -> Floats:
     scale_a = _reciprocal_norms(A)
     scale_b = scale_a if same else _reciprocal_norms(B)
     V = np.empty((A.shape[0], B.shape[0]))
-    # Decided by B alone if given, so that results do not depend on the block that an object is in.
+    # B alone decides which columns are dense, so that results do not depend on the block that a row of A is in.
     dense = _dense_columns(b[1], b[1], A.shape[1], B.shape[0] ** 2)
     n_dense = int(dense.max(initial=-1)) + 1
     b_dense = np.zeros((B.shape[0], n_dense), dtype)
@@ -91,7 +92,10 @@ def of_sparse(X: Any, Y: Any) -> Floats:
 def _run_tiles(
     product: Product, refine: Refine, scale_a: Floats, scale_b: Floats, V: Floats, same: bool, width: int, work: int
 ) -> None:
-    """Fill V tile by tile; if symmetric, compute the tiles on and below the diagonal and mirror them."""
+    """Fill V tile by tile; if `same`, compute the tiles on and below the diagonal and mirror them.
+
+    `width` is the number of columns of a tile, `work` the number of operations for each entry of V.
+    """
     n, m = V.shape
     tiles = [
         (start, min(n, start + _TILE), first, min(start + _TILE if same else m, m, first + width))
@@ -110,7 +114,7 @@ def _run_tiles(
 
 
 def _reciprocal_norms(X: Any) -> Floats:
-    """Return 1 / norm of each row in float64; the norms of unit rows in float32 are not exactly 1."""
+    """Return 1 / norm of each row in float64; the norms of float32 unit rows differ slightly from 1."""
     if sp.issparse(X):
         return 1 / np.sqrt(row_sums(X, np.square(X.data, dtype=np.float64)))
     return 1 / np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
@@ -118,7 +122,7 @@ def _reciprocal_norms(X: Any) -> Floats:
 
 @njit()
 def _from_products(P, start, first, scale_a, scale_b, V):  # type: ignore[no-untyped-def]
-    """Write the versines of a tile of inner products P to V; return how many are small."""
+    """Fill the tile of V at (`start`, `first`) with versines from inner products P; return how many are below SMALL."""
     n_small = 0
     for i in range(P.shape[0]):
         row, out, scale = P[i], V[start + i], scale_a[start + i]
@@ -132,7 +136,7 @@ def _from_products(P, start, first, scale_a, scale_b, V):  # type: ignore[no-unt
 
 @njit()
 def _mirror(start, stop, first, last, V):  # type: ignore[no-untyped-def]
-    """Copy a tile from below the diagonal to above it, in squares that stay in cache."""
+    """Copy a tile of V from below the diagonal to its mirror image above, in squares that stay in cache."""
     for i0 in range(start, stop, 32):
         for j0 in range(first, last, 32):
             for j in range(j0, min(j0 + 32, last)):
@@ -142,9 +146,10 @@ def _mirror(start, stop, first, last, V):  # type: ignore[no-untyped-def]
 
 @njit()
 def _half_square(x, at, scale_x, y, to, scale_y, n, room, x_rest, y_rest):  # type: ignore[no-untyped-def]
-    """Return |scale_x x - scale_y y|^2 / 2 for the n numbers of x from `at` on and of y from `to` on.
+    """Return |scale_x x - scale_y y|^2 / 2 for the vectors ``x[at : at + n]`` and ``y[to : to + n]``.
 
-    It is 0 for equal rows, and x - y is exact for similar ones. Sums over `LANES` fix the order of the additions.
+    The result is 0 for equal vectors and precise for similar ones, whose difference x - y is exact. The order of the
+    additions is fixed, in `LANES` partial sums. `room`, `x_rest` and `y_rest` are work space.
     """
     scale, slack, total = lane.splat(scale_x), lane.splat(scale_x - scale_y), lane.splat(0.0)
     whole = n - n % LANES
@@ -169,7 +174,7 @@ def _half_square(x, at, scale_x, y, to, scale_y, n, room, x_rest, y_rest):  # ty
 
 @njit()
 def _refine_dense(A, scale_a, B, scale_b, start, stop, first, last, same, V):  # type: ignore[no-untyped-def]
-    """Recompute the small entries of a tile (those up to the diagonal, if `same`) from differences."""
+    """Recompute the entries of a tile that are below SMALL (if `same`, up to the diagonal) from differences of rows."""
     n, x, y = A.shape[1], A.reshape(-1), B.reshape(-1)
     room, x_rest, y_rest = np.empty(LANES), np.zeros(LANES), np.zeros(LANES)
     for j0 in range(first, last, 16):  # a few rows of B at a time, to stay in cache
@@ -181,7 +186,7 @@ def _refine_dense(A, scale_a, B, scale_b, start, stop, first, last, same, V):  #
 
 @njit()
 def _add_rare(offsets, columns, values, dense, start, starts, rows, data, out):  # type: ignore[no-untyped-def]
-    """Add the products of the columns that are not dense to `out`; the `rows` of a column ascend."""
+    """Add to `out` the inner products over the sparse columns; `rows` ascend within each column."""
     for i in range(len(out)):
         row, end = out[i], out.shape[1]
         for k in range(offsets[start + i], offsets[start + i + 1]):
@@ -197,7 +202,7 @@ def _add_rare(offsets, columns, values, dense, start, starts, rows, data, out): 
 def _refine_sparse(  # type: ignore[no-untyped-def]
     starts_a, columns_a, a, scale_a, starts_b, columns_b, b, scale_b, start, stop, last, same, V
 ):
-    """Like `_refine_dense`, merging the sorted columns of two rows."""
+    """Do the same as `_refine_dense` for sparse rows, by merging the sorted columns of two rows."""
     for i in range(start, stop):
         for j in range(min(i + 1, last) if same else last):
             if V[i, j] < SMALL:
@@ -219,8 +224,8 @@ def _refine_sparse(  # type: ignore[no-untyped-def]
 
 
 def row_sums(X: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the row sums of values stored at the positions of `X`."""
+    """Return the sum of each row of a matrix that has `values` at the stored positions of `X`, sparse or dense."""
     if not sp.issparse(X):
         return values.sum(axis=1)
-    # The 0 is a separate segment: as a term of the last row it would change the order of the sum.
+    # The appended 0 is a segment of its own: as a term of the last row, it would change the order of that sum.
     return np.add.reduceat(np.append(values, 0.0), X.indptr)[:-1] * (np.diff(X.indptr) > 0)

@@ -1,12 +1,13 @@
 """Sparse feature counts with 64-bit ids, and their exact inner products.
 
 Three arrays represent the features of n objects: object i has feature ``ids[k]`` with count ``values[k]`` for k in
-``offsets[i]:offsets[i + 1]``. Each id is its own column, so inner products are exact. If counts and weights are
+``offsets[i]:offsets[i + 1]``. Each id has its own column, so inner products are exact. If counts and weights are
 integers (sums below 2**53), an inner product does not depend on block sizes, threads or the order of sums.
 
-Features that most objects share go through a dense matrix product, rare ones through a sparse one; the split minimises
-the estimated time. Ids are counted and matched in hash tables, which takes a sixth of the time of sorting. A table has
-a power of two of slots. A slot holds the position of an id in an array, or -1.
+Columns of features that most objects share ("dense") are multiplied as a dense matrix, the others ("sparse") as a
+sparse one; the split minimises the estimated time. In the loops, ``dense[c]`` is the position of column c among the
+dense columns, or -1. Ids are counted and matched in hash tables, in a sixth of the time that sorting takes. A table has
+2**k slots; a slot holds the position of an id in an array, or -1 if it is free.
 """
 
 from __future__ import annotations
@@ -27,24 +28,26 @@ Ids = npt.NDArray[np.uint64]
 Indices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_SPARSE_TO_DENSE_COST = 100  # dense multiply-adds (in BLAS) that take as long as one of the sparse product
-_ROWS_PER_BLOCK = 1024  # the product of a block fits the cache, and BLAS threads seldom wait for each other
+_SPARSE_TO_DENSE_COST = 100  # number of dense multiply-adds (in BLAS) that take as long as a sparse one
+_ROWS_PER_BLOCK = 1024  # few enough for the cache, and enough that BLAS threads seldom wait for each other
 _PAIRS_OF_A_THREAD = 512
 _GOLDEN, _ALL_ONES = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Feature counts of n objects.
+    """Feature counts of n objects: nnz entries, each with an id, a count and perhaps a weight.
 
     Attributes
     ----------
     offsets : ndarray of int64, shape (n + 1,)
+        The entries of object i are ``offsets[i]:offsets[i + 1]``.
     ids : ndarray of uint64, shape (nnz,)
-        Distinct within an object, in any order.
+        Ids of the features. The ids of an object are distinct; their order is arbitrary.
     values : ndarray of float64, shape (nnz,)
+        Counts of the features.
     weights : ndarray of float64, shape (nnz,), optional
-        Weight of each feature in the inner product, equal for all occurrences of an id.
+        Weights of the features in the inner product. Entries with the same id have the same weight.
     """
 
     offsets: Indices
@@ -54,7 +57,7 @@ class Counts:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Counts]) -> Counts:
-        """Return the counts of all objects of `parts` (at least one, without weights), in order."""
+        """Concatenate the objects of several `Counts` without weights; `parts` must not be empty."""
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
@@ -65,7 +68,7 @@ class Counts:
         return len(self.offsets) - 1
 
     def weighted_values(self) -> Floats:
-        """Return values times weights."""
+        """Return `values` times `weights`, or `values` if there are no weights."""
         return self.values if self.weights is None else self.values * self.weights
 
     @cached_property
@@ -76,19 +79,19 @@ class Counts:
 
     @cached_property
     def _whole(self) -> bool:
-        """Whether counts and weights are integers."""
+        """Whether all counts and weights are integers."""
         return all(np.array_equal(x, np.rint(x)) for x in (self.values, self.weights) if x is not None)
 
     @cached_property
     def _index(self) -> tuple[npt.NDArray, ...]:
-        """Distinct ids, the hash table that finds them, and the objects that have each id (see `_postings`)."""
+        """An index from ids to objects: (distinct ids, their hash table, and the three arrays of `_postings`)."""
         ids, columns = number_ids(self.ids)
         table = _table(len(ids))
         _enter(ids, table)
         return ids, table, *_postings(self.offsets, columns, self.values, np.full(len(ids), -1))
 
     def hashed(self, n_features: int) -> sp.csr_array:
-        """Return features in columns, shape (n, n_features); an id has column ``id % n_features``."""
+        """Return values times sqrt(weights) as a sparse matrix; a feature goes to column ``id % n_features``."""
         columns = (self.ids % np.uint64(n_features)).astype(np.int32)
         values = self.values.copy() if self.weights is None else self.values * np.sqrt(self.weights)
         indptr = self.offsets.astype(np.int32 if len(columns) < 2**31 else np.int64)
@@ -103,7 +106,7 @@ def count(ids: Ids, offsets: Indices) -> Counts:
     Parameters
     ----------
     ids : ndarray of uint64, shape (n_occurrences,)
-        One id for each occurrence, object by object.
+        The id of each occurrence of a feature, object by object.
     offsets : ndarray of int64, shape (n + 1,)
         Occurrences of object i are ``ids[offsets[i]:offsets[i + 1]]``.
     """
@@ -117,7 +120,7 @@ def count(ids: Ids, offsets: Indices) -> Counts:
 
 
 def number_ids(ids: Ids) -> tuple[Ids, Indices]:
-    """Return the distinct ids in order of first occurrence, and the position of each id among them."""
+    """Return the distinct ids in order of first occurrence, and for each given id its position among these."""
     ids = np.ascontiguousarray(ids, dtype=np.uint64)
     distinct, numbers = np.empty_like(ids), np.empty(len(ids), dtype=np.int64)
     n_distinct = _number(ids, _table(len(ids)), distinct, numbers)
@@ -125,7 +128,7 @@ def number_ids(ids: Ids) -> tuple[Ids, Indices]:
 
 
 def inner_products(A: Counts, B: Counts) -> Floats:
-    """Return the inner products of all objects of `A` with all of `B`, shape (len(A), len(B))."""
+    """Return the inner products of all objects of `A` with all objects of `B`, shape (len(A), len(B))."""
     n_columns, columns_a, columns_b = _columns(A, B)
     values_a, values_b = A.weighted_values(), B.values
     dense = _dense_columns(columns_a, columns_b, n_columns, len(A) * len(B))
@@ -163,9 +166,10 @@ def paired_products(A: Counts, B: Counts, rows: Indices, columns: Indices) -> Fl
 
 
 def few_products(A: Counts, B: Counts) -> Floats:
-    """Return exactly what `inner_products` returns, faster for few objects in `A` and a `B` that is reused.
+    """Return the same values as `inner_products`, faster if `A` is small and `B` is used in many calls.
 
-    If sums are exact integers, their order does not matter. Each feature of `A` is then looked up in an index of `B`.
+    Each feature of `A` is looked up in an index of `B`, which changes the order of the sums. If sums are not exact
+    integers, so that their order matters, `inner_products` computes them.
     """
     if _largest_sum(A, B) >= 2**53:
         return inner_products(A, B)
@@ -175,12 +179,12 @@ def few_products(A: Counts, B: Counts) -> Floats:
 
 
 def _table(n_ids: int) -> Indices:
-    """Return an empty hash table for `n_ids` ids, which use at most half of its slots."""
+    """Return an empty hash table (all slots -1), of which `n_ids` ids fill less than half."""
     return np.full(2 ** max(1, (2 * n_ids).bit_length()), -1, dtype=np.int64)
 
 
 def _columns(A: Counts, B: Counts) -> tuple[int, Indices, Indices]:
-    """Return the number of columns, and the column of each feature of A (-1 if B lacks it) and of B."""
+    """Give each id in B a column; return the number of columns, and the columns of A's ids (-1: not in B) and B's."""
     distinct, columns_b = number_ids(B.ids)
     if A is B:
         return len(distinct), columns_b, columns_b
@@ -190,7 +194,7 @@ def _columns(A: Counts, B: Counts) -> tuple[int, Indices, Indices]:
 
 
 def _dense_columns(columns_a: Indices, columns_b: Indices, n_columns: int, n_pairs: int) -> Indices:
-    """Number the columns that are cheaper in a dense product; the others have -1."""
+    """Return each column's position among the columns that are multiplied densely, or -1 if sparse is faster."""
     in_a = np.bincount(columns_a + 1, minlength=n_columns + 1)[1:]
     in_b = np.bincount(columns_b, minlength=n_columns)
     dense = in_a * in_b * _SPARSE_TO_DENSE_COST > n_pairs
@@ -198,14 +202,14 @@ def _dense_columns(columns_a: Indices, columns_b: Indices, n_columns: int, n_pai
 
 
 def _largest_sum(A: Counts, B: Counts) -> float:
-    """Return an upper bound of all sums in the inner products (Cauchy-Schwarz), or infinity if some are no integers."""
+    """Return an upper bound on the inner products (Cauchy-Schwarz), or infinity if a count or weight is no integer."""
     if not (A._whole and B._whole):
         return np.inf
     return float(np.sqrt(A.squared_norms.max(initial=0.0) * B.squared_norms.max(initial=0.0)))
 
 
 def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices) -> tuple[Indices, Indices, Floats]:
-    """Return the rows and values of each column that is not dense: (start of each column, rows, values)."""
+    """Return (starts, rows, values): sparse column c has entries ``starts[c]:starts[c + 1]``; dense columns none."""
     length = np.bincount(columns[dense[columns] < 0], minlength=len(dense))
     starts = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
     rows, data = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
@@ -215,7 +219,7 @@ def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices
 
 @njit()
 def _place(x, ids, table, shift):  # type: ignore[no-untyped-def]
-    """Return the slot that holds the position of `x` in `ids`, or the free slot for it."""
+    """Return the slot of the id `x` in a hash table: the one that holds its position in `ids`, or a free one."""
     slot = np.int64((x * _GOLDEN) >> shift)
     while table[slot] >= 0 and ids[table[slot]] != x:
         slot = (slot + 1) & np.int64(_ALL_ONES >> shift)
@@ -224,7 +228,7 @@ def _place(x, ids, table, shift):  # type: ignore[no-untyped-def]
 
 @njit()
 def _shift_for(n_slots):  # type: ignore[no-untyped-def]
-    """Return the shift that turns a 64-bit product into one of `n_slots` slots, a power of two."""
+    """Return s such that ``product >> s`` of a 64-bit product is below `n_slots`, a power of two."""
     shift = 64
     while n_slots > 1:
         n_slots >>= 1
@@ -234,7 +238,7 @@ def _shift_for(n_slots):  # type: ignore[no-untyped-def]
 
 @njit()
 def _emptied(table, n_ids):  # type: ignore[no-untyped-def]
-    """Empty as many slots of `table` as `n_ids` ids need; return the shift for this number of slots."""
+    """Empty the first slots of `table`, as many as `n_ids` ids need; return `_shift_for` that number of slots."""
     n_slots = 2
     while n_slots < 2 * n_ids:
         n_slots *= 2
@@ -244,7 +248,7 @@ def _emptied(table, n_ids):  # type: ignore[no-untyped-def]
 
 @njit()
 def _count(ids, offsets, table, distinct, values, new_offsets):  # type: ignore[no-untyped-def]
-    """Write the distinct ids of each object, how often each occurs, and where the objects start."""
+    """Fill `distinct`, `values` and `new_offsets` with the distinct ids of each object, their counts, and offsets."""
     end = 0
     for i in range(len(offsets) - 1):
         shift = _emptied(table, offsets[i + 1] - offsets[i])
@@ -261,7 +265,7 @@ def _count(ids, offsets, table, distinct, values, new_offsets):  # type: ignore[
 
 @njit()
 def _number(ids, table, distinct, numbers):  # type: ignore[no-untyped-def]
-    """Number the distinct ids in order of first occurrence; return how many there are."""
+    """Fill `distinct` and `numbers` as `number_ids` returns them; return the number of distinct ids."""
     end = 0
     shift = _shift_for(len(table))
     for k in range(len(ids)):
@@ -276,7 +280,7 @@ def _number(ids, table, distinct, numbers):  # type: ignore[no-untyped-def]
 
 @njit()
 def _look_up(ids, distinct, table, numbers):  # type: ignore[no-untyped-def]
-    """Write the position of each id in `distinct`, or -1 if it is not there; `table` is empty."""
+    """Fill `numbers` with the position of each of `ids` in `distinct`, or -1; `table` is an empty hash table."""
     _enter(distinct, table)
     shift = _shift_for(len(table))
     for k in range(len(ids)):
@@ -285,7 +289,7 @@ def _look_up(ids, distinct, table, numbers):  # type: ignore[no-untyped-def]
 
 @njit()
 def _enter(distinct, table):  # type: ignore[no-untyped-def]
-    """Fill an empty hash table with the positions of the ids."""
+    """Fill the empty hash table `table` with the position of each id in `distinct`."""
     shift = _shift_for(len(table))
     for k in range(len(distinct)):
         table[_place(distinct[k], distinct, table, shift)] = k
@@ -293,7 +297,7 @@ def _enter(distinct, table):  # type: ignore[no-untyped-def]
 
 @njit()
 def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # type: ignore[no-untyped-def]
-    """Add the inner products with the objects of an index (see `Counts._index`) to `out`."""
+    """Add to `out` the inner products of the given objects with all objects of an index (see `Counts._index`)."""
     shift = _shift_for(len(table))
     for i in range(len(out)):
         for k in range(offsets[i], offsets[i + 1]):
@@ -305,7 +309,7 @@ def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # typ
 
 @njit()
 def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, columns, pairs, table, out):  # type: ignore[no-untyped-def]
-    """Write the inner products of `pairs`, which are grouped by row; `table` holds the ids of a row."""
+    """Fill ``out[pairs]`` with inner products; `pairs` is sorted by row, `table` is work space for one row's ids."""
     filled, shift = -1, np.uint64(63)
     for pair in pairs:
         i, j = rows[pair], columns[pair]
@@ -324,7 +328,7 @@ def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, column
 
 @njit()
 def _scatter_dense(offsets, columns, values, dense, start, out):  # type: ignore[no-untyped-def]
-    """Write the dense columns of the objects from `start` on to the rows of `out`."""
+    """Fill row i of `out`, initially zero, with the values of object ``start + i`` in the dense columns."""
     for i in range(len(out)):
         for k in range(offsets[start + i], offsets[start + i + 1]):
             if columns[k] >= 0 and dense[columns[k]] >= 0:
@@ -344,7 +348,7 @@ def _fill_postings(offsets, columns, values, dense, ends, rows, data):  # type: 
 
 @njit()
 def _add_sparse_product(offsets, columns, values, dense, start, starts, rows, data, product, out):  # type: ignore[no-untyped-def]
-    """Write the dense product plus the product of the other columns to `out`."""
+    """Fill `out` with `product`, over the dense columns, plus the inner products over the sparse columns."""
     for i in range(len(out)):
         for j in range(out.shape[1]):
             out[i, j] = product[i, j]

@@ -5,19 +5,20 @@ r"""Weights, series and tables of the heat kernel on the unit sphere in R^n, as 
 where :math:`P_l` is the Gegenbauer polynomial of order n/2 - 1 that is 1 at u = 0, and :math:`d_l` is the number of
 harmonics of degree l.
 
-*Weights* are computed from the ratios of neighbours, from the largest weight on. The ratios decrease, so a geometric
-series bounds the omitted weights (2^-60 on each side). *The series* is summed by Reinsch's recurrence for the
+*The weights* are computed outwards from the largest one, by the ratios of adjacent weights. The ratios decrease, so a
+geometric series bounds the omitted weights (2^-60 on each side). *The series* is summed by Reinsch's recurrence for the
 differences P_(l+1) - P_l, which is precise near u = 0, with compensated sums: the error is below 2e-14 for n <= 1e6 and
 t >= 1e-6.
 
 *The table* holds polynomials of degree 7 on cells of equal width h in u. All derivatives of P_l are largest at u = 0,
 so max |K^(k)| is exactly the sum of w_l P_l^(k)(1). With nodes at the extrema of a Chebyshev polynomial,
 
-    error of interpolation <= 4 (h / 4)^8 / 8! max |K^(8)|, which h makes 1e-13;
-    + 2.5 (Lebesgue's constant) times the error of the series, + 1e-14 where K is smaller and set to 0:
+    error of interpolation <= 4 (h / 4)^8 / 8! max |K^(8)| = 1e-13 by the choice of h;
+    + 2.5 (Lebesgue's constant) times the error of the series; + 1e-14, since K is set to 0 below 1e-14;
 
-1.6e-13 in total. Since K ~ exp(-kappa u), about 100 cells of 64 bytes cover 1 to 1e-14 for any n and t.
-Cost: 800 series, then one multiplication, one truncation and seven fused multiply-adds per entry.
+in total, the error is 1.6e-13. Since K ~ exp(-kappa u), about 100 cells of 64 bytes cover the values of K from 1 to
+1e-14 for any n and t. Cost: the series is summed at 800 points to fill the table; each value then takes one
+multiplication, one truncation and seven fused multiply-adds.
 """
 
 from __future__ import annotations
@@ -39,33 +40,33 @@ from similia.core.threads import run_in_ranges
 Floats = npt.NDArray[np.float64]
 
 DEGREE = 7  # eight coefficients fill a cache line
-LANES = 64  # points summed together
-MOST_DEGREES = 2**22  # seconds for a table; at such t rounding makes equal vectors differ
+LANES = 64  # number of points at which a series is summed together
+MOST_DEGREES = 2**22  # a table takes seconds; at so small a t, rounding makes equal vectors differ
 _INTERPOLATION = 1e-13
-_CUT = 1e-14  # the kernel is 0 where it is smaller
-_TAIL = 2.0**-60
-_GRAIN = 2**16  # entries worth a thread
+_CUT = 1e-14  # smaller kernel values are set to 0
+_TAIL = 2.0**-60  # bound on the sum of the omitted weights on each side
+_GRAIN = 2**16  # number of entries that are worth a thread
 
 
 def time_of(contrast: float, n: int) -> float:
-    """Return the time t at which w_1 / w_0 = n exp(-(n - 1) t), the contrast in R^n, is `contrast`."""
+    """Return the time t at which the contrast in R^n, w_1 / w_0 = n exp(-(n - 1) t), equals `contrast`."""
     return float(log(n / contrast)) / (n - 1)
 
 
 def contrast_of(t: float, n: int) -> float:
-    """Return the contrast w_1 / w_0 = n exp(-(n - 1) t) of the weights of degree 1 and 0 at time t."""
+    """Return the contrast n exp(-(n - 1) t), the ratio w_1 / w_0 of the weights of degrees 1 and 0, at time t."""
     return n * float(exp(-(n - 1) * t))
 
 
 class Series(NamedTuple):
-    """Weights of the degrees first, first + 1, ...; all others are 0. Read-only."""
+    """A series sum_l w_l P_l in R^n: its weights (read-only) of degrees `first`, `first` + 1, ...; others are 0."""
 
     n: int
     first: int
     weights: Floats
 
     def derivative(self, k: int) -> float:
-        """Return the sum of |w_l| P_l^(k)(1), which bounds the k-th derivative everywhere."""
+        """Return the sum of |w_l| P_l^(k)(1), an upper bound on the k-th derivative of the series at any point."""
         l = np.arange(self.first, self.first + len(self.weights), dtype=np.float64)
         products = np.abs(self.weights)
         with np.errstate(under="ignore"):  # weights far from the largest one
@@ -74,7 +75,7 @@ class Series(NamedTuple):
         return math.fsum(products)
 
     def at(self, u: Floats) -> Floats:
-        """Return the sums at the versines `u`, a 1-D array."""
+        """Return the sum of the series at each versine in `u`, a 1-D array."""
         out = np.empty(len(u))
         u = np.ascontiguousarray(u)
 
@@ -86,7 +87,7 @@ class Series(NamedTuple):
 
 
 def _ratios(l: Floats, n: int, t: float) -> Floats:
-    """Return w_(l+1) / w_l, which decreases with l."""
+    """Return the ratio w_(l+1) / w_l for each degree in `l`; it decreases with the degree."""
     with np.errstate(under="ignore"):  # far beyond what is kept
         decay = functions.exp(-(2 * l + (n - 1)) * t)
         if n == 2:
@@ -95,7 +96,7 @@ def _ratios(l: Floats, n: int, t: float) -> Floats:
 
 
 def _peak(n: int, t: float) -> int:
-    """Return the first degree whose weight is no smaller than the next one."""
+    """Return the degree of the largest weight: the first degree whose successor has no larger weight."""
     degrees = range(MOST_DEGREES + 1)
     peak = bisect_left(degrees, True, key=lambda l: bool(_ratios(np.array([float(l)]), n, t)[0] <= 1))
     if peak > MOST_DEGREES:
@@ -111,7 +112,7 @@ def _too_small(n: int, t: float) -> str:
 
 
 def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
-    """Return weights relative to the peak, above (step 1) or below it (-1), until the rest is below 2^-60."""
+    """Return weights relative to that of degree `peak`, above it (`step` 1) or below it (-1), up to a tail of 2^-60."""
     size = 256
     while peak + size <= 2 * MOST_DEGREES:
         if step > 0:
@@ -120,7 +121,7 @@ def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
             ratios = np.reciprocal(_ratios(np.arange(peak - 1, max(peak - 1 - size, -1), -1, dtype=np.float64), n, t))
         with np.errstate(under="ignore"):  # far beyond what is kept
             w = np.multiply.accumulate(ratios)
-        # Relative to the first of them, which dominates dK/dt if the peak is far above the rest.
+        # The tail is relative to the first of these weights, which dominates dK/dt if the peak is far above them.
         enough = (ratios < 1) & (w <= _TAIL * w[:1] * (1 - ratios))
         if enough.any():
             return w[: int(np.argmax(enough))]
@@ -132,7 +133,7 @@ def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
 
 @lru_cache(maxsize=32)
 def series(n: int, t: float) -> Series:
-    """Return the weights of the kernel, which sum to 1."""
+    """Return the series of the heat kernel at time `t` on the unit sphere in R^n; its weights sum to 1."""
     peak = _peak(n, t)
     down, up = _outwards(n, t, peak, -1), _outwards(n, t, peak, 1)
     w = np.concatenate([down[::-1], [1.0], up])
@@ -142,13 +143,13 @@ def series(n: int, t: float) -> Series:
 
 
 def weights(n: int, t: float) -> tuple[int, Floats]:
-    """Return the first degree and the weights from it on, which sum to 1 (read-only)."""
+    """Return (first degree, read-only weights from that degree on) of the heat kernel; the weights sum to 1."""
     return series(n, t)[1:]
 
 
 @lru_cache(maxsize=32)
 def gradient_series(n: int, t: float) -> Series:
-    """Return the weights of dK/dt: w_l (mean of l (l + n - 2) - l (l + n - 2)), which sum to 0."""
+    """Return the series of dK/dt. Its weights are w_l (m - l (l + n - 2)), where m is the mean of l (l + n - 2)."""
     first, w = weights(n, t)
     l = np.arange(first, first + len(w), dtype=np.float64)
     eigenvalues = l * (l + (n - 2))
@@ -160,28 +161,28 @@ def gradient_series(n: int, t: float) -> Series:
 
 @lru_cache(maxsize=32)
 def slope(n: int, t: float) -> float:
-    """Return kappa = -dK/du at u = 0, the factor by which errors in u grow."""
+    """Return kappa = -dK/du at u = 0, the factor by which the kernel K magnifies an error in u."""
     return series(n, t).derivative(1)
 
 
 class Table(NamedTuple):
-    """Polynomials on cells of equal width in the versine, in the position within a cell from 0 to 1."""
+    """A polynomial for each of many cells of equal width in the versine; its variable runs from 0 to 1 in the cell."""
 
     coefficients: Floats  # (cells, DEGREE + 1), lowest degree first; the last row also applies to all larger u
-    per_unit: float  # cells in a versine of 1
+    per_unit: float  # number of cells per unit of the versine
     least: float  # results are clipped to least and most
     most: float
 
 
 @lru_cache(maxsize=32)
 def table(n: int, t: float) -> Table:
-    """Return the table of the kernel; its error is below 2e-13."""
+    """Return a table of the heat kernel; the error of its values is below 2e-13."""
     return Table(*_interpolate(series(n, t), scale=1.0, at_zero=1.0), least=0.0, most=1.0)
 
 
 @lru_cache(maxsize=32)
 def gradient_table(n: int, t: float) -> Table:
-    """Return the table of dK/dt; its error is below 1e-12 times the sum of absolute weights."""
+    """Return a table of dK/dt; the error is below 1e-12 times the sum of the absolute weights of `gradient_series`."""
     values, kernel = gradient_series(n, t), table(n, t)
     reach = len(kernel.coefficients) / kernel.per_unit
     scale = math.fsum(np.abs(values.weights))
@@ -190,7 +191,11 @@ def gradient_table(n: int, t: float) -> Table:
 
 
 def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.0) -> tuple[Floats, float]:
-    """Return coefficients and cells per unit of u; the table ends beyond `reach` where the sums are almost 0."""
+    """Return the coefficients and the `per_unit` of a `Table` of the series `values`.
+
+    Errors are relative to `scale`; `at_zero` is the exact value at u = 0. The table ends where the values become
+    negligible, but not before u = `reach`.
+    """
     order = DEGREE + 1
     bound = values.derivative(order)
     width = 4 * (_INTERPOLATION * math.factorial(order) / 4 * (scale / bound)) ** (1 / order) if bound > 0 else 2.0
@@ -214,7 +219,7 @@ def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.
 
 
 def _monomials(f: Floats) -> Floats:
-    """Return the coefficients of the polynomials whose values at (1 - cos(pi j / DEGREE)) / 2 are the rows of `f`."""
+    """Return the coefficients of polynomials with the values ``f[:, j]`` at (1 - cos(pi j / DEGREE)) / 2."""
     j = np.arange(DEGREE + 1)
     halves = np.where((j == 0) | (j == DEGREE), 0.5, 1.0)
     cosines = functions.cos(np.pi * (np.outer(j, DEGREE - j) % (2 * DEGREE)) / DEGREE)
@@ -231,7 +236,7 @@ def _monomials(f: Floats) -> Floats:
 
 
 def evaluate(look_up: Table, V: Floats) -> Floats:
-    """Evaluate the table at the versines `V`, in place if they are C-contiguous."""
+    """Return the values of the table `look_up` at the versines `V`; a C-contiguous `V` is overwritten."""
     flat = V.reshape(-1)
     run_in_ranges(lambda start, stop: _evaluate(*look_up, flat[start:stop]), len(flat), _GRAIN)
     return flat.reshape(V.shape)
@@ -259,7 +264,7 @@ def _evaluate(coefficients, per_unit, least, most, values):  # type: ignore[no-u
 
 @njit()
 def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
-    """Write the sums of the series at versines `u` to `out`, LANES points at a time.
+    """Fill `out` with the sums of the series at the versines `u`, LANES points at a time.
 
     Versines above 1 use P_l(-x) = (-1)^l P_l(x).
     """
@@ -292,7 +297,7 @@ def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _add(w, p, sums, rests):  # type: ignore[no-untyped-def]
-    """Add w p to `sums`, and the rounding errors to `rests`, by Knuth's two-sum."""
+    """Add ``w * p`` to `sums`, and the rounding errors of these additions to `rests`, by Knuth's two-sum."""
     for j in range(LANES):
         term = w * p[j]
         total = sums[j] + term

@@ -1,8 +1,8 @@
 """Feature ids of strings: each loop writes one 64-bit id per occurrence of a feature.
 
-A k-mer of letters c_1 ... c_k (code points) becomes the number Σ c_j b^(k - j) modulo 2**64, mixed by a bijection. If
-k <= 8 and every letter is below 256, then b = 256 and different k-mers have different ids. Other k-mers use a large odd
-b. An id depends only on the letters, not on the collection, the process or the dtype of the code points.
+A k-mer of letters c_1 ... c_k (code points) becomes the number Σ c_j b^(k - j) modulo 2**64; a bijection then mixes its
+bits. If k <= 8 and every letter is below 256, then b = 256 and different k-mers have different ids. For other k-mers, b
+is a large odd number. An id depends only on the letters, not on the collection, the process or the dtype.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEGREE_FREE = np.uint64((1 << DEGREE_SHIFT) - 1)
 
 @njit()
 def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
-    """Return the k-mer with the letters at ``start + positions`` as a number modulo 2**64."""
+    """Return the number, modulo 2**64, of the k-mer with the letters ``values[start + positions]``."""
     number = np.uint64(0)
     narrow = len(positions) <= 8
     for position in positions:
@@ -38,16 +38,17 @@ def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
 
 @njit()
 def canonical(values, complements, positions, start):  # type: ignore[no-untyped-def]
-    """Return the smaller of the numbers (see `_kmer`) of a k-mer and of its reverse complement."""
+    """Return the number (see `_kmer`) of a k-mer or of its reverse complement, whichever is smaller."""
     return min(_kmer(values, positions, start), _kmer(complements, positions[::-1], start))
 
 
 @njit()
 def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids):  # type: ignore[no-untyped-def]
-    """Write the ids of all k-mers whose letters lie at ``positions[gap]`` from their start.
+    """Fill `ids` with the ids of all k-mers whose letters are ``positions[gap]`` after their start, for each gap.
 
-    Row `gap` of `positions` ascends. With `distinct_gaps`, the gap is part of the id. Given the `complements` of all
-    `values`, a k-mer and its reverse complement get one id; `complements` may be empty.
+    Each row of `positions` is ascending. If `distinct_gaps`, equal letters with different gaps get different ids. If
+    `complements` (of all `values`) is not empty, a k-mer and its reverse complement get the same id. The ids of string
+    i begin at ``id_offsets[i]``.
     """
     both_strands = len(complements) > 0
     for i in range(len(offsets) - 1):
@@ -65,7 +66,10 @@ def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets,
 
 @njit()
 def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-untyped-def]
-    """Write the ids of the distinct subsequences of each window; return how many were written."""
+    """Fill `ids` with the ids of the distinct subsequences of each window of each string; return their number.
+
+    A row of `subsets` holds the positions of one subsequence in the window. `id_offsets` is filled as well.
+    """
     window = subsets.max() + 1
     end = 0
     id_offsets[0] = 0
@@ -89,18 +93,18 @@ def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-un
 
 @njit()
 def neighbour_ids(codes, offsets, letters, complements, powers, positions, shifts, ids, id_offsets):  # type: ignore[no-untyped-def]
-    """Write the ids of all neighbours of each k-mer; return how many were written.
+    """Fill `ids` with the ids of all neighbours (k-mers with few substitutions) of each k-mer; return their number.
 
-    Neighbour p of a k-mer moves its letter at ``positions[p, s]`` by ``shifts[p, s]`` steps in the alphabet `letters`,
-    for each s (a shift of 0 keeps the letter). `codes` are positions in the alphabet, or -1 for other letters; k-mers
-    with such a letter have no ids. Given the `complements` of the alphabet, a neighbour and its reverse complement get
-    one id.
+    In neighbour p of a k-mer, the letter at ``positions[p, s]`` moves by ``shifts[p, s]`` steps in the alphabet
+    `letters`, for each s; a shift of 0 keeps the letter. `codes` are the positions of the strings' letters in the
+    alphabet, or -1 for any other letter; k-mers with such a letter have no ids. If `complements` (of the alphabet) is
+    not empty, a neighbour and its reverse complement get the same id.
     """
     k, both_strands = len(powers), len(complements) > 0
     end = 0
     id_offsets[0] = 0
     for i in range(len(offsets) - 1):
-        known = 0  # number of letters of the alphabet in a row that end here
+        known = 0  # number of consecutive letters of the alphabet that end here
         for last in range(offsets[i], offsets[i + 1]):
             known = known + 1 if codes[last] >= 0 else 0
             if known < k:
@@ -128,7 +132,7 @@ def neighbour_ids(codes, offsets, letters, complements, powers, positions, shift
 
 @njit()
 def positioned_ids(values, offsets, degree, id_offsets, ids):  # type: ignore[no-untyped-def]
-    """Write the ids of all (position, k-mer) for k = 1 ... degree, k in the top byte."""
+    """Fill `ids` with an id for each pair of a position and a k-mer, k = 1 ... `degree`; its top byte is k."""
     for i in range(len(offsets) - 1):
         end = id_offsets[i]
         for start in range(offsets[i], offsets[i + 1]):
