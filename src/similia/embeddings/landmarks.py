@@ -1,21 +1,21 @@
 """Choose landmarks: one small function for each strategy.
 
 A strategy is ``f(gram, n_components, rng) -> indices``. It reads the kernel matrix K only through `gram.n`,
-`gram.diagonal()`, `gram.columns(indices)` and `gram.block(rows, columns)`, and returns distinct positions in the order
-of choice. With n objects and s landmarks:
+`gram.diagonal()`, `gram.columns(indices)` and `gram.block(rows, columns)`, and returns the distinct positions of the
+landmarks in the order of choice. With n objects and s landmarks:
 
 ============== ========================================================= ============================
-name           chooses                                                   kernel values, memory
+name           probability that an object is chosen                      kernel values, memory
 ============== ========================================================= ============================
-``uniform``    each object with the same probability                     none
-``kmeans++``   by squared distance in feature space to those chosen      n s, O(n)
+``uniform``    the same for each object                                  none
+``kmeans++``   by squared distance in feature space to chosen landmarks  n s, O(n)
 ``leverage``   by approximate ridge leverage scores                      about 3 n s, O(n s)
-``rpcholesky`` by what the landmarks chosen so far leave unexplained     n s, O(n s)
+``rpcholesky`` by the part of k(x, x) that chosen landmarks leave over   n s, O(n s)
 ``adaptive``   by the residual of the columns sampled so far, in rounds  n s, O(n s)
-``ensemble``   uniformly, in independent groups (experts)                none here
+``ensemble``   the same for each object; landmarks are split in groups   none here
 ============== ========================================================= ============================
 
-``kmeans++`` and ``rpcholesky`` stop early, with fewer landmarks, once those chosen explain every object up to rounding.
+``kmeans++`` and ``rpcholesky`` return fewer landmarks if these already explain every object up to rounding.
 
 Papers: Kumar, Mohri & Talwalkar, "Sampling methods for the Nyström method", JMLR 13, 2012; Musco & Musco, "Recursive
 sampling for the Nyström method", NIPS 2017; Chen, Epperly, Tropp & Webber, "Randomly pivoted Cholesky: practical
@@ -50,12 +50,12 @@ def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 
 
 def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Return at most `n_components` landmarks, chosen as k-means++ chooses its first centres in the feature space.
+    """Return at most `n_components` landmarks, chosen as k-means++ chooses initial centres, in the feature space.
 
-    The next landmark is x with probability proportional to the minimum over those chosen, z, of
+    The next landmark is x with probability proportional to the minimum over the chosen landmarks z of
     ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007). Landmarks are drawn in
-    batches: proposals use the distances before the batch and are accepted with probability
-    (distance now) / (distance before). This gives the same distribution with fewer kernel calls.
+    batches: objects are proposed by their squared distances before the batch, and accepted with probability
+    (squared distance now) / (squared distance before). This gives the same distribution with fewer kernel calls.
 
     Parameters
     ----------
@@ -83,7 +83,10 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
 
 
 def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.random.Generator) -> list[int]:
-    """Return the positions of the proposals accepted by rejection sampling on squared distances."""
+    """Return the positions in `proposals` of the objects accepted by rejection sampling; see `kmeans_plusplus`.
+
+    `before` holds their squared distances before the batch, `squared` those between the proposals.
+    """
     now = before.copy()
     accepted = []
     for i, u in enumerate(rng.random(len(before))):
@@ -97,11 +100,11 @@ def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.rando
 def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Return at most `n_components` landmarks, chosen by randomly pivoted Cholesky factorisation.
 
-    With F F^T the Nystroem approximation on the pivots chosen so far, the next pivot is i with probability proportional
-    to (K - F F^T)_ii. E tr(K - F F^T) is then at most (1 + e) times that of the best rank-r approximation after
-    r / e + r log(1 / (e h)) pivots, h being its relative error (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3).
-    Pivots are drawn in batches by rejection, which gives the same distribution (Epperly, Tropp & Webber, 2025). The
-    function stops when the residual is rounding noise.
+    With F F^T the Nystroem approximation on the pivots (landmarks) chosen so far, the next pivot is i with probability
+    proportional to (K - F F^T)_ii. After r / e + r log(1 / (e h)) pivots, E tr(K - F F^T) is at most (1 + e) times the
+    trace error of the best rank-r approximation, where h is the relative error of the latter (Chen, Epperly, Tropp &
+    Webber, 2025, Theorem 2.3). Pivots are drawn in batches by rejection, which gives the same distribution (Epperly,
+    Tropp & Webber, 2025). The function stops early if the diagonal of K - F F^T is only rounding noise.
 
     Parameters
     ----------
@@ -131,7 +134,9 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
 
 
 def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.Generator) -> tuple[list[int], Floats]:
-    """Return the positions of the proposals accepted by rejection on the residual, and their Cholesky factor."""
+    """Return the positions of the proposals accepted by rejection sampling on the diagonal of the residual matrix `R`,
+    and the Cholesky factor of the accepted rows and columns of R.
+    """
     R = (R + R.T) / 2
     accepted, factor = [], []
     for i, u in enumerate(rng.random(len(before))):
@@ -145,10 +150,10 @@ def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.
 def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Return `n_components` landmarks chosen by approximate ridge leverage scores, without forming K.
 
-    The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). A random half of
-    the objects is sampled first, recursively; with that weighted sample S, l_i is about
-    (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3; oversampling log s and
-    k = s / (4 log s) as in the authors' code).
+    The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). The algorithm
+    first samples from a random half of the objects, recursively. With S the matrix that selects and weights this
+    sample, l_i is about (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3;
+    oversampling log s and k = s / (4 log s), s = n_components, as in the authors' code).
 
     Parameters
     ----------
@@ -174,7 +179,7 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 
 
 def _ridge_scores(gram: Gram, diagonal: Floats, objects: Index, sample: Index, weights: Floats, rank: int) -> Floats:
-    """Return approximate ridge leverage scores of `objects`, given a weighted sample of them."""
+    """Return approximate ridge leverage scores of `objects`, from the weighted objects `sample`; see `leverage`."""
     SKS = gram.block(sample, sample) * weights[:, None] * weights
     values, vectors = np.linalg.eigh((SKS + SKS.T) / 2)
     values = np.maximum(values[::-1], 0.0)
@@ -188,16 +193,17 @@ def _ridge_scores(gram: Gram, diagonal: Floats, objects: Index, sample: Index, w
 def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: int = 10) -> Index:
     """Return `n_components` landmarks chosen in rounds, by the residual of the columns sampled so far.
 
-    With C the sampled columns and H their rows at the landmarks, an object is drawn with probability proportional to
-    the squared norm of its row of C - C Q Q^T, Q the leading half of the eigenvectors of H. This is the part of C that
-    a Nystroem approximation of half the rank misses. The first round is uniform (Kumar, Mohri & Talwalkar, 2012,
-    Section 4, "adaptive-partial" sampling). An object that is not similar to any landmark so far has a zero row in C
-    and is not drawn. If the kernel has isolated groups of objects, use ``rpcholesky`` or ``kmeans++``.
+    Let C be the columns of K at the landmarks so far, H the rows of C at these landmarks, and Q the leading half of the
+    eigenvectors of H. An object is drawn with probability proportional to the squared norm of its row of C - C Q Q^T,
+    the part of C that a Nystroem approximation of half the rank misses. The first round is uniform (Kumar, Mohri &
+    Talwalkar, 2012, Section 4, "adaptive-partial" sampling). An object that is not similar to any landmark so far has a
+    zero row in C and is not drawn. If the kernel has isolated groups of objects, use ``rpcholesky`` or ``kmeans++``.
 
     Parameters
     ----------
     gram, n_components, rng : Gram, int, numpy.random.Generator
     n_rounds : int, default=10
+        Number of rounds, each with about the same number of landmarks.
     """
     sizes = [len(part) for part in np.array_split(np.arange(n_components), min(n_rounds, n_components))]
     chosen = uniform(gram, sizes[0], rng)
@@ -216,12 +222,12 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
 
 
 def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts: int = 4) -> list[Index]:
-    """Return a list of landmarks for each expert; an expert is a Nystroem approximation on its landmarks only.
+    """Return a list with the landmarks of each expert, a Nystroem approximation K_r of K on these landmarks only.
 
-    The landmarks are uniform. The embedding is the concatenation of sqrt(mu_r) times the experts' embeddings, so that
-    its Gram matrix is the mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5); `Nystroem` fits the
-    weights mu. An ensemble is less exact than one approximation on all landmarks. With p experts, fitting costs
-    O(s^3 / p^2) in place of O(s^3), and the product with the components n s^2 / p operations, which pays with many
+    Landmarks are drawn uniformly. `Nystroem` concatenates the embeddings of the experts, times sqrt(mu_r), so that the
+    Gram matrix of the result is the mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5), and fits the
+    weights mu. An ensemble is less exact than one approximation on all s landmarks. With p experts, fitting costs
+    O(s^3 / p^2) instead of O(s^3), and embedding n objects n s^2 / p operations instead of n s^2, which pays with many
     landmarks.
 
     Parameters
@@ -229,6 +235,7 @@ def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts:
     gram, n_components, rng : Gram, int, numpy.random.Generator
         Of `gram`, only ``gram.n`` is used; `n_components` is the total number of landmarks of all experts.
     n_experts : int, default=4
+        Number of experts, at most `n_components`.
     """
     return np.array_split(uniform(gram, n_components, rng), min(n_experts, n_components))
 
@@ -244,13 +251,16 @@ STRATEGIES: dict[str, Callable[[Gram, int, np.random.Generator], Index | list[In
 
 
 def _propose(mass: Floats, n_components: int, rng: np.random.Generator) -> Index:
-    """Draw a batch of proposals, with repeats, with probability proportional to `mass`."""
+    """Draw a batch of positions with replacement, with probability proportional to `mass`."""
     batch = min(max(8, n_components // 4), 256)
     return rng.choice(len(mass), batch, p=mass / mass.sum())
 
 
 def _without_replacement(mass: Floats, size: int, rng: np.random.Generator, exclude: npt.ArrayLike = ()) -> Index:
-    """Draw distinct positions by `mass`; if too few have positive mass, draw the rest uniformly from the others."""
+    """Draw `size` distinct positions not in `exclude`, with probability proportional to `mass`.
+
+    If too few positions have positive mass, the rest are drawn uniformly from the others.
+    """
     allowed = np.ones(len(mass), dtype=bool)
     allowed[np.asarray(exclude, dtype=np.int64)] = False
     positive = np.flatnonzero(allowed & (mass > 0))

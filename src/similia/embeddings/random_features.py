@@ -3,10 +3,10 @@ r"""Random features of vectors: intensities of light scattered by a random mediu
 .. math:: \phi(x) = \frac{1}{\sqrt m} |W x + b|^2, \qquad \phi(x)^T \phi(y) \to
           \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big], \quad q = \tau^2 / \varsigma^2,
 
-for m independent rows w_j of W, complex Gaussian with E|W_ij|^2 = scale^2, and b with E|b_j|^2 = bias^2 (symbols
-:math:`\varsigma`, :math:`\tau`). The limit is the kernel `similia.kernels.Optical`. An optical processing unit
-computes such features at a cost that does not depend on m. Here, n vectors of d numbers take 2 n m d multiplications;
-structured features take 6 n m log2 d additions.
+for a vector x and complex Gaussian W and b, with m independent rows of W, E|W_ij|^2 = :math:`\varsigma^2` (`scale`) and
+E|b_j|^2 = :math:`\tau^2` (`bias`). The limit for large m is the kernel `similia.kernels.Optical`. An optical processing
+unit computes such features at a cost that does not depend on m. Here, n vectors of d numbers take 2 n m d
+multiplications; structured features take 6 n m log2 d additions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from similia.sources.dask import Distributed, from_parts, lazily
 
 _MIN_PADDED = 64  # with fewer coordinates, Hadamard products would be biased by more than 2.5e-4
 _EXPOSURE_ROWS = 1024  # maximum number of training vectors used to find the brightest feature
-_TILE = 2**20  # bytes of complex amplitudes that stay in cache until they are squared
+_TILE = 2**20  # size in bytes of a block of complex amplitudes, which stays in cache until it is squared
 
 Floats = npt.NDArray[np.floating]
 
@@ -60,37 +60,38 @@ class OpticalRandomFeatures(Transformer):
 
     Inner products of features are unbiased estimates of the kernel `similia.kernels.Optical` with the same `scale`
     and `bias`. Without `bias`, an estimate has variance
-    :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, with r the squared cosine of x and y.
+    :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, where r is the squared cosine of the angle of x and y.
 
     Parameters
     ----------
     n_components : int, default=2000
         Number m of features.
     random_state : int, numpy Generator or None, default=None
-        Draws W and b in `fit`.
+        Source of randomness with which `fit` draws W and b.
     scale : float, default=1.0
         Standard deviation :math:`\varsigma` of an entry of W: E|W_ij|^2 = scale^2, half of it from the real and half
-        from the imaginary part. Its unit is 1 / x. The features are proportional to scale^2.
+        from the imaginary part. Its unit is the inverse of the unit of x. The features are proportional to scale^2.
     bias : float, default=0.0
-        Standard deviation :math:`\tau` of an entry of b, the reference beam: E|b_j|^2 = bias^2. If it is 0, x and -x
-        have equal features.
+        Standard deviation :math:`\tau` of an entry of b, the reference beam: E|b_j|^2 = bias^2. With a bias of 0, x
+        and -x have equal features.
     structured : bool, default=False
-        Take the rows of W from complex sign-Hadamard products, which need no matrix; see Notes.
+        Whether to take the rows of W from products of Hadamard and random diagonal matrices, which need no stored
+        matrix; see Notes.
     binary_input : bool, default=False
-        Accept only vectors of 0 and 1, like the mirrors of the device; raise for anything else.
+        Whether to accept only vectors of 0 and 1, like the mirrors of the device, and raise for anything else.
     quantize : int or None, default=None
-        Bits of the camera, 1 to 16 (8 in the device). Features are rounded to multiples of `step_` and clipped at
-        2^quantize - 1 of them. None: no rounding.
+        Number of bits of the camera, 1 to 16 (8 in the device). Features are rounded to multiples of `step_` and
+        clipped at 2^quantize - 1 times `step_`. None means no rounding.
 
     Attributes
     ----------
     weights_ : ndarray of complex64 or complex128, shape (n_features, m), or None
         W transposed; None if structured. Component j depends only on the seed and j, so a larger `n_components`
-        keeps the components of a smaller one.
+        adds components to those of a smaller number.
     bias_ : ndarray of complex64 or complex128, shape (m,), or None
-        b; None if structured, where b is a column of W times a constant coordinate appended to x.
+        The vector b. None if structured: b is then a column of W times a constant coordinate appended to x.
     turns_ : ndarray of int8, shape (n_blocks, 3, p), or None
-        Powers of i on the diagonals of the structured products; None if not structured.
+        Exponents of i on the diagonals of the structured products; None if not structured.
     step_ : float or None
         Feature value of one level of the camera. The highest level is the brightest feature of at most 1024 training
         vectors. None without quantisation.
@@ -100,18 +101,20 @@ class OpticalRandomFeatures(Transformer):
     Notes
     -----
     Output is float32 for float32 input, else float64, also if quantised; ``rint(Z / step_)`` gives the levels. (In this
-    library, uint8 arrays hold packed bits.) Quantised features keep the scale of the kernel. Intensities are about
-    exponentially distributed, so the mean is near level 15 of 255, and rounding adds less than 0.1 % to the variance
-    of a feature. Features brighter than those seen in `fit` are clipped.
+    library, uint8 arrays hold packed bits.) Quantised features keep the scale of the kernel. Intensities are roughly
+    exponentially distributed, so their mean is near level 15 of 255, and rounding adds less than 0.1 % to the variance
+    of a feature. Features brighter than the brightest in `fit` are clipped.
 
-    *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows is W = c U with
-    U = H D_3 H D_2 H D_1 p^(-3/2) unitary, D diagonals of random powers of i. The mean over the signs is exactly
+    *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows of W is c U,
+    with U = H D_3 H D_2 H D_1 p^(-3/2) unitary, H the Hadamard matrix and the D_i diagonal matrices of random powers of
+    i. The mean over these powers is exactly
 
     .. math:: \mathrm{E}\,\phi(x)^T \phi(y) = K(x, y) - \frac{\varsigma^4}{p^2 - p + 1} \sum_i x_i^2 y_i^2,
 
     with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)` (and :math:`\sqrt q` as one more coordinate of x and y). The
-    relative bias is below 1 / p^2, 2.5e-4 at most. The features of one vector in a whole block sum to a constant. The
-    variance of whole blocks was 0.27 to 0.34 of that of independent rows (15 to 300 numbers, 0/1 or Gaussian).
+    relative bias is below 1 / p^2, hence at most 2.5e-4. The features of x in a whole block have a sum that depends
+    only on the norm of x. The variance of an estimate from whole blocks was 0.27 to 0.34 of that from independent rows
+    (measured for 15 to 300 coordinates, 0/1 or Gaussian).
 
     Standardise the columns before a linear model: intensities are positive, so all vectors share a large common part.
 
@@ -166,7 +169,7 @@ class OpticalRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw W and b for vectors of shape (n, d); with `quantize`, set the exposure of the camera from them."""
+        """Draw W and b for the d columns of `X`, shape (n, d); with `quantize`, set `step_` from the rows of `X`."""
         m = check_positive_int(self.n_components, "n_components")
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         levels = self._n_levels()
@@ -193,7 +196,7 @@ class OpticalRandomFeatures(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the features of vectors (n, d), shape (n, m), float32 if `X` is, else float64."""
+        """Return the features of the rows of `X`, shape (n, m), float32 if `X` is, else float64."""
         self._check_columns(X)
         Z = self._intensities(self._check(X, self.n_features_in_))
         if self.step_ is not None:
@@ -212,7 +215,7 @@ class OpticalRandomFeatures(Transformer):
         return int(2**self.quantize - 1)
 
     def _check(self, X: Any, n_features: int | None = None) -> Any:
-        """Return `X` as a finite float32 or float64 array or csr_array; raise if `binary_input` and it is not 0/1."""
+        """Return `X` as a float32 or float64 array or csr_array; raise unless finite and, if `binary_input`, 0/1."""
         X = _check_sparse(X, n_features, self) if sp.issparse(X) else check_vectors(X, "X", n_features, self)
         self._check_magnitude(X)
         if self.binary_input:
@@ -227,7 +230,7 @@ class OpticalRandomFeatures(Transformer):
         return X
 
     def _check_magnitude(self, X: Any) -> None:
-        """Raise for the first row whose squares are too large or too small for the dtype of the features."""
+        """Raise for the first row whose features, as squares of its numbers, would overflow or underflow."""
         least, most = (1e-17, 1e17) if X.dtype == np.float32 else (1e-145, 1e145)
         reach = abs(X).max(axis=1)
         reach = (reach.toarray().ravel() if sp.issparse(reach) else reach).astype(np.float64) * float(self.scale)
@@ -238,7 +241,7 @@ class OpticalRandomFeatures(Transformer):
             raise BadValue(row, found, remedy=f"scale X, to between {least:g} and {most:g}")
 
     def _intensities(self, X: Any) -> Floats:
-        """Return m^(-1/2) |W x + b|^2 of each row."""
+        """Return m^(-1/2) |W x + b|^2 for each row x of `X`."""
         out = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
         write = self._multiply if self.turns_ is None else self._transform_structured
         write(X, out)
@@ -266,7 +269,7 @@ class OpticalRandomFeatures(Transformer):
         run_tasks(block, range(0, n, step), 2 * n * m * X.shape[1])
 
     def _shape_of_turns(self) -> tuple[int, int, int]:
-        """Return the shape (n_blocks, 3, p) of the diagonals; p is a power of two that holds vector and bias."""
+        """Return the shape (n_blocks, 3, p) of `turns_`; p is the padded length of a vector and its bias coordinate."""
         from similia.core.hadamard import padded
 
         p = max(_MIN_PADDED, padded(self.n_features_in_ + (self.bias > 0)))
