@@ -1,14 +1,14 @@
 """Loops of `HDClassifier`: one perceptron epoch, class bundles, cosines.
 
 Samples are rows of floats, or packed bits (uint8). Packed bits are expanded one row at a time, to int8 signs; 10,000
-signs stay in the first-level cache. Slower: to expand to floats (longer rows) or all samples at once (eight times the
-memory traffic), and to look bits up inside the sum (no vector instructions). Signs are ordered by bit (first the first
-bit of all bytes), which takes a few vector instructions. Prototypes for packed bits have their dimensions in the same
-order, see `by_bit` and `by_byte`.
+signs stay in the first-level cache. Slower alternatives: expanding to floats (longer rows), expanding all samples at
+once (eight times the memory traffic), and looking bits up inside the sum (no vector instructions). The signs of a row
+are ordered by bit (first bit 0 of every byte, then bit 1, ...), which takes a few vector instructions. Prototypes for
+packed bits have their dimensions in the same order; see `by_bit` and `by_byte`.
 
-An epoch first computes in float32 how much closer each sample is to each class than to class 0. If rounding could hide
-a mistake, it computes the cosines in float64, so no result depends on float32. For two classes this is one sum over
-numbers in the first-level cache.
+For each sample, an epoch first computes in float32 how much closer the sample is to its own class than to the others.
+If rounding could hide a mistake, the epoch computes the cosines in float64, so no result depends on float32. For two
+classes the float32 step is one sum over numbers in the first-level cache.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from similia.core.jit import njit
 Array = npt.NDArray[Any]
 
 TIE = 1e-12
-"""Cosines closer than this are equal: rounding is 1e-15, and its sign depends on the processor."""
+"""Cosines that differ by less than this count as equal: rounding errors are 1e-15 and depend on the processor."""
 
 _SAFE_NORMS = (1e-15, 1e15)  # norms of samples that float32 can hold
 
 
 def by_bit(prototypes: Array) -> Array:
-    """Return a copy of the rows with dimension 8 b + k moved to k n_bytes + b."""
+    """Return a copy in which column 8 b + k is moved to column k n_bytes + b: ordered by bit k, then by byte b."""
     return prototypes.reshape(len(prototypes), -1, 8).transpose(0, 2, 1).copy().reshape(prototypes.shape)
 
 
 def by_byte(prototypes: Array) -> Array:
-    """Undo `by_bit`."""
+    """Return a copy with the columns in their original order: the inverse of `by_bit`."""
     return prototypes.reshape(len(prototypes), 8, -1).transpose(0, 2, 1).copy().reshape(prototypes.shape)
 
 
 def _row(X: Array, i: int, scratch: Array) -> Array:
-    """Return sample `i` as a row of numbers; expand packed bits into `scratch`."""
+    """Return sample `i` as numbers: its row of `X`, or packed bits expanded to signs in `scratch`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -65,7 +65,7 @@ def _row_of_type(X: Any, i: Any, scratch: Any) -> Callable[..., Any]:
 
 @njit(reassociate=True)
 def _dot(row: Array, h: Array) -> Any:
-    """Return the sum of products, computed in the dtype of `h`."""
+    """Return the inner product of `row` and `h`, computed in the dtype of `h`."""
     number = h.dtype.type
     total = number(0.0)
     for k in range(h.shape[0]):
@@ -75,7 +75,7 @@ def _dot(row: Array, h: Array) -> Any:
 
 @njit(reassociate=True)
 def _add(a: float, row: Array, h: Array) -> float:
-    """Add a * row to h in place; return the squared norm of h, computed anew so that it never drifts."""
+    """Add a * row to h in place; return the squared norm of the new h, computed from scratch to avoid drift."""
     total = 0.0
     for k in range(h.shape[0]):
         h[k] += a * row[k]
@@ -85,7 +85,7 @@ def _add(a: float, row: Array, h: Array) -> float:
 
 @njit()
 def _set_apart(prototypes: Array, squared_norms: Array, j: int, apart: Array) -> None:
-    """Set apart[j] to the unit prototype of class j minus that of class 0."""
+    """Set apart[j] to the unit vector of prototype j minus the unit vector of prototype 0."""
     h, h0 = prototypes[j], prototypes[0]
     scale = 1.0 / np.sqrt(squared_norms[j]) if squared_norms[j] > 0.0 else 0.0
     scale0 = 1.0 / np.sqrt(squared_norms[0]) if squared_norms[0] > 0.0 else 0.0
@@ -111,7 +111,10 @@ def _first_best(cosines: Array) -> int:
 
 @njit()
 def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
-    """Return whether class `right` wins by more than the float32 rounding error of the sums with `apart`."""
+    """Return whether class `right` has the largest cosine by more than the possible rounding error in float32.
+
+    Differences of cosines come from the products of `row` and the rows of `apart`; see `_set_apart`.
+    """
     if not _SAFE_NORMS[0] < norm < _SAFE_NORMS[1]:
         return False
     # a float32 sum of d products, in any order, is off by less than d 2^-23 times both norms: here norm and 2
@@ -164,7 +167,7 @@ def bundle(X: Array, y: Array, prototypes: Array) -> None:
 
 @njit()
 def cosines(X: Array, squared_norms_of_X: Array, prototypes: Array, squared_norms: Array, out: Array) -> None:
-    """Write the cosine of each sample with each prototype into `out` (n, c)."""
+    """Fill `out` (n_samples, n_classes) with the cosines between samples and prototypes."""
     scratch = np.empty(prototypes.shape[1], np.int8)
     for i in range(X.shape[0]):
         _cosines(_row(X, i, scratch), squared_norms_of_X[i], prototypes, squared_norms, out[i])

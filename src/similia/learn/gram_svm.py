@@ -1,12 +1,13 @@
 """Plain and nested cross-validation of a kernel parameter and C: support-vector machines on blocks of a Gram matrix.
 
-For outer fold i, a candidate's score is the mean over j != i of the accuracy on fold j of the machine trained without
-folds i and j. Outer fold j uses the same machine, so k folds take k (k - 1) / 2 fits per parameter and C on
-(k - 2) / k of the rows, and k final fits. That is half as many as a search within a search, and each Gram matrix is
-evaluated once.
+For outer fold i, the score of a candidate (parameter, C) is the mean over j != i of the accuracy on fold j of the
+machine trained without folds i and j. Outer fold j uses the same machine, so k folds take k (k - 1) / 2 fits per
+candidate, each on (k - 2) / k of the rows, and k final fits. A grid search inside cross-validation takes twice as many
+fits. Each Gram matrix is evaluated once to score the candidates.
 
-Cost: one Gram matrix per parameter; libsvm on its blocks, O(rows^2) and more each, in threads (libsvm releases the
-GIL). If no coefficient of a machine reaches its bound C, the machine also solves all larger C and is not fitted again.
+Cost: one Gram matrix per parameter; for each fit, libsvm on a block of it, O(rows^2) or more, in threads (libsvm
+releases the GIL). If no coefficient of a machine reaches its bound C, the machine is also the solution for all larger
+C, so it is not fitted again.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from similia.sources.dask import lazily
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 GramOf = Callable[[Any], Floats]
-Task = tuple[Rows, list[Rows]]  # training rows, and parts of the validation rows
+Task = tuple[Rows, list[Rows]]  # training rows; lists of validation rows, each scored separately
 
 
 class NestedScores(NamedTuple):
-    """Result of nested cross-validation: for each of k outer folds, what was chosen without it, and the accuracy."""
+    """Result of nested cross-validation: for each of k outer folds, the choice made without it and the accuracy."""
 
-    accuracies: Floats  # (k,)
-    parameters: list[Any]  # k of them
-    Cs: Floats  # (k,)
-    predictions: npt.NDArray  # (n,): labels predicted by the machine trained without the row's fold
+    accuracies: Floats  # (k,): on the rows of the fold
+    parameters: list[Any]  # length k: the kernel parameter chosen on the other folds
+    Cs: Floats  # (k,): the C chosen on the other folds
+    predictions: npt.NDArray  # (n,): for each row, the label predicted by the machine trained without the row's fold
 
 
 class Machine(NamedTuple):
@@ -51,11 +52,11 @@ class Machine(NamedTuple):
     support: Rows  # rows of the training block
     weights: Floats  # (n_pairs, n_support)
     intercepts: Floats
-    classes: Rows  # classes in the training rows, which may lack some of y
-    unbounded: bool
+    classes: Rows  # class numbers that occur in the training rows
+    unbounded: bool  # whether no coefficient reaches its bound C
 
     def over(self, n: int) -> Machine:
-        """Return the same machine with weights for all n training rows."""
+        """Return the same machine with weights for all n training rows, 0 for those that are not support vectors."""
         weights = np.zeros((len(self.weights), n))
         weights[:, self.support] = self.weights
         return self._replace(support=np.arange(n), weights=weights)
@@ -73,7 +74,7 @@ class PairMachines:
         self.support_, self.pair_coef_, self.pair_intercept_ = machine.support, machine.weights, machine.intercepts
 
     def _confidences(self, K: Floats) -> Floats:
-        """Return confidences from kernel values with the support vectors; for two classes (m,), else (m, n_classes)."""
+        """Return what `decision_function` does, from the kernel values of m objects and the support vectors."""
         if len(self.classes_) == 2:
             return -(row_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0])
         return decisions(K, self.pair_coef_, self.pair_intercept_, len(self.classes_))
@@ -92,7 +93,7 @@ class PairMachines:
 
 
 def check_memory(what_takes: str, needed: int, instead: str) -> None:
-    """Raise if `needed` bytes are more than ``max_memory``; the message begins with `what_takes`."""
+    """Raise if `needed` bytes exceed ``max_memory``; the message is `what_takes`, the numbers, then `instead`."""
     most = settings().max_memory
     if needed > most:
         raise ValueError(
@@ -102,7 +103,7 @@ def check_memory(what_takes: str, needed: int, instead: str) -> None:
 
 
 def check_pairs_fit(n_classes: int, n: int) -> None:
-    """Raise if the weights of one machine per pair of classes take more than ``max_memory``."""
+    """Raise if the weights of `n` objects in one machine per pair of classes take more than ``max_memory``."""
     check_memory(
         f"y has {n_classes} classes, expected fewer: {pairs_of(n_classes)} machines, one for each pair of classes, "
         f"with weights of {n} objects take",
@@ -113,7 +114,7 @@ def check_pairs_fit(n_classes: int, n: int) -> None:
 
 
 def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> Machine:
-    """Fit libsvm to a Gram matrix."""
+    """Fit libsvm to the Gram matrix `K` of the training rows and their class numbers `labels`."""
     # libsvm uses the seed only for probabilities; without one, scikit-learn draws it from the global random state.
     svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0).fit(K, labels)
     first = np.concatenate([[0], np.cumsum(svc.n_support_)])
@@ -131,10 +132,10 @@ def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> 
 
 
 def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
-    """Return the confidence in each class, shape (m, n_classes), from kernel values with the support vectors.
+    """Return the confidence in each class, (m, n_classes), from kernel values `K` of m objects and the support vectors.
 
-    The confidence is the number of pairs that the class wins, plus a term in (-1/3, 1/3) that grows with the sum of its
-    margins.
+    The confidence is the number of pairs of classes in which the class wins, plus a term in (-1/3, 1/3) that grows with
+    the sum of the margins of the class.
     """
     margins = row_product(K, weights.T) + intercepts
     votes, sums = np.zeros((len(K), n_classes)), np.zeros((len(K), n_classes))
@@ -153,7 +154,7 @@ def _predict(K: Floats, machine: Machine) -> Rows:
 
 
 def fold_numbers(splits: Any, n: int) -> Rows:
-    """Return the number of the fold that holds out each row; raise if a row is held out twice or never."""
+    """Return for each row the number of the split that holds it out; raise if a row is held out twice or never."""
     folds = np.full(n, -1)
     for number, (_, held_out) in enumerate(splits):
         if (folds[held_out] >= 0).any():
@@ -180,7 +181,7 @@ def precomputed_scores(
         Above 0.
     y : array-like of n labels
     folds : array-like of int, shape (n,), or list of (training rows, validation rows)
-        For each row, the number (from 0) of the fold that holds it out; or any splits.
+        For each row, the number (from 0) of the fold that holds it out; or a list of arbitrary splits.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
 
@@ -208,12 +209,12 @@ def precomputed_scores(
 def nested_scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
 ) -> NestedScores:
-    """Return nested cross-validated accuracies: kernel parameter and C are chosen without the outer fold.
+    """Return nested cross-validated accuracies, with kernel parameter and C chosen without the outer fold.
 
     Parameters
     ----------
     gram_of, parameters, Cs, y : callable, sequence, sequence of float, array-like
-        As in `precomputed_scores`; `gram_of` is called once more for each chosen parameter.
+        As in `precomputed_scores`, but `gram_of` is called once more for each parameter that an outer fold chooses.
     folds : array-like of int, shape (n,)
         For each row, the number (from 0) of the fold that holds it out; at least 3 folds.
     class_weight : dict of label to float, or "balanced", optional
@@ -227,8 +228,8 @@ def nested_scores(
     Notes
     -----
     For outer fold i, the chosen (parameter, C) has the highest mean over j != i of the accuracy on fold j of the
-    machine trained without i and j. At equal means the first C wins, then the first parameter. This is a grid search
-    whose inner folds are the other outer folds.
+    machine trained without folds i and j. Ties are broken in favour of the first C, then the first parameter. This is a
+    grid search whose inner folds are the other outer folds.
 
     Examples
     --------
@@ -272,7 +273,10 @@ def nested_scores(
 
 
 def best_of(means: Floats) -> tuple[int, int]:
-    """Return where `means` (n_parameters, n_Cs) is highest; ties go to the first C, then the first parameter."""
+    """Return the (row, column) of the highest entry of `means`; ties go to the first column, then the first row.
+
+    Rows are kernel parameters, columns are values of C.
+    """
     best = means >= means.max() - 1e-12  # tolerance for sums of the same numbers in another order
     c = int(best.any(axis=0).argmax())
     return int(best[:, c].argmax()), c
@@ -281,7 +285,7 @@ def best_of(means: Floats) -> tuple[int, int]:
 def _scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: list[float], codes: Rows, tasks: list[Task], class_weight: Any
 ) -> Floats:
-    """Return accuracies, shape (n_parameters, n_Cs, n_tasks, validation parts of a task)."""
+    """Return accuracies, shape (n_parameters, n_Cs, n_tasks, number of lists of validation rows in a task)."""
     for train, _ in tasks:
         if len(train) == 0 or (codes[train] == codes[train[0]]).all():
             raise ValueError(
@@ -314,7 +318,7 @@ def _scores(
 
 
 def coded(y: Any, class_weight: Any) -> tuple[Rows, npt.NDArray, Any]:
-    """Return labels as numbers 0, 1, ..., the sorted classes, and class weights keyed by these numbers."""
+    """Return the labels as class numbers 0, 1, ..., the sorted classes, and class weights keyed by class number."""
     classes, codes = np.unique(check_labels(y, len(y)), return_inverse=True)
     if not isinstance(class_weight, dict):
         return codes, classes, class_weight

@@ -7,8 +7,8 @@ vectors, as objects. `KernelRidge` minimises :math:`\|y - K\alpha\|^2 + \lambda\
 keeps all objects.
 
 Cost: n^2 kernel values; then O(n^2) to O(n^3) for libsvm, or O(n^3) for a Cholesky factorisation. A prediction takes
-one kernel value per object kept, in blocks of rows. Memory: 8 n^2 bytes in `fit`, which raises if this exceeds
-``max_memory``.
+one kernel value for each training object that the model keeps. Memory: 8 n^2 bytes in `fit`, which raises if they
+exceed ``max_memory``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from similia.similarity import ComparesObjects, check_kernel, decided, read_obje
 from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
-_FOLDS = 5  # of calibration
+_FOLDS = 5  # maximum number of folds for the calibration of probabilities
 
 
 @state(kernel="kernel", kernel_="kernel")
@@ -53,7 +53,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
     _linear_model = "LinearSVC()"  # the error message proposes it, after Nystroem, if the matrix does not fit
 
     def _read(self, X: Any) -> tuple[Any, Any, int]:
-        """Return (kernel with its parameters set, objects in its layout, n); raise if the Gram matrix does not fit."""
+        """Return (kernel with all parameters set, objects in its layout, n); raise if n x n numbers take too much."""
         refuse_lazy(X, "the kernel of all pairs of objects is needed; take Nystroem(kernel) and a linear model")
         check_kernel(self.kernel)
         kernel = decided(self.kernel, X)
@@ -64,12 +64,15 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         return kernel, objects, n
 
     def _gram(self, kernel: Any, objects: Any, n: int) -> Floats:
-        """Return the kernel of all pairs, float64 of shape (n, n)."""
+        """Return the Gram matrix of the n objects, float64 of shape (n, n)."""
         K = kernel_values(kernel, objects, None, range(n), range(n), "X[{}] and X[{}]")
         return K.astype(np.float64, copy=False)
 
     def _over_blocks(self, X: Any, kept: Any, function: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
-        """Apply a function, which uses `width` values per row, to blocks of the kernel values of `X` with `kept`."""
+        """Return ``function(K)`` of the kernel values K of `X` (rows) and `kept` (columns), computed in blocks of rows.
+
+        For each row, `function` holds `width` more float64 values in memory.
+        """
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(kept)
         alone: list[int] = []
@@ -87,7 +90,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
 
 
 def _has_probability(machine: KernelSVC) -> bool:
-    """Return True, or raise AttributeError with a remedy if `probability` is False."""
+    """Return True if `probability` is set; otherwise raise AttributeError with a remedy."""
     if not machine.probability:
         raise AttributeError("predict_proba needs KernelSVC(..., probability=True); decision_function needs nothing")
     return True
@@ -118,7 +121,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     probability : bool, default=False
-        Whether to enable `predict_proba`. Then `fit` runs at most five more fits on parts of the Gram matrix, like
+        Whether to enable `predict_proba`. If True, `fit` runs at most five more fits on parts of the Gram matrix, like
         ``CalibratedClassifierCV(SVC(), ensemble=False)``, which scikit-learn recommends.
 
     Attributes
@@ -135,7 +138,8 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
         One-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the
         first class.
     calibration_ : ndarray of float64, shape (1, 2) or (n_classes, 2), or None
-        With `probability`: (a, b) of the sigmoids 1 / (1 + exp(a f + b)) of the columns f of `decision_function`.
+        With ``probability=True``, the coefficients (a, b) of the sigmoid 1 / (1 + exp(a f + b)) for each column f of
+        `decision_function`; otherwise None.
     n_features_in_ : int
         Number of columns; only if objects are rows of a table.
 
@@ -147,14 +151,15 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
 
     Notes
     -----
-    If the kernel is not positive semi-definite (`DistanceRBF` of DTW), libsvm ends in a stationary point, which may not
-    be the optimum. `similia.Nystroem` with ``spectrum="clip"`` and a linear machine avoids this.
+    If the kernel is not positive semi-definite (such as `DistanceRBF` of DTW), libsvm ends in a stationary point, which
+    may not be the optimum. `similia.Nystroem` with ``spectrum="clip"`` and a linear machine avoids this.
 
-    If kernel values grow with the size of objects, set ``normalize=True``; otherwise C means little.
+    If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise a good C depends on
+    that size.
 
-    Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. Near the border between two classes
-    the other one may have the larger probability. The default ``max_memory`` of 1 GiB has room for 11,500 objects; for
-    more, use ``make_pipeline(Nystroem(kernel), LinearSVC())``.
+    Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. Near the border between two classes,
+    the class that is not predicted may have the larger probability. The default ``max_memory`` of 1 GiB has room for
+    11,500 objects; for more, use ``make_pipeline(Nystroem(kernel), LinearSVC())``.
 
     References
     ----------
@@ -193,7 +198,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
 
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return confidences: (m,) for two classes, positive for the second; else (m, n_classes)."""
+        """Return confidences of shape (m, n_classes); for two classes, shape (m,), positive for the second class."""
         check_is_fitted(self)
         return self._over_blocks(X, self.support_objects_, self._confidences, self._width)
 
@@ -213,7 +218,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
 
 
 def _sigmoids(K: Floats, codes: npt.NDArray, classes: npt.NDArray, C: float, class_weight: Any) -> Floats:
-    """Return (a, b) of the sigmoid of each column of the decision function, fitted to out-of-fold decisions."""
+    """Return `calibration_` of `KernelSVC`: (a, b) of each sigmoid, fitted to out-of-fold decisions."""
     counts = np.bincount(codes)
     if counts.min() < 2:
         rare = classes[counts.argmin()]
@@ -233,7 +238,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
     _linear_model = "Ridge()"
 
     def _sums(self, X: Any, kept: Any) -> Floats:
-        """Return sums of the kernel values of `X` with `kept`, weighted by `dual_coef_`."""
+        """Return for each object of `X` the sum of its kernel values with `kept`, weighted by `dual_coef_`."""
         if self.dual_coef_.ndim == 2:
             return self._over_blocks(X, kept, lambda K: row_product(K, self.dual_coef_))
         return self._over_blocks(X, kept, lambda K: row_product(K, self.dual_coef_[:, None])[:, 0])
@@ -266,9 +271,9 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     As in scikit-learn's KernelRidge, there is no intercept. Centre the targets first, with
     ``TransformedTargetRegressor(KernelRidge(kernel), transformer=StandardScaler())``.
 
-    If kernel values grow with the size of objects, set ``normalize=True``; otherwise alpha means little. `KernelSVR`
-    keeps only support vectors. For more than 11,500 objects, use ``make_pipeline(Nystroem(kernel), Ridge())``: their
-    Gram matrix takes more than the default ``max_memory`` of 1 GiB.
+    If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise a good alpha depends
+    on that size. `KernelSVR` keeps only support vectors. The default ``max_memory`` of 1 GiB has room for 11,500
+    objects; for more, use ``make_pipeline(Nystroem(kernel), Ridge())``.
 
     References
     ----------
@@ -289,7 +294,7 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Compute the Gram matrix of n objects and solve for the coefficients of targets (n,) or (n, n_outputs)."""
+        """Compute the Gram matrix of n objects and fit coefficients to the targets `y`, (n,) or (n, n_outputs)."""
         alpha = check_positive(self.alpha, "alpha", zero=True)
         kernel, objects, n = self._read(X)
         targets = checked_targets(y, n, "KernelRidge")
@@ -319,9 +324,9 @@ class KernelSVR(_KernelRegressor):
     kernel : callable
         As for `KernelRidge`.
     C : float, default=1.0
-        Inverse regularisation, above 0: bounds the coefficient of each training object, in units of the targets.
+        Inverse regularisation, above 0: the bound of each coefficient in absolute value, in units of the targets.
     epsilon : float, default=0.1
-        Errors up to epsilon cost nothing; 0 or more, in units of the targets.
+        Largest error that costs nothing, 0 or more, in units of the targets.
 
     Attributes
     ----------
@@ -357,7 +362,7 @@ class KernelSVR(_KernelRegressor):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Compute the Gram matrix of n objects and fit the regressor to n numbers."""
+        """Compute the Gram matrix of n objects and fit the regressor to their targets `y`, n numbers."""
         C, epsilon = check_positive(self.C, "C"), check_positive(self.epsilon, "epsilon", zero=True)
         kernel, objects, n = self._read(X)
         targets = checked_targets(check_labels(y, n), n, "KernelSVR")

@@ -1,7 +1,7 @@
 """Ensembles of models of the same objects: a majority vote of classifiers, or the mean of regressors.
 
-If cross-validation cannot tell pipelines apart, their vote is seldom worse than the best of them and often better,
-since they err on different objects. Cost: the sum of their costs.
+If cross-validation finds no difference between pipelines, their vote is seldom worse than the best of them and often
+better, since they err on different objects. Cost: the sum of the costs of the models.
 
 Paper: Dietterich, "Ensemble methods in machine learning", Multiple Classifier Systems, 2000.
 """
@@ -24,12 +24,12 @@ from similia.core.validation import check_labels
 from similia.objects import n_objects
 from similia.sources.dask import lazily, refuse_lazy
 
-_TIE = 1e-9  # votes by which the winner of a tie leads in `predict_proba`
+_TIE = 1e-9  # fraction of a vote that `predict_proba` adds for the winner, so that it also leads after a tie
 
 
 @state(estimators=each("predict", "v", 1), estimators_=each("predict", "v", 1))
 class _Vote(ListParams):
-    """Base of both ensembles: fits a copy of each estimator to all objects."""
+    """Base class of both ensembles, which fits a copy of each estimator to all objects."""
 
     _list, _letter = "estimators", "v"
 
@@ -71,7 +71,7 @@ class _Vote(ListParams):
         return self.estimators_[0]
 
     def _answers(self, X: Any) -> list[npt.NDArray]:
-        """Return the predictions of each estimator."""
+        """Return a list with the predictions of each fitted estimator."""
         check_is_fitted(self, "estimators_")
         return [np.asarray(estimator.predict(X)) for estimator in self.estimators_]
 
@@ -90,15 +90,15 @@ class VoteClassifier(ClassifierMixin, _Vote):
     Parameters
     ----------
     estimators : list of estimators
-        Classifiers or pipelines that accept the same objects, the most trusted first. Estimator i is the parameter
-        ``v{i}``, and its own parameters are ``v{i}__name``.
+        Classifiers or pipelines that accept the same objects, the most trusted first. In `set_params` and a grid
+        search, estimator i is called ``v{i}`` and its parameters ``v{i}__name``.
 
     Attributes
     ----------
     estimators_ : list of estimators
-        Fitted copies.
+        Fitted copies of `estimators`.
     best_ : estimator
-        The first of them, which `similia.explain` and `similia.report.write_report` use.
+        The first fitted copy, which `similia.explain` and `similia.report.write_report` use.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
@@ -125,7 +125,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
 
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return each class's share of the votes, shape (m, n_classes); the winner of a tie leads by 1e-9 votes."""
+        """Return the fraction of votes for each class, (m, n_classes); the winner of a tie leads by 1e-9 votes."""
         answers = self._answers(X)
         votes, winner = _count(answers, self.classes_)
         votes[np.arange(len(votes)), winner] += _TIE
@@ -160,7 +160,7 @@ class VoteRegressor(RegressorMixin, _Vote):
 
 
 def plurality(answers: Sequence[npt.NDArray], classes: npt.NDArray) -> npt.NDArray:
-    """Return the class that most `answers` predict for each object; the earliest voter decides ties."""
+    """Return for each object the class that most voters predict (`answers`); the earliest voter decides ties."""
     return classes[_count(answers, classes)[1]]
 
 
